@@ -1,0 +1,318 @@
+//! `exact2048 solve`: enumerate, back up, publish, on this machine.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use bytesize::ByteSize;
+use exact2048_coordinator::{LayerCounts, Phase};
+use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_run::{Oracle, Run, StartValues};
+use exact2048_storage::StorageError;
+use exact2048_worker::{Value, Worker, WorkerError};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use crate::embedded::{Ended, new_worker, run_segment};
+use crate::progress::Progress;
+use crate::{Failure, limits};
+
+/// Options of `solve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 solve --board 3x3 --run runs/3x3
+  exact2048 solve --board 3x3 --run runs/reach512 --objective reach:512
+  exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
+
+The same command again resumes an interrupted run, and mends one whose shards are damaged.")]
+pub struct Args {
+    /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
+    #[arg(long, value_name = "RxC")]
+    board: BoardSize,
+    /// Run directory: made if it does not exist, resumed if it holds this job
+    #[arg(long, value_name = "DIR")]
+    run: PathBuf,
+    /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
+    #[arg(long, default_value = "score", value_name = "WHAT")]
+    objective: Objective,
+    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction
+    #[arg(long, default_value = "0.1", value_name = "P")]
+    spawn4: Spawn4,
+    /// Only enumerate, up to this layer (tile sum): for boards too large to finish
+    #[arg(long, value_name = "LAYER")]
+    until_layer: Option<u32>,
+    /// Limit of resident memory, mapped files aside, for example 8GiB [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Compute threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Bits a stored value
+    #[arg(long, default_value = "32", value_parser = ["32", "64"])]
+    precision: String,
+    /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
+    #[arg(long, value_name = "N", hide = true)]
+    large: Option<u8>,
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The summary of a run, as `--json` prints it.
+#[derive(Serialize)]
+struct Summary {
+    board: BoardSize,
+    objective: Objective,
+    spawn4: Spawn4,
+    phase: &'static str,
+    layers: usize,
+    states: u64,
+    afterstates: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Start>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    seconds: Seconds,
+    bytes_on_disk: u64,
+    peak_rss_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Start {
+    expected: f64,
+    error_bound: f64,
+    by_layer: std::collections::BTreeMap<String, f64>,
+}
+
+#[derive(Serialize, Default, Clone, Copy)]
+struct Seconds {
+    enumerate: f64,
+    solve: f64,
+    total: f64,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let begun = Instant::now();
+    let params = params(args)?;
+    let mut run = Run::open_or_create(&args.run, &params)?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let budget = Budget::new(run.params(), args.memory, threads)?;
+    let stop = stop_on_signals()?;
+    drop_damaged_shards(&run, threads)?;
+    let found_finished = run.missing().is_empty();
+    let seconds = match run.params().precision {
+        Precision::Bits32 => finish::<u32>(&mut run, &budget, threads, &stop)?,
+        Precision::Bits64 => finish::<u64>(&mut run, &budget, threads, &stop)?,
+    };
+    let seconds = Seconds { total: begun.elapsed().as_secs_f64(), ..seconds };
+    let summary = summary(&run, seconds)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    } else {
+        print(&summary, &args.run, found_finished);
+    }
+    Ok(())
+}
+
+fn params(args: &Args) -> Result<Params> {
+    let precision = if args.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };
+    let (board, objective, spawn4) = (args.board, args.objective, args.spawn4);
+    let params = match args.large {
+        Some(large) => Params::with_large(board, objective, spawn4, precision, args.until_layer, large),
+        None => Params::new(board, objective, spawn4, precision, args.until_layer),
+    };
+    params.map_err(|error| Failure::usage(error.to_string()).into())
+}
+
+/// The memory limit, split into what tasks need at once and what finished blocks may take.
+struct Budget {
+    blocks_bytes: usize,
+}
+
+impl Budget {
+    fn new(params: &Params, limit: Option<ByteSize>, threads: usize) -> Result<Self> {
+        let limit = limit.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+        let needed = exact2048_worker::working_set_bytes(params, threads);
+        if limit < needed {
+            return Err(Failure::usage(format!(
+                "--memory {} is too small: a {} board with {} threads needs at least {}; give more memory or fewer --threads",
+                ByteSize(limit).display().iec(),
+                params.board,
+                threads,
+                ByteSize(needed).display().iec(),
+            ))
+            .into());
+        }
+        Ok(Self { blocks_bytes: usize::try_from(limit - needed).unwrap_or(usize::MAX) })
+    }
+}
+
+/// Runs what is missing; a shard that turns out to be damaged on the way is recomputed.
+fn finish<V: Value>(run: &mut Run, budget: &Budget, threads: usize, stop: &AtomicBool) -> Result<Seconds> {
+    let worker: Worker<V> = new_worker(run, budget.blocks_bytes);
+    let progress = Progress::new();
+    let mut seconds = Seconds::default();
+    while let Some(&segment) = run.missing().first() {
+        let total = (segment.phase == Phase::BackUp).then(|| {
+            let in_segment = |c: &&LayerCounts| (segment.first..=segment.last).contains(&c.layer);
+            layer_counts(run).iter().filter(in_segment).map(|c| c.states).sum()
+        });
+        progress.start(segment, total);
+        let begun = Instant::now();
+        let ended = run_segment(&worker, run, segment, threads, stop, &progress);
+        progress.finish();
+        let took = begun.elapsed().as_secs_f64();
+        match segment.phase {
+            Phase::Enumerate => seconds.enumerate += took,
+            Phase::BackUp => seconds.solve += took,
+        }
+        match ended {
+            Ok(Ended::Done) => {}
+            Ok(Ended::Stopped) => {
+                return Err(Failure::interrupted(format!(
+                    "stopped; {} is intact, and the same command resumes it",
+                    run.dir().path().display()
+                ))
+                .into());
+            }
+            Err(error) => match damaged_file(&error) {
+                Some(file) => {
+                    eprintln!("warning: {error:#}; recomputing it");
+                    worker.release_all();
+                    run.catalog().remove(&file);
+                }
+                None => return Err(error),
+            },
+        }
+        worker.release_all();
+    }
+    Ok(seconds)
+}
+
+/// The shard that an error blames, where recomputing it can help.
+fn damaged_file(error: &anyhow::Error) -> Option<PathBuf> {
+    let storage = error.downcast_ref::<StorageError>().or_else(|| match error.downcast_ref::<WorkerError>() {
+        Some(WorkerError::Storage(error)) => Some(error),
+        _ => None,
+    });
+    storage.and_then(StorageError::damaged_file).map(PathBuf::from)
+}
+
+/// Checks every committed shard, and forgets those that are not whole, so that they are recomputed.
+fn drop_damaged_shards(run: &Run, threads: usize) -> Result<()> {
+    let shards = run.catalog().shards();
+    let next = AtomicUsize::new(0);
+    let newer = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(shards.len()) {
+            scope.spawn(|| {
+                while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match shard.reader().and_then(|reader| reader.verify()) {
+                        Ok(()) => {}
+                        Err(error @ StorageError::NewerVersion { .. }) => {
+                            newer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+                        }
+                        Err(error) => {
+                            eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
+                            run.catalog().remove(&shard.path);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match newer.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            // Asked twice: what is committed is safe at any instant.
+            std::process::exit(130);
+        }
+        eprintln!("stopping after the running tasks; again to stop at once");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// The counts of all layers with states, ascending.
+pub fn layer_counts(run: &Run) -> Vec<LayerCounts> {
+    let commits = run.catalog().commits();
+    let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
+    layers.sort_by_key(|counts| counts.layer);
+    layers.retain(|counts| counts.states > 0);
+    layers
+}
+
+fn summary(run: &Run, seconds: Seconds) -> Result<Summary> {
+    let layers = layer_counts(run);
+    let params = run.params();
+    let start = if run.is_solved() { Some(start(&Oracle::new(run)?.starts()?)) } else { None };
+    if !run.missing().is_empty() {
+        bail!("the run is not finished");
+    }
+    Ok(Summary {
+        board: params.board,
+        objective: params.objective,
+        spawn4: params.spawn4,
+        phase: if params.until_layer.is_some() { "enumerated" } else { "solved" },
+        layers: layers.len(),
+        states: layers.iter().map(|c| c.states).sum(),
+        afterstates: layers.iter().map(|c| c.afterstates).sum(),
+        start,
+        fingerprint: run.fingerprint().map(|f| format!("{f:032x}")),
+        seconds,
+        bytes_on_disk: run.dir().bytes_on_disk()?,
+        peak_rss_bytes: limits::peak_rss_bytes(),
+    })
+}
+
+fn start(values: &StartValues) -> Start {
+    Start {
+        expected: values.expected,
+        error_bound: values.error_bound,
+        by_layer: values.by_layer.iter().map(|(layer, mean)| (layer.to_string(), *mean)).collect(),
+    }
+}
+
+fn print(summary: &Summary, run: &std::path::Path, found_finished: bool) {
+    let line = |name: &str, value: String| println!("{name:<14}{value}");
+    if found_finished {
+        println!("This run was finished already; nothing was recomputed.\n");
+    }
+    line("board", format!("{}, {}, 4s spawn with {}", summary.board, summary.objective, summary.spawn4));
+    line("phase", summary.phase.to_owned());
+    line("layers", HumanCount(summary.layers as u64).to_string());
+    line("states", HumanCount(summary.states).to_string());
+    line("afterstates", HumanCount(summary.afterstates).to_string());
+    if let Some(start) = &summary.start {
+        line("start", format!("{:.6} (error at most {:.1e})", start.expected, start.error_bound));
+        for (layer, mean) in &start.by_layer {
+            line("", format!("{mean:.6} over the starts of layer {layer}"));
+        }
+    }
+    if let Some(fingerprint) = &summary.fingerprint {
+        line("fingerprint", fingerprint.clone());
+    }
+    let Seconds { enumerate, solve, total } = summary.seconds;
+    line("time", format!("{total:.2} s (enumerate {enumerate:.2} s, back up {solve:.2} s)"));
+    let per_state = |seconds: f64| seconds * 1e9 / summary.states.max(1) as f64;
+    if enumerate > 0.0 {
+        line("", format!("{:.1} + {:.1} ns a state", per_state(enumerate), per_state(solve)));
+    }
+    line("on disk", ByteSize(summary.bytes_on_disk).display().iec().to_string());
+    line("peak memory", ByteSize(summary.peak_rss_bytes).display().iec().to_string());
+    if summary.phase == "solved" {
+        println!("\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", run.display());
+    }
+}

@@ -1,0 +1,229 @@
+//! A run on one machine: the planner and the workers in one process.
+//!
+//! Threads take tasks from the planner and run them on one shared [`Worker`]; one more thread writes
+//! shards, so that compute does not wait for the disk unless it falls far behind.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use anyhow::Result;
+use exact2048_coordinator::{Action, Commit, Phase, Planner, Report, Segment, Task};
+use exact2048_game::{Layer, Params};
+use exact2048_run::{Record, Run};
+use exact2048_storage::{Frame, ShardWriter};
+use exact2048_worker::{Value, Worker, WorkerError};
+
+use crate::progress::Progress;
+
+/// Shards that may wait to be written before compute pauses.
+const WRITE_BACKLOG: usize = 4;
+
+/// How a segment ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// All of it is published.
+    Done,
+    /// It was asked to stop; what was finished is published.
+    Stopped,
+}
+
+/// What the threads of a segment share.
+struct Shared {
+    planner: Planner,
+    sealed: BTreeMap<Layer, Vec<Frame>>,
+    to_write: VecDeque<(Commit, Vec<Frame>)>,
+    writing: bool,
+    error: Option<anyhow::Error>,
+}
+
+struct Crew<'a, V> {
+    worker: &'a Worker<V>,
+    shared: Mutex<Shared>,
+    changed: Condvar,
+    stop: &'a AtomicBool,
+    progress: &'a Progress,
+}
+
+/// Runs a segment on `threads` threads, and publishes it.
+pub fn run_segment<V: Value>(
+    worker: &Worker<V>,
+    run: &mut Run,
+    segment: Segment,
+    threads: usize,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> Result<Ended> {
+    let crew = Crew {
+        worker,
+        shared: Mutex::new(Shared {
+            planner: Planner::new(run.params(), segment),
+            sealed: BTreeMap::new(),
+            to_write: VecDeque::new(),
+            writing: false,
+            error: None,
+        }),
+        changed: Condvar::new(),
+        stop,
+        progress,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| crew.compute());
+        }
+        crew.write(run);
+    });
+    let shared = crew.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    match shared.error {
+        Some(error) => Err(error),
+        None if shared.planner.is_done() => Ok(Ended::Done),
+        None => Ok(Ended::Stopped),
+    }
+}
+
+impl<V: Value> Crew<'_, V> {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wait<'g>(&self, guard: MutexGuard<'g, Shared>) -> MutexGuard<'g, Shared> {
+        // Woken now and then to see a request to stop.
+        let pause = std::time::Duration::from_millis(50);
+        self.changed.wait_timeout(guard, pause).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+
+    /// A compute thread: tasks until there are none.
+    fn compute(&self) {
+        while let Some(task) = self.next_task() {
+            match self.run(task) {
+                Ok((report, frames)) => self.complete(task, report, frames),
+                Err(error) => {
+                    self.lock().error.get_or_insert(error.into());
+                    self.changed.notify_all();
+                }
+            }
+        }
+    }
+
+    fn next_task(&self) -> Option<Task> {
+        let mut shared = self.lock();
+        loop {
+            if shared.error.is_some() || shared.planner.is_done() || self.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if shared.to_write.len() <= WRITE_BACKLOG
+                && let Some(task) = shared.planner.next_task()
+            {
+                return Some(task);
+            }
+            shared = self.wait(shared);
+        }
+    }
+
+    fn run(&self, task: Task) -> Result<(Report, Option<Vec<Frame>>), WorkerError> {
+        let mut report = Report::default();
+        match task {
+            Task::Enumerate { layer, lane } => {
+                let counts = self.worker.enumerate(layer, lane)?;
+                (report.states, report.afterstates) = (counts.states, counts.afterstates);
+            }
+            Task::BackUp { layer, lane, keep } => {
+                let values = self.worker.back_up(layer, lane, keep)?;
+                (report.states, report.fingerprint) = (values.states, values.fingerprint);
+            }
+            Task::Seal { phase, layer } => {
+                let sealed = self.worker.seal(exact2048_run::kind_of(phase), layer)?;
+                report.sealed_bytes = sealed.encoded_bytes();
+                return Ok((report, Some(sealed.frames)));
+            }
+        }
+        self.progress.add_states(report.states);
+        Ok((report, None))
+    }
+
+    fn complete(&self, task: Task, report: Report, frames: Option<Vec<Frame>>) {
+        let mut shared = self.lock();
+        if let (Task::Seal { layer, .. }, Some(frames)) = (task, frames) {
+            shared.sealed.insert(layer, frames);
+        }
+        let actions = shared.planner.complete(task, report);
+        self.progress.set_layer(shared.planner.frontier());
+        let mut releases = Vec::new();
+        for action in actions {
+            match action {
+                Action::Publish(commit) => {
+                    let mut rest = shared.sealed.split_off(&commit.first);
+                    let mut above = rest.split_off(&Layer(commit.last.0 + 1));
+                    shared.sealed.append(&mut above);
+                    let frames = rest.into_values().flatten().collect();
+                    shared.to_write.push_back((commit, frames));
+                }
+                release => releases.push(release),
+            }
+        }
+        drop(shared);
+        self.changed.notify_all();
+        for release in releases {
+            match release {
+                Action::ReleaseStates(layer) => self.worker.release_states(layer),
+                Action::ReleaseAfterstates(layer) => self.worker.release_afterstates(layer),
+                Action::ReleaseLane(lane) => self.worker.release_lane(lane),
+                Action::Publish(_) => {}
+            }
+        }
+    }
+
+    /// The writing thread: shards in the order in which they are planned, until all are written.
+    fn write(&self, run: &mut Run) {
+        let mut shared = self.lock();
+        loop {
+            if let Some((commit, frames)) = shared.to_write.pop_front() {
+                shared.writing = true;
+                drop(shared);
+                let written = self.publish(run, commit, frames);
+                shared = self.lock();
+                shared.writing = false;
+                if let Err(error) = written {
+                    shared.error.get_or_insert(error);
+                }
+                self.changed.notify_all();
+            } else if shared.error.is_some()
+                || shared.planner.is_done()
+                || (self.stop.load(Ordering::Relaxed) && shared.planner.is_idle())
+            {
+                return;
+            } else {
+                shared = self.wait(shared);
+            }
+        }
+    }
+
+    fn publish(&self, run: &mut Run, commit: Commit, frames: Vec<Frame>) -> Result<()> {
+        let identity = run.catalog().identity(commit.phase, commit.first, commit.last);
+        let mut writer = ShardWriter::create(run.dir(), identity)?;
+        for frame in frames {
+            writer.push(frame)?;
+        }
+        let record = Record { commit, shard: writer.finish()? };
+        run.dir_mut().commit(&serde_json::to_value(&record)?)?;
+        self.progress.add_bytes(record.shard.bytes);
+        run.catalog().add(record);
+        Ok(())
+    }
+}
+
+/// A worker for a run with a memory limit of `budget_bytes` for finished blocks.
+pub fn new_worker<V: Value>(run: &Run, budget_bytes: usize) -> Worker<V> {
+    let params: &Params = run.params();
+    let scratch: &Path = run.dir().path();
+    Worker::new(params, budget_bytes, scratch.to_path_buf(), run.archive().clone())
+}
+
+/// The name of a phase in progress lines.
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Enumerate => "enumerate",
+        Phase::BackUp => "back up",
+    }
+}

@@ -1,0 +1,67 @@
+//! Exit codes: 2 for wrong usage, 3 for an unreachable state, 130 when interrupted, 1 for the rest.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use exact2048_run::{QueryError, RunError};
+
+/// A failure with an exit code of its own.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// The command line asks for something that cannot be.
+    pub fn usage(message: String) -> Self {
+        Self { code: 2, message }
+    }
+
+    /// The user stopped the run.
+    pub fn interrupted(message: String) -> Self {
+        Self { code: 130, message }
+    }
+
+    /// Something was checked and is not right; the message was printed already.
+    pub fn reported() -> Self {
+        Self { code: 1, message: String::new() }
+    }
+
+    /// A state that the run does not reach; the message was printed already.
+    pub fn unreachable() -> Self {
+        Self { code: 3, message: String::new() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error to stderr and gives its exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    let message = format!("{error:#}");
+    if !message.is_empty() {
+        eprintln!("error: {message}");
+    }
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.code;
+    }
+    match error.downcast_ref::<QueryError>() {
+        Some(QueryError::Unreachable { .. }) => return 3,
+        Some(QueryError::Board(_)) => return 2,
+        _ => {}
+    }
+    match error.downcast_ref::<RunError>() {
+        Some(RunError::Params(_) | RunError::OtherJob { .. }) => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,29 @@
+//! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
+
+mod commands;
+mod embedded;
+mod failure;
+mod limits;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use failure::Failure;
+
+/// Strongly solves 2048 on R×C boards, exactly.
+#[derive(Parser, Debug)]
+#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}

@@ -1,0 +1,290 @@
+//! The planner of one segment: which task is next, what is released and what is published.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use exact2048_game::lane::{self, Step};
+use exact2048_game::{Lane, Layer, Params};
+use rustc_hash::FxHashMap;
+
+use crate::is_kept;
+use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
+use crate::task::{Action, Phase, Report, Task};
+
+/// Positions that a lane may be ahead of the lowest unfinished one: enough to keep many workers
+/// busy across small layers, few enough to hold.
+const RUN_AHEAD: usize = 4;
+
+/// Shards are published when their layers reach this size, or at the end of a segment.
+const SHARD_BYTES: u64 = 8 << 20;
+
+/// Plans one segment. See `README.md` beside this crate for the problem that it solves.
+#[derive(Debug)]
+pub struct Planner {
+    segment: Segment,
+    lanes: Vec<LanePlan>,
+    index: FxHashMap<Lane, usize>,
+    /// Lanes whose next block may start, by position and then in order of the lanes.
+    ready: BinaryHeap<Reverse<(usize, usize)>>,
+    seals: VecDeque<usize>,
+    positions: Vec<PositionState>,
+    /// Lowest position with an unfinished block.
+    frontier: usize,
+    /// Position from which on nothing is published yet.
+    unpublished: usize,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct LanePlan {
+    lane: Lane,
+    /// Positions of the lane's blocks, as `first..end`.
+    first: usize,
+    end: usize,
+    next: usize,
+    /// In the queue or running.
+    busy: bool,
+    depends_on: Vec<usize>,
+    needed_by: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct PositionState {
+    blocks_left: usize,
+    sealed: bool,
+    states: u64,
+    afterstates: u64,
+    fingerprint: u128,
+    sealed_bytes: u64,
+}
+
+impl Planner {
+    /// Plans a segment of a run.
+    pub fn new(params: &Params, segment: Segment) -> Self {
+        let count = (segment.last.0.saturating_sub(segment.first.0) / 2 + 1) as usize;
+        let mut planner = Self {
+            segment,
+            lanes: Vec::new(),
+            index: FxHashMap::default(),
+            ready: BinaryHeap::new(),
+            seals: VecDeque::new(),
+            positions: (0..count).map(|_| PositionState::default()).collect(),
+            frontier: 0,
+            unpublished: 0,
+            in_flight: 0,
+        };
+        planner.add_lanes(params);
+        planner.link_lanes(params);
+        for lane in 0..planner.lanes.len() {
+            planner.queue_if_ready(lane);
+        }
+        planner
+    }
+
+    /// A task that may start now, if there is one.
+    pub fn next_task(&mut self) -> Option<Task> {
+        if let Some(position) = self.seals.pop_front() {
+            self.in_flight += 1;
+            return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
+        }
+        let &Reverse((position, lane)) = self.ready.peek()?;
+        if position > self.frontier + RUN_AHEAD {
+            return None;
+        }
+        self.ready.pop();
+        self.in_flight += 1;
+        let (layer, lane) = (self.layer(position), self.lanes[lane].lane);
+        Some(match self.segment.phase {
+            Phase::Enumerate => Task::Enumerate { layer, lane },
+            Phase::BackUp => Task::BackUp { layer, lane, keep: is_kept(layer) },
+        })
+    }
+
+    /// Takes in a finished task. The actions are to be carried out in order.
+    pub fn complete(&mut self, task: Task, report: Report) -> Vec<Action> {
+        self.in_flight -= 1;
+        let mut actions = Vec::new();
+        match task {
+            Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } => {
+                let position = self.position(layer);
+                let state = &mut self.positions[position];
+                state.blocks_left -= 1;
+                state.states += report.states;
+                state.afterstates += report.afterstates;
+                state.fingerprint = state.fingerprint.wrapping_add(report.fingerprint);
+                if state.blocks_left == 0 {
+                    self.layer_done(position);
+                }
+                self.lane_done(lane);
+                self.retire(&mut actions);
+            }
+            Task::Seal { layer, .. } => {
+                let position = self.position(layer);
+                self.positions[position].sealed_bytes = report.sealed_bytes;
+                self.positions[position].sealed = true;
+            }
+        }
+        self.publish(&mut actions);
+        actions
+    }
+
+    /// Whether everything is done and handed out to be published.
+    pub fn is_done(&self) -> bool {
+        self.unpublished == self.positions.len() && self.in_flight == 0
+    }
+
+    /// Whether no task is running.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// The lowest layer (the highest, on the way down) that still has unfinished blocks.
+    pub fn frontier(&self) -> Layer {
+        self.layer(self.frontier.min(self.positions.len().saturating_sub(1)))
+    }
+
+    fn add_lanes(&mut self, params: &Params) {
+        let mut lanes = lane::lanes(params);
+        if self.segment.phase == Phase::BackUp {
+            lanes.reverse();
+        }
+        for lane in lanes {
+            let (low, high) = lane::layer_range(params, lane);
+            let (low, high) = (low.max(self.segment.first), high.min(self.segment.last));
+            if low > high {
+                continue;
+            }
+            let (a, b) = (self.position(low), self.position(high));
+            let (first, end) = (a.min(b), a.max(b) + 1);
+            self.positions[first..end].iter_mut().for_each(|p| p.blocks_left += 1);
+            self.index.insert(lane, self.lanes.len());
+            let plan = LanePlan {
+                lane,
+                first,
+                end,
+                next: first,
+                busy: false,
+                depends_on: Vec::new(),
+                needed_by: Vec::new(),
+            };
+            self.lanes.push(plan);
+        }
+    }
+
+    fn link_lanes(&mut self, params: &Params) {
+        for lane in 0..self.lanes.len() {
+            for step in Step::all(params) {
+                let other = match self.segment.phase {
+                    Phase::Enumerate => self.lanes[lane].lane.before(step, params.large),
+                    Phase::BackUp => self.lanes[lane].lane.after(step, params.large),
+                };
+                let Some(&other) = other.and_then(|other| self.index.get(&other)) else { continue };
+                if other != lane && !self.lanes[lane].depends_on.contains(&other) {
+                    self.lanes[lane].depends_on.push(other);
+                    self.lanes[other].needed_by.push(lane);
+                }
+            }
+        }
+    }
+
+    fn queue_if_ready(&mut self, lane: usize) {
+        let plan = &self.lanes[lane];
+        let position = plan.next;
+        let has_it = |d: &LanePlan| position < d.first || position >= d.end || d.next > position;
+        if !plan.busy && position < plan.end && plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])) {
+            self.lanes[lane].busy = true;
+            self.ready.push(Reverse((position, lane)));
+        }
+    }
+
+    fn lane_done(&mut self, lane: Lane) {
+        let lane = self.index[&lane];
+        self.lanes[lane].next += 1;
+        self.lanes[lane].busy = false;
+        self.queue_if_ready(lane);
+        for i in 0..self.lanes[lane].needed_by.len() {
+            self.queue_if_ready(self.lanes[lane].needed_by[i]);
+        }
+    }
+
+    /// All blocks of a layer are done: seal it, where it is stored.
+    fn layer_done(&mut self, position: usize) {
+        if self.segment.phase == Phase::Enumerate || is_kept(self.layer(position)) {
+            self.seals.push_back(position);
+        } else {
+            self.positions[position].sealed = true;
+        }
+    }
+
+    /// Moves the frontier past finished layers and releases what nothing ahead of it needs: a block
+    /// needs its own layer and the two before it.
+    fn retire(&mut self, actions: &mut Vec<Action>) {
+        while self.positions.get(self.frontier).is_some_and(|p| p.blocks_left == 0) {
+            let layer = self.layer(self.frontier);
+            match self.segment.phase {
+                Phase::Enumerate => {
+                    let below = [0, 2, 4].map(|d| Layer(layer.0.saturating_sub(d)));
+                    actions.extend(below.map(Action::ReleaseStates));
+                    actions.push(Action::ReleaseAfterstates(below[2]));
+                }
+                Phase::BackUp => {
+                    actions.push(Action::ReleaseStates(Layer(layer.0 + 4)));
+                    actions.push(Action::ReleaseAfterstates(layer));
+                }
+            }
+            let ended = self.lanes.iter().filter(|plan| plan.end == self.frontier + 1);
+            actions.extend(ended.map(|plan| Action::ReleaseLane(plan.lane)));
+            self.frontier += 1;
+        }
+    }
+
+    /// Publishes what is sealed in order, once it is a shard's worth or the segment ends.
+    fn publish(&mut self, actions: &mut Vec<Action>) {
+        let mut end = self.unpublished;
+        let mut bytes = 0;
+        while self.positions.get(end).is_some_and(|p| p.blocks_left == 0 && p.sealed) {
+            bytes += self.positions[end].sealed_bytes;
+            end += 1;
+            let full = bytes >= SHARD_BYTES || end == self.positions.len();
+            if full && may_end_at(self.segment.phase, self.layer(end - 1), self.segment) {
+                actions.push(Action::Publish(self.commit(self.unpublished..end)));
+                self.unpublished = end;
+                bytes = 0;
+            }
+        }
+    }
+
+    fn commit(&self, positions: std::ops::Range<usize>) -> Commit {
+        let (a, b) = (self.layer(positions.start), self.layer(positions.end - 1));
+        let mut layers = BTreeMap::new();
+        let mut fingerprint = 0u128;
+        for position in positions {
+            let (layer, state) = (self.layer(position), &self.positions[position]);
+            let counts = LayerCounts { layer, states: state.states, afterstates: state.afterstates };
+            layers.insert(layer, counts);
+            fingerprint = fingerprint.wrapping_add(state.fingerprint);
+        }
+        let enumerated = self.segment.phase == Phase::Enumerate;
+        Commit {
+            phase: self.segment.phase,
+            first: a.min(b),
+            last: a.max(b),
+            layers: if enumerated { layers.into_values().collect() } else { Vec::new() },
+            fingerprint: (!enumerated).then_some(fingerprint),
+        }
+    }
+
+    fn layer(&self, position: usize) -> Layer {
+        match self.segment.phase {
+            Phase::Enumerate => Layer(self.segment.first.0 + 2 * position as u32),
+            Phase::BackUp => Layer(self.segment.last.0 - 2 * position as u32),
+        }
+    }
+
+    fn position(&self, layer: Layer) -> usize {
+        match self.segment.phase {
+            Phase::Enumerate => ((layer.0 - self.segment.first.0) / 2) as usize,
+            Phase::BackUp => ((self.segment.last.0 - layer.0) / 2) as usize,
+        }
+    }
+}

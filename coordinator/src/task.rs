@@ -1,0 +1,70 @@
+//! What workers are told to do, what they answer, and what else is to be done.
+
+use exact2048_game::{Lane, Layer};
+use serde::{Deserialize, Serialize};
+
+use crate::progress::Commit;
+
+/// The two passes of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Upward: which states are reachable.
+    Enumerate,
+    /// Downward: what they are worth.
+    BackUp,
+}
+
+/// A unit of work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Task {
+    /// Enumerate the block of a lane in a layer.
+    Enumerate {
+        /// The layer.
+        layer: Layer,
+        /// The lane.
+        lane: Lane,
+    },
+    /// Back up the block of a lane in a layer.
+    BackUp {
+        /// The layer.
+        layer: Layer,
+        /// The lane.
+        lane: Lane,
+        /// Whether its values are stored.
+        keep: bool,
+    },
+    /// Pack a finished layer for its shard.
+    Seal {
+        /// What is packed: reachable states or values.
+        phase: Phase,
+        /// The layer.
+        layer: Layer,
+    },
+}
+
+/// What a finished task reports; fields that its kind does not have are 0.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// States of the block, up to symmetry.
+    pub states: u64,
+    /// Afterstates of the block, up to symmetry.
+    pub afterstates: u64,
+    /// The block's share of the fingerprint.
+    pub fingerprint: u128,
+    /// Bytes that a sealed layer takes in a shard.
+    pub sealed_bytes: u64,
+}
+
+/// What is to be done beside tasks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// No task needs this layer's states or their values any more.
+    ReleaseStates(Layer),
+    /// No task needs this layer's afterstates or their values any more.
+    ReleaseAfterstates(Layer),
+    /// No task needs the tables of this lane any more.
+    ReleaseLane(Lane),
+    /// Write the sealed layers of the commit to a shard, then commit it.
+    Publish(Commit),
+}

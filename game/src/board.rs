@@ -1,0 +1,202 @@
+//! Boards and their sizes, packed and as text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
+pub const MAX_EXPONENT: u8 = 15;
+
+/// Rows and columns of a board: sides of 1 to 8, 2 to 16 cells in all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BoardSize {
+    rows: u8,
+    cols: u8,
+}
+
+/// Why a text is not a board, or not a board of the wanted size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BoardError {
+    /// The size is not written as rows×columns.
+    #[error("board size {0:?} is not ROWSxCOLUMNS; write for example 3x3 or 4x3")]
+    SizeSyntax(String),
+    /// The size is outside what the packed board holds.
+    #[error("board {0}x{1} is out of range: sides must be 1 to 8 and the board must have 2 to 16 cells")]
+    SizeRange(u64, u64),
+    /// The text does not have the rows and columns of the board.
+    #[error("{found} in {text:?}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)")]
+    Shape {
+        /// The text as given.
+        text: String,
+        /// What the size asks for.
+        expected: String,
+        /// What the text holds.
+        found: String,
+        /// Size of the board asked for.
+        size: BoardSize,
+    },
+    /// A cell is neither empty nor a power of two from 2 to 32,768.
+    #[error("cell {cell:?} is not a tile: expected 0 or '.' for empty, or a power of two from 2 to 32768")]
+    Tile {
+        /// The cell as given.
+        cell: String,
+    },
+}
+
+impl BoardSize {
+    /// A size of `rows` by `cols`; an error outside 2 to 16 cells or sides of 1 to 8.
+    pub fn new(rows: u64, cols: u64) -> Result<Self, BoardError> {
+        let fits = (1..=8).contains(&rows) && (1..=8).contains(&cols) && (2..=16).contains(&(rows * cols));
+        if !fits {
+            return Err(BoardError::SizeRange(rows, cols));
+        }
+        Ok(Self { rows: rows as u8, cols: cols as u8 })
+    }
+
+    /// Number of rows.
+    pub fn rows(self) -> usize {
+        self.rows as usize
+    }
+
+    /// Number of columns.
+    pub fn cols(self) -> usize {
+        self.cols as usize
+    }
+
+    /// Number of cells, 2 to 16.
+    pub fn cells(self) -> usize {
+        self.rows() * self.cols()
+    }
+}
+
+impl fmt::Display for BoardSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.rows, self.cols)
+    }
+}
+
+impl FromStr for BoardSize {
+    type Err = BoardError;
+
+    fn from_str(text: &str) -> Result<Self, BoardError> {
+        let syntax = || BoardError::SizeSyntax(text.to_owned());
+        let (rows, cols) = text.split_once(['x', 'X', '×']).ok_or_else(syntax)?;
+        let side = |s: &str| s.trim().parse::<u32>().map(u64::from).map_err(|_| syntax());
+        Self::new(side(rows)?, side(cols)?)
+    }
+}
+
+impl TryFrom<String> for BoardSize {
+    type Error = BoardError;
+
+    fn try_from(text: String) -> Result<Self, BoardError> {
+        text.parse()
+    }
+}
+
+impl From<BoardSize> for String {
+    fn from(size: BoardSize) -> String {
+        size.to_string()
+    }
+}
+
+/// A board: the exponent of each cell's tile in four bits (0 = empty), cell 0 lowest, row by row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Board(pub u64);
+
+impl Board {
+    /// Exponent of the tile in `cell`, 0 where it is empty.
+    pub fn get(self, cell: usize) -> u8 {
+        (self.0 >> (4 * cell)) as u8 & 15
+    }
+
+    /// The board with `exponent` in `cell`.
+    #[must_use]
+    pub fn with(self, cell: usize, exponent: u8) -> Self {
+        Self(self.0 & !(15 << (4 * cell)) | (u64::from(exponent) << (4 * cell)))
+    }
+
+    /// Sum of the tiles of a board of `cells` cells: its layer.
+    pub fn tile_sum(self, cells: usize) -> u32 {
+        (0..cells).map(|cell| tile(self.get(cell))).sum()
+    }
+
+    /// Parses rows separated by `/` and cells by spaces or commas, with `0` or `.` for an empty cell.
+    pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
+        let shape = |expected: String, found: String| BoardError::Shape {
+            text: text.trim().to_owned(),
+            expected,
+            found,
+            size,
+        };
+        let rows: Vec<&str> = text.trim().split('/').collect();
+        if rows.len() != size.rows() {
+            return Err(shape(format!("{} rows", size.rows()), format!("{} rows", rows.len())));
+        }
+        let mut board = Board::default();
+        for (r, row) in rows.iter().enumerate() {
+            let cells: Vec<&str> =
+                row.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty()).collect();
+            if cells.len() != size.cols() {
+                let found = format!("{} cells in row {}", cells.len(), r + 1);
+                return Err(shape(format!("{} cells a row", size.cols()), found));
+            }
+            for (c, cell) in cells.iter().enumerate() {
+                board = board.with(r * size.cols() + c, parse_tile(cell)?);
+            }
+        }
+        Ok(board)
+    }
+
+    /// The text that [`Board::parse`] reads: rows by ` / `, cells by spaces, tiles as numbers.
+    pub fn to_text(self, size: BoardSize) -> String {
+        let row = |r: usize| {
+            let cells = (0..size.cols()).map(|c| tile(self.get(r * size.cols() + c)).to_string());
+            cells.collect::<Vec<_>>().join(" ")
+        };
+        (0..size.rows()).map(row).collect::<Vec<_>>().join(" / ")
+    }
+}
+
+/// The tile of an exponent: 0 for an empty cell, else `2^exponent`.
+pub fn tile(exponent: u8) -> u32 {
+    if exponent == 0 { 0 } else { 1 << exponent }
+}
+
+fn parse_tile(cell: &str) -> Result<u8, BoardError> {
+    let bad = || BoardError::Tile { cell: cell.to_owned() };
+    if cell == "." {
+        return Ok(0);
+    }
+    match cell.parse::<u32>().map_err(|_| bad())? {
+        0 => Ok(0),
+        t if t.is_power_of_two() && (2..=1 << MAX_EXPONENT).contains(&t) => Ok(t.trailing_zeros() as u8),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trip() {
+        let size: BoardSize = "2x3".parse().unwrap();
+        let board = Board::parse("2 0 4 / ., 1024 ,8", size).unwrap();
+        assert_eq!(board.to_text(size), "2 0 4 / 0 1024 8");
+        assert_eq!(board.tile_sum(6), 1038);
+    }
+
+    #[test]
+    fn refuses_what_is_no_board() {
+        let size: BoardSize = "2x2".parse().unwrap();
+        for text in ["2 2", "2 2 / 2", "3 0 / 0 0", "1 0 / 0 0", "65536 0 / 0 0", "-2 0 / 0 0", "x 0 / 0 0", ""] {
+            assert!(Board::parse(text, size).is_err(), "{text}");
+        }
+        for size in ["3", "0x3", "9x1", "5x4", "1x1", "ax3", "3x", "99999999999x3"] {
+            assert!(size.parse::<BoardSize>().is_err(), "{size}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Classes: all canonical skeletons with the same number of large tiles and the same small sum.
+//!
+//! The rows of every block (layer × lane) are the rows of the class (k, layer − T), so the same rows,
+//! and what moves and spawns do to them, come back in every lane with that `k`.
+
+use std::sync::OnceLock;
+
+use crate::board::Board;
+use crate::lane::{Lane, Layer};
+use crate::params::Params;
+use crate::skeleton::{Config, Configs, Mask, Masks};
+use crate::slide::Lines;
+use crate::symmetry::Symmetries;
+
+/// A class: number of large tiles and sum of the small ones.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClassId {
+    /// Number of large tiles.
+    pub k: u8,
+    /// Sum of the small tiles.
+    pub small_sum: u32,
+}
+
+impl ClassId {
+    /// The class of the block of `lane` in `layer`; `None` where the layer is below the lane.
+    pub fn of(layer: Layer, lane: Lane) -> Option<Self> {
+        Some(Self { k: lane.k, small_sum: layer.0.checked_sub(lane.large_sum)? })
+    }
+}
+
+/// The rows of a class: its canonical skeletons, ordered by mask and then by config.
+#[derive(Debug)]
+pub struct Class {
+    id: ClassId,
+    /// First row of each canonical mask, and the number of rows at the end.
+    first_row: Vec<u32>,
+    /// For masks with a symmetry of their own: which configs are canonical.
+    symmetric: Vec<Option<CanonicalConfigs>>,
+}
+
+/// The canonical configs of a mask that has symmetries.
+#[derive(Debug)]
+struct CanonicalConfigs {
+    /// Row within the mask of each config's rank, `u32::MAX` where the config is not canonical.
+    row_of_rank: Vec<u32>,
+    rank_of_row: Vec<u32>,
+}
+
+impl Class {
+    fn new(space: &Space, id: ClassId) -> Self {
+        let masks = space.masks.canonical(id.k as usize);
+        let (mut first_row, mut symmetric, mut rows) = (vec![0], Vec::new(), 0);
+        for mask in masks {
+            let count = space.configs.count(mask.small_cells.len(), id.small_sum);
+            let canonical = (!mask.stabiliser.is_empty()).then(|| {
+                let cells = mask.small_cells.len();
+                let mut table =
+                    CanonicalConfigs { row_of_rank: Vec::with_capacity(count as usize), rank_of_row: Vec::new() };
+                for rank in 0..count {
+                    let config = space.configs.config(cells, id.small_sum, rank);
+                    let smallest =
+                        mask.stabiliser.iter().all(|&g| space.config_image(mask, config, g) >= config);
+                    table.row_of_rank.push(if smallest { table.rank_of_row.len() as u32 } else { u32::MAX });
+                    if smallest {
+                        table.rank_of_row.push(rank);
+                    }
+                }
+                table
+            });
+            rows += canonical.as_ref().map_or(count, |c| c.rank_of_row.len() as u32);
+            first_row.push(rows);
+            symmetric.push(canonical);
+        }
+        Self { id, first_row, symmetric }
+    }
+
+    /// Which class it is.
+    pub fn id(&self) -> ClassId {
+        self.id
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.first_row.last().map_or(0, |&rows| rows as usize)
+    }
+
+    /// Number of canonical masks.
+    pub fn masks(&self) -> usize {
+        self.symmetric.len()
+    }
+
+    /// The rows of a canonical mask.
+    pub fn mask_rows(&self, mask: usize) -> std::ops::Range<usize> {
+        self.first_row[mask] as usize..self.first_row[mask + 1] as usize
+    }
+
+    /// The row of a canonical skeleton, given by its mask's index and its config.
+    #[inline]
+    pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> u32 {
+        let rank = configs.rank(cells, self.id.small_sum, config);
+        let within = self.symmetric[mask as usize].as_ref().map_or(rank, |c| c.row_of_rank[rank as usize]);
+        self.first_row[mask as usize] + within
+    }
+
+    /// The config of a row of a mask; `within` counts from the mask's first row.
+    pub fn config(&self, configs: &Configs, cells: usize, mask: usize, within: u32) -> Config {
+        let rank = self.symmetric[mask].as_ref().map_or(within, |c| c.rank_of_row[within as usize]);
+        configs.config(cells, self.id.small_sum, rank)
+    }
+}
+
+/// What is fixed by the parameters of a run: symmetries, masks, configs, slides, and the classes,
+/// each made when it is first asked for.
+#[derive(Debug)]
+pub struct Space {
+    params: Params,
+    pub(crate) symmetries: Symmetries,
+    pub(crate) masks: Masks,
+    pub(crate) configs: Configs,
+    pub(crate) lines: Lines,
+    classes: Vec<Vec<OnceLock<Class>>>,
+}
+
+impl Space {
+    /// The space of a run.
+    pub fn new(params: &Params) -> Self {
+        let cells = params.cells();
+        let symmetries = Symmetries::new(params.board);
+        let classes = (0..=cells).map(|k| {
+            let sums = ((cells - k) << (params.large - 1)) / 2 + 1;
+            (0..sums).map(|_| OnceLock::new()).collect()
+        });
+        Self {
+            params: params.clone(),
+            masks: Masks::new(cells, &symmetries),
+            configs: Configs::new(cells, params.large),
+            lines: Lines::new(params.board, params.large),
+            classes: classes.collect(),
+            symmetries,
+        }
+    }
+
+    /// The parameters of the run.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The symmetries of the board.
+    pub fn symmetries(&self) -> &Symmetries {
+        &self.symmetries
+    }
+
+    /// The canonical masks with `k` large cells.
+    pub fn masks(&self, k: u8) -> &[Mask] {
+        self.masks.canonical(k as usize)
+    }
+
+    /// No class with `k` large tiles has more rows than this.
+    pub fn most_rows(&self, k: u8) -> u64 {
+        let masks = self.masks.canonical(k as usize);
+        let cells = self.params.cells() - k as usize;
+        let sums = (0..=(cells as u32) << (self.params.large - 1)).step_by(2);
+        let most_configs = sums.map(|sum| self.configs.count(cells, sum)).max().unwrap_or(0);
+        masks.len() as u64 * u64::from(most_configs)
+    }
+
+    /// A class, or `None` where no skeleton has that many large tiles and that small sum.
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
+        Some(slot.get_or_init(|| Class::new(self, id)))
+    }
+
+    /// The small tiles of a row of a mask, as a board without its large ones.
+    pub fn small_tiles(&self, class: &Class, mask: usize, row: u32) -> Board {
+        let cells = &self.masks.canonical(class.id.k as usize)[mask];
+        let within = row - class.first_row[mask];
+        let config = class.config(&self.configs, cells.small_cells.len(), mask, within);
+        let digits = self.digits(cells, config);
+        cells.small_cells.iter().fold(Board::default(), |b, &c| b.with(c as usize, digits[c as usize]))
+    }
+
+    /// The config of the image of a skeleton under a symmetry that keeps its mask.
+    pub(crate) fn config_image(&self, mask: &Mask, config: Config, symmetry: usize) -> Config {
+        let digits = self.digits(mask, config);
+        let perm = &self.symmetries.permutations()[symmetry];
+        mask.small_cells.iter().fold(0, |c, &cell| c << 4 | u64::from(digits[perm[cell as usize] as usize]))
+    }
+
+    /// The digits of a skeleton by cell; L cells are 0.
+    pub(crate) fn digits(&self, mask: &Mask, config: Config) -> [u8; 16] {
+        let mut digits = [0; 16];
+        let last = mask.small_cells.len();
+        for (i, &cell) in mask.small_cells.iter().enumerate() {
+            digits[cell as usize] = (config >> (4 * (last - 1 - i))) as u8 & 15;
+        }
+        digits
+    }
+
+    /// Where a board is in its block: the class, the row, and the large exponents in the order of
+    /// the canonical skeleton, packed as in [`crate::columns`].
+    pub fn locate(&self, board: Board) -> Option<(Lane, Layer, u32, u64)> {
+        let (cells, large) = (self.params.cells(), self.params.large);
+        let is_large = |cell: usize| board.get(cell) >= large;
+        let mask_bits: u32 = (0..cells).map(|cell| u32::from(is_large(cell)) << cell).sum();
+        let image = self.masks.image(mask_bits);
+        let k = mask_bits.count_ones() as usize;
+        let mask = &self.masks.canonical(k)[image.index as usize];
+        let permutations = self.symmetries.permutations().iter().enumerate();
+        let (config, sequence) = permutations
+            .filter(|(g, _)| image.symmetries >> g & 1 == 1)
+            .map(|(_, perm)| {
+                let pack = |of: &[u8]| {
+                    of.iter().fold(0u64, |p, &cell| p << 4 | u64::from(board.get(perm[cell as usize] as usize)))
+                };
+                (pack(&mask.small_cells), pack(&mask.large_cells))
+            })
+            .min()?;
+        let layer = Layer(board.tile_sum(cells));
+        let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
+        let lane = Lane { k: k as u8, large_sum };
+        let class = self.class(ClassId::of(layer, lane)?)?;
+        Some((lane, layer, class.row(&self.configs, mask.small_cells.len(), image.index, config), sequence))
+    }
+
+    /// The board of a row and a sequence of large exponents.
+    pub fn board(&self, class: &Class, row: u32, sequence: u64) -> Board {
+        let index = class.first_row.partition_point(|&first| first <= row) - 1;
+        let mask = &self.masks.canonical(class.id.k as usize)[index];
+        let last = mask.large_cells.len();
+        let board = self.small_tiles(class, index, row);
+        mask.large_cells.iter().enumerate().fold(board, |b, (i, &cell)| {
+            b.with(cell as usize, (sequence >> (4 * (last - 1 - i))) as u8 & 15)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Objective, Precision, Spawn4};
+    use proptest::prelude::*;
+
+    fn space(board: &str, large: u8) -> Space {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params =
+            Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap();
+        Space::new(&params)
+    }
+
+    #[test]
+    fn every_orbit_of_skeletons_is_one_row() {
+        for (board, large) in [("2x2", 3), ("3x2", 4), ("3x3", 3), ("4x2", 4), ("1x5", 3)] {
+            let space = space(board, large);
+            let cells = space.params.cells();
+            let mut seen = std::collections::HashMap::new();
+            for code in 0..(large as usize + 1).pow(cells as u32) {
+                let mut rest = code;
+                let board = (0..cells).fold(Board::default(), |b, cell| {
+                    let digit = rest % (large as usize + 1);
+                    rest /= large as usize + 1;
+                    b.with(cell, digit as u8)
+                });
+                let (lane, layer, row, sequence) = space.locate(board).unwrap();
+                let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
+                let canonical = space.symmetries.canonical(board);
+                assert_eq!(space.symmetries.canonical(space.board(class, row, sequence)), canonical);
+                let owner = seen.entry((class.id(), row)).or_insert(canonical);
+                assert_eq!(*owner, canonical);
+            }
+            let rows: usize = space.classes.iter().flatten().filter_map(|c| c.get()).map(Class::rows).sum();
+            assert_eq!(seen.len(), rows);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn images_are_located_in_one_row(exponents in prop::collection::vec(0u8..12, 12)) {
+            let space = space("4x3", 3);
+            let board = exponents.iter().enumerate().fold(Board::default(), |b, (i, &e)| b.with(i, e));
+            let (lane, layer, row, sequence) = space.locate(board).unwrap();
+            let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
+            let back = space.board(class, row, sequence);
+            prop_assert_eq!(space.symmetries.canonical(back), space.symmetries.canonical(board));
+            for image in space.symmetries.images(board) {
+                let there = space.locate(image).unwrap();
+                prop_assert_eq!(there, (lane, layer, row, sequence));
+            }
+        }
+    }
+}

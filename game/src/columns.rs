@@ -1,0 +1,174 @@
+//! Columns: the sequences of large exponents of a lane.
+//!
+//! The columns of lane (k, T) are all sequences of `k` exponents from `large` on whose tiles sum to
+//! `T` and that obey the tile bound ([`Params::most_cells_with`]), whether or not they occur: the set
+//! follows from the parameters alone, and most of it does occur (`docs/performance.md`).
+
+use rustc_hash::FxHashMap;
+
+use crate::lane::Lane;
+use crate::params::Params;
+use crate::rules::exponent_potential;
+
+/// A sequence of exponents, one a nibble, the first highest.
+pub type Sequence = u64;
+
+/// The columns of a lane, ordered by their exponents sorted downward and then as sequences.
+#[derive(Debug)]
+pub struct Columns {
+    lane: Lane,
+    sequences: Vec<Sequence>,
+    potential: Vec<u32>,
+    index: FxHashMap<Sequence, u32>,
+}
+
+impl Columns {
+    /// The columns of a lane. Cost: tens of nanoseconds a column.
+    pub fn new(params: &Params, lane: Lane) -> Self {
+        let mut multisets = Vec::new();
+        let mut chosen = Vec::with_capacity(lane.k as usize);
+        multisets_of(params, lane.k, lane.large_sum, params.largest_exponent(), &mut chosen, &mut multisets);
+        multisets.sort_unstable();
+        let mut sequences = Vec::new();
+        for mut exponents in multisets {
+            exponents.reverse();
+            loop {
+                sequences.push(exponents.iter().fold(0, |s, &e| s << 4 | Sequence::from(e)));
+                if !next_arrangement(&mut exponents) {
+                    break;
+                }
+            }
+        }
+        let exponents = |s: Sequence| (0..lane.k).map(move |i| (s >> (4 * i)) as u8 & 15);
+        let potential = sequences.iter().map(|&s| exponents(s).map(exponent_potential).sum::<u64>() as u32);
+        Self {
+            lane,
+            potential: potential.collect(),
+            index: sequences.iter().enumerate().map(|(i, &s)| (s, i as u32)).collect(),
+            sequences,
+        }
+    }
+
+    /// Number of columns of a lane, without listing them.
+    pub fn count(params: &Params, lane: Lane) -> u64 {
+        let mut multisets = Vec::new();
+        let largest = params.largest_exponent();
+        multisets_of(params, lane.k, lane.large_sum, largest, &mut Vec::new(), &mut multisets);
+        let factorial = |n: usize| (1..=n as u64).product::<u64>();
+        let arrangements = |m: &Vec<u8>| {
+            m.chunk_by(|a, b| a == b).fold(factorial(m.len()), |all, same| all / factorial(same.len()))
+        };
+        multisets.iter().map(arrangements).sum()
+    }
+
+    /// The lane.
+    pub fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// The sequences, in order.
+    pub fn sequences(&self) -> &[Sequence] {
+        &self.sequences
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Whether the lane has no column.
+    pub fn is_empty(&self) -> bool {
+        self.sequences.is_empty()
+    }
+
+    /// Φ of each sequence's tiles.
+    pub fn potential(&self) -> &[u32] {
+        &self.potential
+    }
+
+    /// The column of a sequence, `None` where the lane has no such sequence.
+    pub fn column(&self, sequence: Sequence) -> Option<u32> {
+        self.index.get(&sequence).copied()
+    }
+
+    /// Heap bytes, about.
+    pub fn bytes(&self) -> usize {
+        self.sequences.len() * (8 + 4 + 16)
+    }
+}
+
+/// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
+/// sorted downward behind what is `chosen` already.
+fn multisets_of(
+    params: &Params,
+    left: u8,
+    sum: u32,
+    highest: u8,
+    chosen: &mut Vec<u8>,
+    found: &mut Vec<Vec<u8>>,
+) {
+    if left == 0 {
+        if sum == 0 {
+            found.push(chosen.clone());
+        }
+        return;
+    }
+    for exponent in (params.large..=highest).rev() {
+        let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
+        // All that is left can be at most this large: smaller exponents cannot make up the sum.
+        if u64::from(left) << exponent < u64::from(sum) {
+            return;
+        }
+        if fits {
+            chosen.push(exponent);
+            multisets_of(params, left - 1, sum - (1 << exponent), exponent, chosen, found);
+            chosen.pop();
+        }
+    }
+}
+
+/// The next arrangement in lexicographic order, in place; `false` at the last one.
+fn next_arrangement(exponents: &mut [u8]) -> bool {
+    let Some(pivot) = exponents.windows(2).rposition(|w| w[0] < w[1]) else { return false };
+    let Some(swap) = exponents.iter().rposition(|&e| e > exponents[pivot]) else { return false };
+    exponents.swap(pivot, swap);
+    exponents[pivot + 1..].reverse();
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Objective, Precision, Spawn4};
+
+    #[test]
+    fn columns_are_the_sequences_within_the_tile_bound() {
+        let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
+        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        let largest = u32::from(params.largest_exponent());
+        for lane in crate::lane::lanes(&params) {
+            let columns = Columns::new(&params, lane);
+            let mut wanted = Vec::new();
+            for code in 0..largest.pow(u32::from(lane.k)) {
+                let mut exponents = Vec::new();
+                let mut rest = code;
+                for _ in 0..lane.k {
+                    exponents.push((rest % largest + 1) as u8);
+                    rest /= largest;
+                }
+                let sum: u32 = exponents.iter().map(|&e| 1 << e).sum();
+                let bound = |e: u8| exponents.iter().filter(|&&x| x >= e).count() <= params.most_cells_with(e);
+                if sum == lane.large_sum && exponents.iter().all(|&e| e >= 3) && (3..=7).all(bound) {
+                    wanted.push(exponents.iter().fold(0, |s, &e| s << 4 | u64::from(e)));
+                }
+            }
+            let mut found = columns.sequences().to_vec();
+            found.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(found, wanted, "{lane:?}");
+            for (i, &s) in columns.sequences().iter().enumerate() {
+                assert_eq!(columns.column(s), Some(i as u32));
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The parameters that decide what a run computes, checked once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::{BoardSize, MAX_EXPONENT};
+use crate::fixed::Scale;
+use crate::lane::Layer;
+use crate::objective::{Objective, Spawn4};
+
+/// Bits that a stored value takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum Precision {
+    /// 32 bits a value.
+    Bits32,
+    /// 64 bits a value.
+    Bits64,
+}
+
+impl From<Precision> for u8 {
+    fn from(precision: Precision) -> u8 {
+        match precision {
+            Precision::Bits32 => 32,
+            Precision::Bits64 => 64,
+        }
+    }
+}
+
+impl TryFrom<u8> for Precision {
+    type Error = String;
+
+    fn try_from(bits: u8) -> Result<Self, String> {
+        match bits {
+            32 => Ok(Precision::Bits32),
+            64 => Ok(Precision::Bits64),
+            _ => Err(format!("precision {bits} is not known; expected 32 or 64")),
+        }
+    }
+}
+
+/// What a run computes. Two runs with the same parameters hold the same values, bit for bit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Size of the board.
+    pub board: BoardSize,
+    /// What is maximised.
+    pub objective: Objective,
+    /// Probability that a spawned tile is a 4.
+    pub spawn4: Spawn4,
+    /// Bits a value.
+    pub precision: Precision,
+    /// Enumerate only, up to this layer; `None` enumerates and solves the whole game.
+    pub until_layer: Option<u32>,
+    /// Tiles of at least `2^large` are *large*: they are in the sequence, not in the skeleton.
+    pub large: u8,
+}
+
+/// Why parameters make no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamsError {
+    /// A tile of the game would not fit four bits.
+    #[error(
+        "a {board} board can reach the tile {largest}, and boards are packed for tiles up to 32,768: \
+         give --objective reach:TILE with a tile of at most 32,768, or --until-layer with a layer below 65,536"
+    )]
+    TileTooLarge {
+        /// The board asked for.
+        board: BoardSize,
+        /// The largest tile that the game can reach.
+        largest: u64,
+    },
+    /// The wanted tile cannot be reached.
+    #[error("{objective} is out of reach: the largest tile of a {board} board is {largest}")]
+    OutOfReach {
+        /// The objective asked for.
+        objective: Objective,
+        /// The board asked for.
+        board: BoardSize,
+        /// The largest tile that the game can reach.
+        largest: u64,
+    },
+    /// The layer to stop at is no layer.
+    #[error("--until-layer {0} is not a layer: expected an even tile sum of at least 4")]
+    UntilLayer(u32),
+    /// The split between small and large tiles is out of range.
+    #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
+    Large(u8),
+}
+
+impl Params {
+    /// Parameters with the split between small and large tiles that measured fastest for the board.
+    pub fn new(
+        board: BoardSize,
+        objective: Objective,
+        spawn4: Spawn4,
+        precision: Precision,
+        until_layer: Option<u32>,
+    ) -> Result<Self, ParamsError> {
+        Self::with_large(board, objective, spawn4, precision, until_layer, default_large(board))
+    }
+
+    /// Parameters with a chosen split; values and counts do not depend on it, speed and sizes do.
+    pub fn with_large(
+        board: BoardSize,
+        objective: Objective,
+        spawn4: Spawn4,
+        precision: Precision,
+        until_layer: Option<u32>,
+        large: u8,
+    ) -> Result<Self, ParamsError> {
+        let mut params = Self { board, objective, spawn4, precision, until_layer, large };
+        if let Objective::Reach { exponent } = objective {
+            // With the wanted tile as the only large one, no board that counts has a large tile.
+            params.large = large.min(exponent);
+        }
+        params.check()?;
+        Ok(params)
+    }
+
+    /// Checks parameters that were read from a file.
+    pub fn check(&self) -> Result<(), ParamsError> {
+        let bound = self.tile_bound();
+        let largest = 1u64 << bound;
+        if let Objective::Reach { exponent } = self.objective
+            && exponent > bound
+        {
+            return Err(ParamsError::OutOfReach { objective: self.objective, board: self.board, largest });
+        }
+        if let Some(layer) = self.until_layer
+            && (layer < 4 || layer % 2 != 0)
+        {
+            return Err(ParamsError::UntilLayer(layer));
+        }
+        if self.largest_exponent() > MAX_EXPONENT {
+            return Err(ParamsError::TileTooLarge { board: self.board, largest });
+        }
+        if !(3..=6).contains(&self.large) {
+            return Err(ParamsError::Large(self.large));
+        }
+        Ok(())
+    }
+
+    /// Number of cells.
+    pub fn cells(&self) -> usize {
+        self.board.cells()
+    }
+
+    /// Exponent of the largest tile that the board can reach in any game: cells + 1.
+    pub fn tile_bound(&self) -> u8 {
+        self.board.cells() as u8 + 1
+    }
+
+    /// Exponent of the largest tile on a board that the run counts.
+    pub fn largest_exponent(&self) -> u8 {
+        let by_objective = match self.objective {
+            Objective::Score => u8::MAX,
+            Objective::Reach { exponent } => exponent - 1,
+        };
+        let by_layer = self.until_layer.map_or(u8::MAX, |layer| layer.ilog2() as u8);
+        self.tile_bound().min(by_objective).min(by_layer)
+    }
+
+    /// Exponent of the tile that wins, where the objective has one.
+    pub fn winning_exponent(&self) -> Option<u8> {
+        match self.objective {
+            Objective::Score => None,
+            Objective::Reach { exponent } => Some(exponent),
+        }
+    }
+
+    /// At most so many cells hold a tile of at least `2^exponent`, in any reachable board: all cells
+    /// for a 2 or a 4, and `cells + 2 − exponent` from an 8 on.
+    pub fn most_cells_with(&self, exponent: u8) -> usize {
+        if exponent > self.largest_exponent() {
+            0
+        } else if exponent < 3 {
+            self.cells()
+        } else {
+            (self.cells() + 2).saturating_sub(exponent as usize)
+        }
+    }
+
+    /// The largest tile sum that a counted board can have, by the tile bound.
+    pub fn last_layer(&self) -> Layer {
+        let sum: u64 = tile_bound_board(self).map(|e| 1u64 << e).sum();
+        let sum = u32::try_from(sum).unwrap_or(u32::MAX);
+        Layer(self.until_layer.map_or(sum, |layer| layer.min(sum)))
+    }
+
+    /// The fixed-point scale of the run's values.
+    pub fn scale(&self) -> Scale {
+        Scale::new(self)
+    }
+}
+
+/// Exponents of the heaviest board that the tile bound allows.
+pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_ {
+    (1..=params.cells()).map(|cell| {
+        (2..=params.largest_exponent()).rev().find(|&e| params.most_cells_with(e) >= cell).unwrap_or(1)
+    })
+}
+
+/// The split that measured fastest; see `docs/performance.md`.
+fn default_large(board: BoardSize) -> u8 {
+    if board.cells() >= 12 { 3 } else { 4 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(board: &str, objective: &str, until: Option<u32>) -> Result<Params, ParamsError> {
+        Params::new(
+            board.parse().unwrap(),
+            objective.parse().unwrap(),
+            Spawn4::default(),
+            Precision::Bits32,
+            until,
+        )
+    }
+
+    #[test]
+    fn last_layers_are_the_published_ones() {
+        for (board, last) in [("2x2", 60), ("3x2", 252), ("4x2", 1020), ("3x3", 2044), ("4x3", 16380)] {
+            assert_eq!(params(board, "score", None).unwrap().last_layer(), Layer(last), "{board}");
+        }
+    }
+
+    #[test]
+    fn tiles_must_fit() {
+        assert!(params("7x2", "score", None).is_ok());
+        assert!(matches!(params("4x4", "score", None), Err(ParamsError::TileTooLarge { .. })));
+        assert!(params("4x4", "reach:2048", None).is_ok());
+        assert!(params("4x4", "score", Some(100)).is_ok());
+        assert!(matches!(params("2x2", "reach:64", None), Err(ParamsError::OutOfReach { .. })));
+        assert!(matches!(params("2x2", "score", Some(5)), Err(ParamsError::UntilLayer(5))));
+    }
+}

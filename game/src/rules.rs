@@ -1,0 +1,121 @@
+//! The rules, one board at a time: moves, spawns, starts and the potential Φ.
+//!
+//! Plain code for queries, verification and tests. The solver's kernels do not use it: they work
+//! on whole rows of boards (see [`crate::transitions`]).
+
+use crate::board::{Board, BoardSize, tile};
+
+/// The four moves, in the order in which they are reported and in which ties are broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// Tiles slide towards the first column.
+    Left,
+    /// Tiles slide towards the last column.
+    Right,
+    /// Tiles slide towards the first row.
+    Up,
+    /// Tiles slide towards the last row.
+    Down,
+}
+
+impl Move {
+    /// All moves, in order.
+    pub const ALL: [Move; 4] = [Move::Left, Move::Right, Move::Up, Move::Down];
+
+    /// The lower-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Move::Left => "left",
+            Move::Right => "right",
+            Move::Up => "up",
+            Move::Down => "down",
+        }
+    }
+
+    /// The lines of cells that slide, each from the wall outward.
+    pub fn lines(self, size: BoardSize) -> Vec<Vec<u8>> {
+        let (rows, cols) = (size.rows(), size.cols());
+        let cell = |r: usize, c: usize| (r * cols + c) as u8;
+        match self {
+            Move::Left => (0..rows).map(|r| (0..cols).map(|c| cell(r, c)).collect()).collect(),
+            Move::Right => (0..rows).map(|r| (0..cols).rev().map(|c| cell(r, c)).collect()).collect(),
+            Move::Up => (0..cols).map(|c| (0..rows).map(|r| cell(r, c)).collect()).collect(),
+            Move::Down => (0..cols).map(|c| (0..rows).rev().map(|r| cell(r, c)).collect()).collect(),
+        }
+    }
+}
+
+/// Makes `direction`: the afterstate and its score, or `None` where nothing would change.
+pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
+    let (mut after, mut score) = (Board::default(), 0);
+    for line in direction.lines(size) {
+        let tiles: Vec<u8> = line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0).collect();
+        let (mut from, mut to) = (0, 0);
+        while from < tiles.len() {
+            let merges = from + 1 < tiles.len() && tiles[from] == tiles[from + 1];
+            let exponent = tiles[from] + u8::from(merges);
+            score += if merges { tile(exponent) } else { 0 };
+            after = after.with(line[to] as usize, exponent);
+            from += 1 + usize::from(merges);
+            to += 1;
+        }
+    }
+    (after != board).then_some((after, score))
+}
+
+/// The empty cells of a board.
+pub fn empty_cells(board: Board, size: BoardSize) -> impl Iterator<Item = usize> {
+    (0..size.cells()).filter(move |&cell| board.get(cell) == 0)
+}
+
+/// Φ: the score that building every tile from 2s would have earned. A move raises it by exactly
+/// its score.
+pub fn potential(board: Board, size: BoardSize) -> u64 {
+    (0..size.cells()).map(|cell| exponent_potential(board.get(cell))).sum()
+}
+
+/// Φ of one tile of this exponent: `(e − 1)·2^e`.
+pub fn exponent_potential(exponent: u8) -> u64 {
+    if exponent == 0 { 0 } else { u64::from(exponent - 1) << exponent }
+}
+
+/// Every start: two tiles, each a 2 or a 4, in two different cells; each ordered pair of cells and
+/// tiles once, so boards repeat.
+pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [u8; 2])> {
+    let cells = size.cells();
+    (0..cells * cells).filter(move |i| i / cells != i % cells).flat_map(move |i| {
+        [[1, 1], [1, 2], [2, 1], [2, 2]]
+            .map(|[a, b]| (Board::default().with(i / cells, a).with(i % cells, b), [a, b]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_merge_once_from_the_wall() {
+        let size = BoardSize::new(1, 4).unwrap();
+        let board = Board::parse("2 2 2 2", size).unwrap();
+        let (after, score) = make_move(board, Move::Left, size).unwrap();
+        assert_eq!((after.to_text(size).as_str(), score), ("4 4 0 0", 8));
+        let board = Board::parse("0 2 2 2", size).unwrap();
+        let (after, _) = make_move(board, Move::Right, size).unwrap();
+        assert_eq!(after.to_text(size), "0 0 2 4");
+        assert!(make_move(board, Move::Up, size).is_none());
+        assert!(make_move(Board::parse("2 4 8 2", size).unwrap(), Move::Left, size).is_none());
+    }
+
+    #[test]
+    fn a_move_raises_the_potential_by_its_score() {
+        let size = BoardSize::new(3, 3).unwrap();
+        let board = Board::parse("2 2 4 / 8 8 16 / 4 4 4", size).unwrap();
+        for direction in Move::ALL {
+            let moved = make_move(board, direction, size);
+            assert_eq!(moved.is_some(), matches!(direction, Move::Left | Move::Right));
+            if let Some((after, score)) = moved {
+                assert_eq!(potential(after, size), potential(board, size) + u64::from(score));
+            }
+        }
+    }
+}

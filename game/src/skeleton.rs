@@ -1,0 +1,190 @@
+//! Skeletons: where the small tiles and the large ones are, and the ranking of them.
+//!
+//! A skeleton gives each cell as empty, a small exponent (below `large`), or *L* for a large tile
+//! whose exponent is in the sequence. It is written as a *mask* (the set of its L cells) and a
+//! *config* (the digits of the other cells, in cell order). A skeleton is canonical when its mask is
+//! the smallest among its images and, among the images with that mask, its config is. Taking the mask
+//! first leaves the L cells where they are when a tile is spawned, so that most spawns map a row of
+//! columns onto another without moving one.
+
+use crate::symmetry::Symmetries;
+
+/// A canonical mask: one set of L cells from each orbit.
+#[derive(Clone, Debug)]
+pub struct Mask {
+    /// The L cells, in cell order.
+    pub large_cells: Vec<u8>,
+    /// The other cells, in cell order.
+    pub small_cells: Vec<u8>,
+    /// Indices of the symmetries that keep the mask, without the identity.
+    pub stabiliser: Vec<usize>,
+}
+
+/// Where a mask's canonical image is, and the symmetries that lead there.
+#[derive(Clone, Copy, Debug)]
+pub struct MaskImage {
+    /// Index of the canonical mask among those with as many L cells.
+    pub index: u32,
+    /// Bit `g` is set where symmetry `g` maps the mask to its canonical image.
+    pub symmetries: u8,
+}
+
+/// All masks of a board.
+#[derive(Debug)]
+pub struct Masks {
+    canonical: Vec<Vec<Mask>>,
+    images: Vec<MaskImage>,
+}
+
+impl Masks {
+    /// All masks of a board of `cells` cells. Cost: 2^cells times the symmetries.
+    pub fn new(cells: usize, symmetries: &Symmetries) -> Self {
+        let image = |mask: u32, perm: &[u8]| -> u32 {
+            perm.iter().enumerate().map(|(i, &from)| (mask >> from & 1) << i).sum()
+        };
+        let mut canonical: Vec<Vec<Mask>> = vec![Vec::new(); cells + 1];
+        let mut index_of = vec![0u32; 1 << cells];
+        let mut images = Vec::with_capacity(1 << cells);
+        for mask in 0u32..1 << cells {
+            let all: Vec<u32> = symmetries.permutations().iter().map(|p| image(mask, p)).collect();
+            let smallest = all.iter().copied().min().unwrap_or(mask);
+            if smallest == mask {
+                let group = &mut canonical[mask.count_ones() as usize];
+                index_of[mask as usize] = group.len() as u32;
+                let in_mask = |wanted: u32| move |&cell: &u8| mask >> cell & 1 == wanted;
+                group.push(Mask {
+                    large_cells: (0..cells as u8).filter(in_mask(1)).collect(),
+                    small_cells: (0..cells as u8).filter(in_mask(0)).collect(),
+                    stabiliser: (1..all.len()).filter(|&g| all[g] == mask).collect(),
+                });
+            }
+            let symmetries = (0..all.len()).filter(|&g| all[g] == smallest).map(|g| 1u8 << g).sum();
+            images.push(MaskImage { index: index_of[smallest as usize], symmetries });
+        }
+        Self { canonical, images }
+    }
+
+    /// The canonical masks with `k` L cells.
+    pub fn canonical(&self, k: usize) -> &[Mask] {
+        &self.canonical[k]
+    }
+
+    /// The canonical image of a set of L cells, given as bits.
+    pub fn image(&self, mask: u32) -> MaskImage {
+        self.images[mask as usize]
+    }
+}
+
+/// Digits of a config, one a nibble with the first cell highest, so that numbers order as digits do.
+pub type Config = u64;
+
+/// Ranks the configs of a number of cells with a given small sum, in lexicographic order.
+#[derive(Debug)]
+pub struct Configs {
+    large: u8,
+    /// `below[f][half_sum * large + digit]`: configs of `f` cells with that sum whose first digit is
+    /// smaller than `digit`.
+    below: Vec<Vec<u32>>,
+    counts: Vec<Vec<u32>>,
+}
+
+impl Configs {
+    /// Tables for up to `cells` cells and digits below `large`.
+    pub fn new(cells: usize, large: u8) -> Self {
+        let mut counts: Vec<Vec<u32>> = vec![vec![1]];
+        let mut below: Vec<Vec<u32>> = vec![Vec::new()];
+        for f in 1..=cells {
+            let sums = f * (1usize << (large - 1)) / 2 + 1;
+            let mut below_f = vec![0u32; sums * large as usize];
+            let mut counts_f = vec![0u32; sums];
+            for half in 0..sums {
+                let mut total = 0;
+                for digit in 0..large {
+                    below_f[half * large as usize + digit as usize] = total;
+                    let rest = half.checked_sub(half_tile(digit));
+                    total += rest.and_then(|r| counts[f - 1].get(r)).copied().unwrap_or(0);
+                }
+                counts_f[half] = total;
+            }
+            counts.push(counts_f);
+            below.push(below_f);
+        }
+        Self { large, below, counts }
+    }
+
+    /// Number of configs of `cells` cells with sum `small_sum`.
+    pub fn count(&self, cells: usize, small_sum: u32) -> u32 {
+        self.counts[cells].get(small_sum as usize / 2).copied().unwrap_or(0)
+    }
+
+    /// Rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
+    #[inline]
+    pub fn rank(&self, cells: usize, small_sum: u32, config: Config) -> u32 {
+        let (mut half, mut rank) = (small_sum as usize / 2, 0);
+        for f in (1..=cells).rev() {
+            let digit = (config >> (4 * (f - 1))) as u8 & 15;
+            rank += self.below[f][half * self.large as usize + digit as usize];
+            half -= half_tile(digit);
+        }
+        rank
+    }
+
+    /// The config of a rank: the inverse of [`Configs::rank`].
+    pub fn config(&self, cells: usize, small_sum: u32, mut rank: u32) -> Config {
+        let (mut half, mut config) = (small_sum as usize / 2, 0);
+        for f in (1..=cells).rev() {
+            let below = &self.below[f][half * self.large as usize..][..self.large as usize];
+            // The last digit with at most `rank` configs before it, and at least one of its own.
+            let fits = |&digit: &usize| {
+                let rest = half.checked_sub(half_tile(digit as u8));
+                below[digit] <= rank && rest.and_then(|r| self.counts[f - 1].get(r)).is_some_and(|&c| c > 0)
+            };
+            let digit = (0..self.large as usize).rev().find(fits).unwrap_or(0);
+            rank -= below[digit];
+            half -= half_tile(digit as u8);
+            config = config << 4 | digit as u64;
+        }
+        config
+    }
+}
+
+/// Half of the tile of a small exponent; sums are even, so tables go by halves.
+fn half_tile(digit: u8) -> usize {
+    if digit == 0 { 0 } else { 1 << (digit - 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_counted_by_burnside() {
+        for (size, orbits) in [("3x3", 102), ("5x2", 288), ("4x3", 1120), ("4x4", 8548)] {
+            let size: crate::BoardSize = size.parse().unwrap();
+            let masks = Masks::new(size.cells(), &Symmetries::new(size));
+            let total: usize = (0..=size.cells()).map(|k| masks.canonical(k).len()).sum();
+            assert_eq!(total, orbits);
+        }
+    }
+
+    #[test]
+    fn ranks_and_configs_are_inverse_and_ordered() {
+        for large in 3..=5 {
+            let configs = Configs::new(6, large);
+            for cells in 0..=6 {
+                let mut total = 0;
+                for small_sum in (0..=cells as u32 * (1 << (large - 1))).step_by(2) {
+                    let mut previous = None;
+                    for rank in 0..configs.count(cells, small_sum) {
+                        let config = configs.config(cells, small_sum, rank);
+                        assert_eq!(configs.rank(cells, small_sum, config), rank);
+                        assert!(previous < Some(config));
+                        previous = Some(config);
+                        total += 1;
+                    }
+                }
+                assert_eq!(total, usize::from(large).pow(cells as u32));
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The symmetries of a board: 8 on a square one, 4 on any other.
+
+use crate::board::{Board, BoardSize};
+
+/// A symmetry as a permutation of cells: the image holds in cell `i` what was in cell `perm[i]`.
+pub type Symmetry = Vec<u8>;
+
+/// All symmetries of a board, the identity first.
+#[derive(Clone, Debug)]
+pub struct Symmetries(Vec<Symmetry>);
+
+impl Symmetries {
+    /// The symmetries that map a board of this size to one of the same size. On boards with a side
+    /// of 1 some of them coincide; each distinct permutation is listed once.
+    pub fn new(size: BoardSize) -> Self {
+        let (rows, cols) = (size.rows(), size.cols());
+        let permutation = |from: &dyn Fn(usize, usize) -> (usize, usize)| -> Symmetry {
+            (0..rows * cols)
+                .map(|i| {
+                    let (r, c) = from(i / cols, i % cols);
+                    (r * cols + c) as u8
+                })
+                .collect()
+        };
+        let mut all = vec![
+            permutation(&|r, c| (r, c)),
+            permutation(&|r, c| (r, cols - 1 - c)),
+            permutation(&|r, c| (rows - 1 - r, c)),
+            permutation(&|r, c| (rows - 1 - r, cols - 1 - c)),
+        ];
+        if rows == cols {
+            all.push(permutation(&|r, c| (c, r)));
+            all.push(permutation(&|r, c| (c, rows - 1 - r)));
+            all.push(permutation(&|r, c| (cols - 1 - c, r)));
+            all.push(permutation(&|r, c| (cols - 1 - c, rows - 1 - r)));
+        }
+        let mut distinct: Vec<Symmetry> = Vec::new();
+        for symmetry in all {
+            if !distinct.contains(&symmetry) {
+                distinct.push(symmetry);
+            }
+        }
+        Self(distinct)
+    }
+
+    /// The permutations, the identity first.
+    pub fn permutations(&self) -> &[Symmetry] {
+        &self.0
+    }
+
+    /// Every image of `board`, with repeats where it is symmetric itself.
+    pub fn images(&self, board: Board) -> impl Iterator<Item = Board> + '_ {
+        self.0.iter().map(move |perm| {
+            perm.iter().enumerate().fold(Board::default(), |b, (i, &from)| b.with(i, board.get(from as usize)))
+        })
+    }
+
+    /// The canonical state: the smallest image as a packed number.
+    pub fn canonical(&self, board: Board) -> Board {
+        self.images(board).min().unwrap_or(board)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_the_right_order_and_are_closed() {
+        for (size, order) in [("3x3", 8), ("4x4", 8), ("4x3", 4), ("2x5", 4), ("1x4", 2), ("3x1", 2)] {
+            let group = Symmetries::new(size.parse().unwrap());
+            let perms = group.permutations();
+            assert_eq!(perms.len(), order, "{size}");
+            for a in perms {
+                for b in perms {
+                    let product: Symmetry = a.iter().map(|&i| b[i as usize]).collect();
+                    assert!(perms.contains(&product));
+                }
+            }
+        }
+    }
+}

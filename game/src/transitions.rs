@@ -1,0 +1,437 @@
+//! Transitions of a class: what moves and spawns do to each of its rows.
+//!
+//! Computed once for a class and used for every block with its rows. A move is an edge from a row to
+//! a row of the target class together with a pattern; edges are grouped by [`Step`], which decides the
+//! target lane, and within a step by pattern, so that a kernel fetches each index map once.
+
+use rustc_hash::FxHashMap;
+
+use crate::class::{Class, ClassId, Space};
+use crate::lane::Step;
+use crate::maps::{Pattern, PatternId, Patterns};
+use crate::rules::exponent_potential;
+use crate::skeleton::{Config, Mask};
+use crate::slide::Outcome;
+
+/// What moves and spawns do to the rows of one class.
+#[derive(Debug)]
+pub struct Transitions {
+    /// Number of rows.
+    pub rows: usize,
+    /// Φ of each row's small tiles.
+    pub potential: Vec<u32>,
+    /// Spawns of row `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
+    pub spawn_start: Vec<u32>,
+    /// Where a spawned 2 leads, in the class with small sum + 2.
+    pub spawn2: Vec<SpawnEdge>,
+    /// Where a spawned 4 leads, in the class with small sum + 4.
+    pub spawn4: Vec<SpawnEdge>,
+    /// The patterns that spawn edges refer to; the first is the identity.
+    pub spawn_patterns: Vec<PatternId>,
+    /// Legal moves, by what they do to the large tiles.
+    pub moves: Vec<MoveGroup>,
+    /// Rows in which a move of small tiles alone makes the wanted tile, ascending.
+    pub won_rows: Vec<u32>,
+    /// Rows that symmetries map to themselves, with what those do to the columns.
+    pub symmetric: Vec<SymmetricRow>,
+}
+
+/// Where a spawn in one empty cell leads.
+#[derive(Clone, Copy, Debug)]
+pub struct SpawnEdge {
+    /// Row in the class of the target.
+    pub row: u32,
+    /// Index into [`Transitions::spawn_patterns`].
+    pub pattern: u32,
+}
+
+/// The moves of a class with the same effect on the lane.
+#[derive(Debug)]
+pub struct MoveGroup {
+    /// Merges and births of large tiles.
+    pub step: Step,
+    /// Class of the targets.
+    pub target: ClassId,
+    /// Runs of edges with the same pattern; each ends where the next begins.
+    pub runs: Vec<Run>,
+    /// Edges from a row to a row of the target class, ordered by pattern and then by row.
+    pub edges: Vec<(u32, u32)>,
+}
+
+/// Edges of a [`MoveGroup`] with one pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The pattern.
+    pub pattern: PatternId,
+    /// End of the run in [`MoveGroup::edges`].
+    pub end: u32,
+}
+
+/// A row that symmetries of the board map to itself: its columns fall into orbits.
+#[derive(Debug)]
+pub struct SymmetricRow {
+    /// The row.
+    pub row: u32,
+    /// What each of the symmetries does to the columns; at least one pattern, none the identity.
+    pub patterns: Vec<PatternId>,
+}
+
+impl MoveGroup {
+    /// The runs with their edges.
+    pub fn runs(&self) -> impl Iterator<Item = (PatternId, &[(u32, u32)])> {
+        let mut start = 0;
+        self.runs.iter().map(move |run| {
+            let edges = &self.edges[start..run.end as usize];
+            start = run.end as usize;
+            (run.pattern, edges)
+        })
+    }
+}
+
+impl Transitions {
+    /// Computes the transitions of a class. Cost: some hundred nanoseconds a row.
+    pub fn new(space: &Space, patterns: &Patterns, class: &Class) -> Self {
+        Builder::new(space, class).build(patterns)
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        let edges: usize = self.moves.iter().map(|g| 8 * (g.edges.len() + g.runs.len())).sum();
+        8 * self.rows + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
+    }
+}
+
+/// A legal move of one row, before edges are sorted.
+struct Edge {
+    pattern: u32,
+    from: u32,
+    to: u32,
+}
+
+/// A skeleton while it is being put together: digits, L cells with their sources, conditions.
+#[derive(Clone)]
+struct Target {
+    digits: [u8; 16],
+    large_mask: u32,
+    pattern: Pattern,
+    source: [crate::slide::Source; 16],
+    merges: u8,
+    births: u8,
+    changed: bool,
+}
+
+struct Builder<'a> {
+    space: &'a Space,
+    class: &'a Class,
+    id: ClassId,
+    /// Patterns seen in this class, numbered as they come; number 0 is the identity.
+    local: FxHashMap<Pattern, u32>,
+    seen: Vec<Pattern>,
+    groups: Vec<(Step, ClassId, &'a Class, Vec<Edge>)>,
+    won_rows: Vec<u32>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(space: &'a Space, class: &'a Class) -> Self {
+        let id = class.id();
+        let identity = Pattern::identity(id.k);
+        Self {
+            space,
+            class,
+            id,
+            local: FxHashMap::from_iter([(identity, 0)]),
+            seen: vec![identity],
+            groups: Vec::new(),
+            won_rows: Vec::new(),
+        }
+    }
+
+    fn build(mut self, patterns: &Patterns) -> Transitions {
+        let rows = self.class.rows();
+        let mut potential = Vec::with_capacity(rows);
+        let mut spawn_start = vec![0u32];
+        let (mut spawn2, mut spawn4) = (Vec::new(), Vec::new());
+        let mut symmetric = Vec::new();
+        for (index, mask) in self.space.masks(self.id.k).iter().enumerate() {
+            let rows = self.class.mask_rows(index);
+            for (within, row) in rows.enumerate() {
+                let row = row as u32;
+                let cells = mask.small_cells.len();
+                let config = self.class.config(&self.space.configs, cells, index, within as u32);
+                let digits = self.space.digits(mask, config);
+                potential.push(mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>() as u32);
+                for (exponent, edges) in [(1u8, &mut spawn2), (2, &mut spawn4)] {
+                    let target = ClassId { k: self.id.k, small_sum: self.id.small_sum + (1 << exponent) };
+                    let Some(target) = self.space.class(target) else { continue };
+                    for &cell in mask.small_cells.iter().filter(|&&c| digits[c as usize] == 0) {
+                        let mut digits = digits;
+                        digits[cell as usize] = exponent;
+                        edges.push(self.spawn(mask, index as u32, target, &digits));
+                    }
+                }
+                spawn_start.push(spawn2.len() as u32);
+                self.moves_of(row, mask, &digits);
+                if let Some(kept) = self.symmetries_of(mask, config) {
+                    symmetric.push((row, kept));
+                }
+            }
+        }
+        let ids = self.intern(patterns);
+        let spawn_patterns = renumber(&mut spawn2, &mut spawn4, &ids);
+        let groups = std::mem::take(&mut self.groups);
+        let mut moves: Vec<MoveGroup> =
+            groups.into_iter().map(|(step, target, _, edges)| sort_edges(step, target, edges, &ids)).collect();
+        moves.sort_by_key(|group| group.step);
+        Transitions {
+            rows,
+            potential,
+            spawn_start,
+            spawn2,
+            spawn4,
+            moves,
+            won_rows: self.won_rows,
+            symmetric: symmetric
+                .into_iter()
+                .map(|(row, kept)| SymmetricRow { row, patterns: kept.iter().map(|&p: &u32| ids[p as usize]).collect() })
+                .collect(),
+            spawn_patterns,
+        }
+    }
+
+    /// Numbers this class's patterns for all classes.
+    fn intern(&self, patterns: &Patterns) -> Vec<PatternId> {
+        let mut ids = vec![PatternId::IDENTITY];
+        ids.extend(patterns.intern(&self.seen[1..]));
+        ids
+    }
+
+    fn local_pattern(&mut self, pattern: Pattern) -> u32 {
+        if pattern == self.seen[0] {
+            return 0;
+        }
+        let next = self.seen.len() as u32;
+        let number = *self.local.entry(pattern).or_insert(next);
+        if number == next {
+            self.seen.push(pattern);
+        }
+        number
+    }
+
+    /// The canonical row of a skeleton whose mask is canonical already.
+    fn spawn(&mut self, mask: &Mask, index: u32, target: &Class, digits: &[u8; 16]) -> SpawnEdge {
+        let cells = mask.small_cells.len();
+        let identity = pack(mask, digits, |cell| cell);
+        let (mut best, mut by) = (identity, None);
+        for &g in &mask.stabiliser {
+            let perm = &self.space.symmetries.permutations()[g];
+            let image = pack(mask, digits, |cell| perm[cell as usize]);
+            if image < best {
+                (best, by) = (image, Some(g));
+            }
+        }
+        let pattern = by.map_or(0, |g| {
+            let pattern = self.permutation(mask, g);
+            self.local_pattern(pattern)
+        });
+        SpawnEdge { row: target.row(&self.space.configs, cells, index, best), pattern }
+    }
+
+    /// What a symmetry that keeps the mask does to the sequence.
+    fn permutation(&self, mask: &Mask, symmetry: usize) -> Pattern {
+        let perm = &self.space.symmetries.permutations()[symmetry];
+        let mut pattern = Pattern::empty();
+        for (item, &cell) in mask.large_cells.iter().enumerate() {
+            let from = mask.large_cells.iter().position(|&c| c == perm[cell as usize]).unwrap_or(item);
+            pattern.set_item(item, crate::slide::Source::Plain(from as u8));
+        }
+        pattern
+    }
+
+    /// The patterns of the symmetries that keep a skeleton and move some of its columns.
+    fn symmetries_of(&mut self, mask: &Mask, config: Config) -> Option<Vec<u32>> {
+        let kept = mask.stabiliser.iter().filter(|&&g| self.space.config_image(mask, config, g) == config);
+        let kept: Vec<usize> = kept.copied().collect();
+        let mut patterns: Vec<u32> = kept
+            .into_iter()
+            .map(|g| {
+                let pattern = self.permutation(mask, g);
+                self.local_pattern(pattern)
+            })
+            .filter(|&p| p != 0)
+            .collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        (!patterns.is_empty()).then_some(patterns)
+    }
+
+    /// Adds the legal moves of a row.
+    fn moves_of(&mut self, row: u32, mask: &Mask, digits: &[u8; 16]) {
+        let large = self.space.params().large;
+        let (mut tokens, mut number) = (*digits, [0u8; 16]);
+        for (i, &cell) in mask.large_cells.iter().enumerate() {
+            tokens[cell as usize] = large;
+            number[cell as usize] = i as u8;
+        }
+        let space = self.space;
+        for lines in &space.lines.moves {
+            let start = Target {
+                digits: [0; 16],
+                large_mask: 0,
+                pattern: Pattern::empty(),
+                source: [crate::slide::Source::Born; 16],
+                merges: 0,
+                births: 0,
+                changed: false,
+            };
+            self.slide_lines(row, lines, &tokens, &number, start);
+        }
+    }
+
+    /// Slides the lines one after the other, once for each outcome of each.
+    fn slide_lines(&mut self, row: u32, lines: &[Vec<u8>], tokens: &[u8; 16], number: &[u8; 16], mut target: Target) {
+        let Some((line, rest)) = lines.split_first() else {
+            if target.changed {
+                self.add_move(row, &target);
+            }
+            return;
+        };
+        let space = self.space;
+        let outcomes = space.lines.outcomes(line.iter().map(|&cell| tokens[cell as usize]));
+        let (last, others) = outcomes.split_last().map_or((None, outcomes), |(l, o)| (Some(l), o));
+        for outcome in others {
+            let mut branch = target.clone();
+            branch.put(line, outcome, tokens, number, space.params().large);
+            self.slide_lines(row, rest, tokens, number, branch);
+        }
+        if let Some(outcome) = last {
+            target.put(line, outcome, tokens, number, space.params().large);
+            self.slide_lines(row, rest, tokens, number, target);
+        }
+    }
+
+    /// Adds one legal move: canonicalises the target skeleton and files the edge.
+    fn add_move(&mut self, row: u32, target: &Target) {
+        let space = self.space;
+        if target.births > 0 && space.params().winning_exponent() == Some(space.params().large) {
+            if self.won_rows.last() != Some(&row) {
+                self.won_rows.push(row);
+            }
+            return;
+        }
+        let image = space.masks.image(target.large_mask);
+        let k = self.id.k - target.merges + target.births;
+        let mask = &space.masks(k)[image.index as usize];
+        let (mut best, mut by) = (Config::MAX, 0);
+        for (g, perm) in space.symmetries.permutations().iter().enumerate() {
+            if image.symmetries >> g & 1 == 1 {
+                let config = pack(mask, &target.digits, |cell| perm[cell as usize]);
+                if config < best {
+                    (best, by) = (config, g);
+                }
+            }
+        }
+        let perm = &space.symmetries.permutations()[by];
+        let mut pattern = target.pattern;
+        for (item, &cell) in mask.large_cells.iter().enumerate() {
+            pattern.set_item(item, target.source[perm[cell as usize] as usize]);
+        }
+        let pattern = self.local_pattern(pattern);
+        let step = Step { merges: target.merges, births: target.births };
+        let group = match self.groups.iter().position(|g| g.0 == step) {
+            Some(group) => group,
+            None => {
+                let births = u32::from(target.births) << space.params().large;
+                let id = ClassId { k, small_sum: self.id.small_sum - births };
+                let Some(class) = space.class(id) else { return };
+                self.groups.push((step, id, class, Vec::new()));
+                self.groups.len() - 1
+            }
+        };
+        let (_, _, class, edges) = &mut self.groups[group];
+        let to = class.row(&space.configs, mask.small_cells.len(), image.index, best);
+        edges.push(Edge { pattern, from: row, to });
+    }
+}
+
+impl Target {
+    /// Puts the outcome of one line in place.
+    fn put(&mut self, line: &[u8], outcome: &Outcome, tokens: &[u8; 16], number: &[u8; 16], large: u8) {
+        use crate::slide::Source;
+        // Numbers of the line's L tiles on the board, from the wall outward.
+        let (mut board_number, mut count) = ([0u8; 8], 0);
+        for &cell in line.iter().filter(|&&cell| tokens[cell as usize] == large) {
+            board_number[count] = number[cell as usize];
+            count += 1;
+        }
+        let mut sources = outcome.sources.iter();
+        for (&cell, &token) in line.iter().zip(&outcome.tokens) {
+            if token == large {
+                self.large_mask |= 1 << cell;
+                if let Some(source) = sources.next() {
+                    self.source[cell as usize] = match *source {
+                        Source::Plain(i) => Source::Plain(board_number[i as usize]),
+                        // Either of two equal tiles will do: the lower number makes one pattern of both.
+                        Source::Merged(i) => {
+                            Source::Merged(board_number[i as usize].min(board_number[i as usize + 1]))
+                        }
+                        Source::Born => Source::Born,
+                    };
+                }
+            } else {
+                self.digits[cell as usize] = token;
+            }
+        }
+        for &(first, equal) in &outcome.conditions {
+            let (a, b) = (board_number[first as usize], board_number[first as usize + 1]);
+            self.pattern.set_condition(a.min(b), a.max(b), equal);
+        }
+        self.merges += outcome.merges;
+        self.births += outcome.births;
+        self.changed |= outcome.changed;
+    }
+}
+
+/// Numbers the patterns of spawn edges from 0, the identity first, and lists them.
+fn renumber(spawn2: &mut [SpawnEdge], spawn4: &mut [SpawnEdge], ids: &[PatternId]) -> Vec<PatternId> {
+    let mut used = vec![ids[0]];
+    let mut number = vec![0u32; ids.len()];
+    for edge in spawn2.iter_mut().chain(spawn4).filter(|edge| edge.pattern != 0) {
+        let number = &mut number[edge.pattern as usize];
+        if *number == 0 {
+            *number = used.len() as u32;
+            used.push(ids[edge.pattern as usize]);
+        }
+        edge.pattern = *number;
+    }
+    used
+}
+
+/// The config that a mask's small cells read, each from `from(cell)`.
+#[inline]
+fn pack(mask: &Mask, digits: &[u8; 16], from: impl Fn(u8) -> u8) -> Config {
+    mask.small_cells.iter().fold(0, |c, &cell| c << 4 | Config::from(digits[from(cell) as usize]))
+}
+
+/// Sorts edges by pattern (they come ordered by row), and finds the runs.
+fn sort_edges(step: Step, target: ClassId, edges: Vec<Edge>, ids: &[PatternId]) -> MoveGroup {
+    let mut start = vec![0u32; ids.len() + 1];
+    for edge in &edges {
+        start[edge.pattern as usize + 1] += 1;
+    }
+    for i in 1..start.len() {
+        start[i] += start[i - 1];
+    }
+    let runs = ids
+        .iter()
+        .enumerate()
+        .filter(|&(p, _)| start[p + 1] > start[p])
+        .map(|(p, &pattern)| Run { pattern, end: start[p + 1] })
+        .collect();
+    let mut sorted = vec![(0, 0); edges.len()];
+    for edge in edges {
+        let slot = &mut start[edge.pattern as usize];
+        sorted[*slot as usize] = (edge.from, edge.to);
+        *slot += 1;
+    }
+    MoveGroup { step, target, runs, edges: sorted }
+}

@@ -1,0 +1,69 @@
+//! Items of committed shards, with the frames read last kept decoded.
+
+use std::sync::{Arc, Mutex};
+
+use exact2048_storage::{ItemKey, ShardKind, StorageError};
+use exact2048_worker::{Archive, WorkerError};
+use rustc_hash::FxHashMap;
+
+use crate::catalog::{Catalog, CatalogShard};
+
+/// Decoded frames that are kept: some tens of MiB.
+const FRAMES_KEPT: usize = 96;
+
+/// Reads items through the catalog.
+#[derive(Debug)]
+pub struct ShardArchive {
+    catalog: Arc<Catalog>,
+    frames: Mutex<FrameCache>,
+}
+
+/// The frames used last, by shard and number.
+#[derive(Debug, Default)]
+struct FrameCache {
+    frames: FxHashMap<(usize, u32), (Arc<Vec<u8>>, u64)>,
+    clock: u64,
+}
+
+impl ShardArchive {
+    /// An archive of the catalog's shards, those that are added later included.
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, frames: Mutex::default() }
+    }
+
+    fn frame(&self, shard: &Arc<CatalogShard>, number: u32) -> Result<Arc<Vec<u8>>, StorageError> {
+        let key = (Arc::as_ptr(shard) as usize, number);
+        let lock = || self.frames.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        {
+            let mut cache = lock();
+            cache.clock += 1;
+            let now = cache.clock;
+            if let Some((frame, used)) = cache.frames.get_mut(&key) {
+                *used = now;
+                return Ok(Arc::clone(frame));
+            }
+        }
+        let frame = Arc::new(shard.reader()?.read_frame(number)?);
+        let mut cache = lock();
+        if cache.frames.len() >= FRAMES_KEPT
+            && let Some(oldest) = cache.frames.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key)
+        {
+            cache.frames.remove(&oldest);
+        }
+        let now = cache.clock;
+        cache.frames.insert(key, (Arc::clone(&frame), now));
+        Ok(frame)
+    }
+}
+
+impl Archive for ShardArchive {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+        let Some(shard) = self.catalog.find(kind, key.layer) else {
+            return Err(WorkerError::NotCovered { kind, layer: key.layer });
+        };
+        let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };
+        let frame = self.frame(&shard, entry.frame)?;
+        let item = entry.slice(&frame).ok_or(WorkerError::ItemMissing(key))?;
+        Ok(Some(item.to_vec()))
+    }
+}

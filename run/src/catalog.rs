@@ -1,0 +1,136 @@
+//! Which shard covers which layer.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, RwLock};
+
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_game::{Layer, Params};
+use exact2048_storage::{RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardRecord, StorageError};
+use serde::{Deserialize, Serialize};
+
+/// A journal record: a finished range of layers and the shard that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The range, its counts or its share of the fingerprint.
+    pub commit: Commit,
+    /// The shard.
+    pub shard: ShardRecord,
+}
+
+/// A committed shard, opened when it is first needed.
+#[derive(Debug)]
+pub struct CatalogShard {
+    /// The record that committed it.
+    pub record: Record,
+    /// Its file.
+    pub path: PathBuf,
+    identity: ShardIdentity,
+    reader: OnceLock<ShardReader>,
+}
+
+impl CatalogShard {
+    /// The open shard; header and index are checked when it is opened.
+    pub fn reader(&self) -> Result<&ShardReader, StorageError> {
+        if let Some(reader) = self.reader.get() {
+            return Ok(reader);
+        }
+        let reader = ShardReader::open(&self.path, &self.identity)?;
+        if reader.header_checksum() != self.record.shard.header_checksum {
+            return Err(StorageError::Foreign {
+                file: self.path.clone(),
+                field: "header checksum",
+                expected: format!("{:016x}", self.record.shard.header_checksum),
+                found: format!("{:016x}", reader.header_checksum()),
+            });
+        }
+        Ok(self.reader.get_or_init(|| reader))
+    }
+}
+
+/// The committed shards of a run. Grows while the run is written.
+#[derive(Debug)]
+pub struct Catalog {
+    folder: PathBuf,
+    run: RunId,
+    board: (u8, u8),
+    rule_hash: u64,
+    shards: RwLock<Vec<Arc<CatalogShard>>>,
+}
+
+/// The shard kind that a phase writes.
+pub fn kind_of(phase: Phase) -> ShardKind {
+    match phase {
+        Phase::Enumerate => ShardKind::Reach,
+        Phase::BackUp => ShardKind::Values,
+    }
+}
+
+impl Catalog {
+    /// The catalog of an open run directory.
+    pub fn new(dir: &RunDir, params: &Params, rule_hash: u64, records: Vec<Record>) -> Self {
+        let catalog = Self {
+            folder: dir.shard_path(""),
+            run: dir.run_id(),
+            board: (params.board.rows() as u8, params.board.cols() as u8),
+            rule_hash,
+            shards: RwLock::default(),
+        };
+        for record in records {
+            catalog.add(record);
+        }
+        catalog
+    }
+
+    /// The identity of the shard of a range.
+    pub fn identity(&self, phase: Phase, first: Layer, last: Layer) -> ShardIdentity {
+        ShardIdentity {
+            run: self.run,
+            kind: kind_of(phase),
+            rows: self.board.0,
+            cols: self.board.1,
+            first_layer: first.0,
+            last_layer: last.0,
+            rule_hash: self.rule_hash,
+        }
+    }
+
+    /// Adds a committed shard. It takes the place of one with the same file.
+    pub fn add(&self, record: Record) {
+        let path = self.folder.join(Path::new(&record.shard.file).file_name().unwrap_or_default());
+        let commit = &record.commit;
+        let identity = self.identity(commit.phase, commit.first, commit.last);
+        let shard = Arc::new(CatalogShard { record, path, identity, reader: OnceLock::new() });
+        let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        shards.retain(|old| old.path != shard.path);
+        shards.push(shard);
+    }
+
+    /// Forgets a shard that is lost or damaged.
+    pub fn remove(&self, path: &Path) {
+        let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        shards.retain(|shard| shard.path != path);
+    }
+
+    /// All shards, by phase and first layer.
+    pub fn shards(&self) -> Vec<Arc<CatalogShard>> {
+        let mut shards = self.shards.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        shards.sort_by_key(|shard| (shard.record.commit.phase, shard.record.commit.first));
+        shards
+    }
+
+    /// The commits of all shards.
+    pub fn commits(&self) -> Vec<Commit> {
+        self.shards().iter().map(|shard| shard.record.commit.clone()).collect()
+    }
+
+    /// The shard that covers a layer.
+    pub fn find(&self, kind: ShardKind, layer: u32) -> Option<Arc<CatalogShard>> {
+        let shards = self.shards.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let covers = |shard: &&Arc<CatalogShard>| {
+            let commit = &shard.record.commit;
+            kind_of(commit.phase) == kind && (commit.first.0..=commit.last.0).contains(&layer)
+        };
+        shards.iter().rev().find(covers).cloned()
+    }
+}

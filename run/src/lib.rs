@@ -1,0 +1,14 @@
+//! A run as the solver sees it: its parameters, what is committed, and what its shards hold.
+//!
+//! [`Run`] opens a run directory and keeps the [`Catalog`] of its shards. [`Oracle`] answers what a state
+//! is worth. [`verify`] checks both against code that the solver does not share.
+
+mod archive;
+mod catalog;
+mod oracle;
+mod run;
+pub mod verify;
+
+pub use catalog::{Catalog, Record, kind_of};
+pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
+pub use run::{Run, RunError};

@@ -1,0 +1,61 @@
+//! Run directories on a local disk: a manifest written once, a journal of numbered commit records, and
+//! immutable shards of compressed, checksummed, memory-mapped items.
+//!
+//! This crate knows no rules of the game: keys and payloads are opaque to it. What every byte on disk
+//! means, and what a crash at each point leaves behind, is specified in `docs/format.md` and only there.
+//!
+//! | Module | Its job |
+//! |---|---|
+//! | [`RunDir`] (`run/`) | the directory: manifest, journal, lock, leftovers |
+//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
+//! | [`Scratch`], [`MappedFile`] (`mapped`) | memory maps, the only `unsafe` code |
+//! | `publish` | temporary file, sync, rename or link, sync of the folder |
+//! | `sealed` | JSON files that carry a checksum of themselves |
+//!
+//! # Example
+//!
+//! ```
+//! use exact2048_storage::{Frame, ItemKey, RunDir, ShardIdentity, ShardKind, ShardReader, ShardWriter};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("exact2048-doc-{}", std::process::id()));
+//! let mut run = RunDir::create(&folder, &serde_json::json!({ "rows": 3, "cols": 3 }))?;
+//! let identity = ShardIdentity {
+//!     run: run.run_id(), kind: ShardKind::Reach, rows: 3, cols: 3,
+//!     first_layer: 4, last_layer: 8, rule_hash: 0x1234,
+//! };
+//! let key = ItemKey { layer: 4, lane: 0, part: 0 };
+//! let mut writer = ShardWriter::create(&run, identity)?;
+//! writer.push(Frame::encode(&[(key, b"any bytes")], 3)?)?;
+//! let record = writer.finish()?; // published: complete and named, but nobody refers to it yet
+//! run.commit(&serde_json::json!({ "shard": record }))?; // committed
+//!
+//! let reader = ShardReader::open(&run.shard_path(&record.file), &identity)?;
+//! assert_eq!(reader.read(key)?.as_deref(), Some(&b"any bytes"[..]));
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
+
+// Bytes from disk are never trusted: an index out of bounds or a cut-off length must be an error value.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::cast_possible_truncation))]
+#![deny(unsafe_code)]
+
+mod bytes;
+mod error;
+mod ids;
+mod mapped;
+mod publish;
+mod run;
+mod sealed;
+mod shard;
+
+pub use error::StorageError;
+pub use ids::{ItemKey, RunId, ShardIdentity, ShardKind};
+pub use mapped::{MappedFile, Scratch};
+pub use run::RunDir;
+pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
+
+/// Version of everything this crate writes, and the newest it can read.
+///
+/// It stands in the manifest and in the header of every shard; `docs/format.md` says when it grows.
+pub const FORMAT_VERSION: u32 = 1;

@@ -1,0 +1,125 @@
+//! Memory maps. This is the only module with `unsafe` code, and what keeps that code sound is private to it.
+//!
+//! The contract of a map: **the mapped bytes do not change and do not vanish while the map lives.**
+//!
+//! * A published shard is never written in place and never cut short: it is replaced by a rename, which leaves
+//!   the mapped bytes to those who have mapped them. A process that is not of this project and overwrites the
+//!   file breaks the contract; no program that maps files can defend itself against that.
+//! * A [`Scratch`] file has no name, so that no other process can open it, and is only ever appended to; a map
+//!   covers what had been appended when it was made.
+//!
+//! A disk that fails under a mapped page ends the process with `SIGBUS`: nothing committed is lost.
+
+#![allow(unsafe_code, reason = "the one module that maps files")]
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use memmap2::{Mmap, MmapOptions};
+
+use crate::StorageError;
+use crate::publish::TempFile;
+
+/// The bytes of a file, mapped for reading. Lives on when the file it came from is closed or loses its name.
+#[derive(Debug)]
+pub struct MappedFile(Mmap);
+
+impl MappedFile {
+    /// Maps a published shard as it is now.
+    pub(crate) fn open_published(path: &Path) -> Result<Self, StorageError> {
+        let file = File::open(path).map_err(|e| StorageError::read(path, e))?;
+        let length = file.metadata().map_err(|e| StorageError::read(path, e))?.len();
+        // SAFETY: published shards are neither written in place nor cut short, see the module's contract.
+        unsafe { Self::map(&file, path, length) }
+    }
+
+    /// # Safety
+    ///
+    /// The first `length` bytes of `file` exist, and do not change or vanish while the map lives.
+    unsafe fn map(file: &File, path: &Path, length: u64) -> Result<Self, StorageError> {
+        let too_long = |_| StorageError::read(path, io::ErrorKind::FileTooLarge.into());
+        let length = usize::try_from(length).map_err(too_long)?;
+        // SAFETY: passed on to the caller.
+        let map = unsafe { MmapOptions::new().len(length).map(file) };
+        map.map(Self).map_err(|e| StorageError::read(path, e))
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A file without a name for data that does not fit in memory, on the disk of the run.
+///
+/// Append-only. The system frees its space when it and its maps are dropped, however the process ends.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    /// The name it had, for messages.
+    path: PathBuf,
+    length: u64,
+}
+
+impl Scratch {
+    /// Creates one in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system.
+    pub fn create(folder: &Path) -> Result<Self, StorageError> {
+        let temp = TempFile::create(folder, "scratch")?;
+        let path = temp.path().to_path_buf();
+        Ok(Self { file: temp.into_unnamed()?, path, length: 0 })
+    }
+
+    /// Appends `bytes`, returns the offset in bytes at which they begin.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Full`] or another failure of the system. The scratch stays usable: what was appended
+    /// before is unharmed.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
+        let start = self.length;
+        self.file.write_all_at(bytes, start).map_err(|e| StorageError::write(&self.path, bytes.len(), e))?;
+        self.length += bytes.len() as u64;
+        Ok(start)
+    }
+
+    /// Bytes appended so far.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Fills `buffer` with the bytes from `offset` on, without a map.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::InvalidInput`] if they have not all been appended, or a failure of the system.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        if offset.checked_add(buffer.len() as u64).is_none_or(|end| end > self.length) {
+            return Err(StorageError::InvalidInput {
+                what: format!("{} bytes at {offset} of a scratch of {}", buffer.len(), self.length),
+            });
+        }
+        self.file.read_exact_at(buffer, offset).map_err(|e| StorageError::read(&self.path, e))
+    }
+
+    /// Maps what has been appended so far.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system.
+    pub fn map(&self) -> Result<MappedFile, StorageError> {
+        // SAFETY: the first `length` bytes were written completely, `append` writes only behind them, nothing
+        // here shortens the file, and without a name nobody else can open it.
+        unsafe { MappedFile::map(&self.file, &self.path, self.length) }
+    }
+}

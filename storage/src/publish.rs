@@ -1,0 +1,164 @@
+//! How a file comes to have its name: written beside it, synced, renamed or linked, the folder synced.
+//!
+//! The order of these steps is what makes a crash harmless; `docs/format.md` goes through it case by case.
+//! The steps are single functions, and those who publish call them in that order with a [`crash_point`]
+//! between any two.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::StorageError;
+
+/// Every temporary file has a name that begins like this, and nothing else has.
+const TEMP_PREFIX: &str = ".tmp-";
+
+/// A point at which a test can kill the process: `fail::cfg(name, "return")`. Costs nothing unless the feature
+/// `failpoints` is on.
+macro_rules! crash_point {
+    ($name:literal) => {
+        fail::fail_point!($name, |_| std::process::abort())
+    };
+}
+pub(crate) use crash_point;
+
+/// A file that is not published yet. Dropping it removes its temporary name.
+#[derive(Debug)]
+pub(crate) struct TempFile {
+    file: File,
+    path: PathBuf,
+    /// Whether `path` is still ours to remove.
+    named: bool,
+}
+
+impl TempFile {
+    /// Creates an empty file in `folder`, to be published there as `name`.
+    pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("{TEMP_PREFIX}{name}-{}-{number}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path);
+        Ok(Self { file: file.map_err(|e| StorageError::io(&path, e))?, path, named: true })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Writes `bytes` at the current position.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        self.file.write_all(bytes).map_err(|e| StorageError::write(&self.path, bytes.len(), e))
+    }
+
+    /// Brings the contents to the disk. After a failure they may be lost even if a second attempt succeeds, so
+    /// there must be none.
+    pub(crate) fn sync(&self) -> Result<(), StorageError> {
+        self.file.sync_all().map_err(|e| StorageError::io(&self.path, e))
+    }
+
+    /// Gives the file its name in place of whatever had it.
+    pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
+        fs::rename(&self.path, name).map_err(|e| StorageError::io(name, e))?;
+        self.named = false;
+        Ok(())
+    }
+
+    /// Gives the file a second name, unless something has that name: then [`StorageError::Conflict`].
+    pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
+        fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.to_path_buf() },
+            _ => StorageError::io(name, e),
+        })
+    }
+
+    /// Takes the name away and returns the file.
+    pub(crate) fn into_unnamed(mut self) -> Result<File, StorageError> {
+        fs::remove_file(&self.path).map_err(|e| StorageError::io(&self.path, e))?;
+        self.named = false;
+        self.file.try_clone().map_err(|e| StorageError::io(&self.path, e))
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        if self.named {
+            // Harmless when it fails: the next writer of the run removes what is left.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Brings the names in `folder` to the disk.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| StorageError::io(folder, e))
+}
+
+/// Creates `folder` and those above it as needed, each brought to the disk. It may exist.
+pub(crate) fn create_folder(folder: &Path) -> Result<(), StorageError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = parent_of(folder);
+    create_folder(parent)?;
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(StorageError::io(folder, e)),
+        _ => sync_folder(parent),
+    }
+}
+
+/// The folder that holds the name of `path`.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// One entry of a folder.
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl Listed {
+    pub(crate) fn is_temp(&self) -> bool {
+        self.name.starts_with(TEMP_PREFIX)
+    }
+
+    /// Length in bytes, 0 if it has vanished in the meantime or is a folder.
+    pub(crate) fn file_bytes(&self) -> Result<u64, StorageError> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(metadata) => Ok(if metadata.is_file() { metadata.len() } else { 0 }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(e) => Err(StorageError::read(&self.path, e)),
+        }
+    }
+
+    pub(crate) fn remove(&self) -> Result<(), StorageError> {
+        fs::remove_file(&self.path).map_err(|e| StorageError::io(&self.path, e))
+    }
+}
+
+/// The entries of `folder`, sorted by name. A name that is no text is shown with replacement characters.
+pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
+    let read = |e| StorageError::read(folder, e);
+    let mut entries = fs::read_dir(folder)
+        .map_err(read)?
+        .map(|entry| {
+            entry.map(|e| Listed { name: e.file_name().to_string_lossy().into_owned(), path: e.path() })
+        })
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(read)?;
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Removes what processes that ended early left in `folder`. Only for the holder of the lock.
+pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
+    list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
+}

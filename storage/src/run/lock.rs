@@ -1,0 +1,43 @@
+//! The lock of a run: one process writes. The system releases it when the process ends, however it ends.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use super::LOCK;
+use crate::StorageError;
+
+/// Holds the lock until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of the run directory `folder` and writes the id of this process into it.
+    pub(super) fn acquire(folder: &Path) -> Result<Self, StorageError> {
+        let path = folder.join(LOCK);
+        let io = |e| StorageError::io(&path, e);
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = opened.map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StorageError::Locked { path: folder.to_path_buf(), pid: holder(&file) });
+            }
+            Err(TryLockError::Error(e)) => return Err(io(e)),
+        }
+        // Only for the message to others, hence neither synced nor needed.
+        file.set_len(0).map_err(io)?;
+        writeln!(file, "{}", std::process::id()).map_err(io)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// The process that wrote its id into the lock, if that can be read: it may be about to.
+fn holder(mut file: &File) -> Option<u32> {
+    let mut text = String::new();
+    // No more than an id has digits: the file may be anything.
+    Read::by_ref(&mut file).take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

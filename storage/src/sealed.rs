@@ -1,0 +1,110 @@
+//! Sealed JSON: a file that is JSON to everyone and carries a checksum of its body.
+//!
+//! The checksum covers the text of the body as it stands in the file, and everything around the body is fixed
+//! to the byte, so that a change of any byte is found. The envelope is the same in every format version.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::StorageError;
+use crate::bytes::hex64;
+
+const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
+const BEFORE_BODY: &str = "\",\"body\":";
+const AFTER_BODY: &str = "}\n";
+
+/// Largest sealed file. Without a bound a damaged or foreign file could fill the memory on being read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The bytes of a sealed file with this body.
+pub(crate) fn seal(what: &'static str, body: &Value) -> Result<Vec<u8>, StorageError> {
+    let body = format!("{body:#}");
+    let checksum = hex64(xxh3_64(body.as_bytes()));
+    let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, &body, AFTER_BODY].concat().into_bytes();
+    if sealed.len() as u64 > MAX_BYTES {
+        let remedy = "Keep bulk data in shards";
+        return Err(StorageError::TooLarge { what, bytes: sealed.len() as u64, limit: MAX_BYTES, remedy });
+    }
+    Ok(sealed)
+}
+
+/// Reads a sealed file; `None` if there is none.
+pub(crate) fn read(file: &Path) -> Result<Option<Value>, StorageError> {
+    let mut bytes = Vec::new();
+    let opened = match File::open(file) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened,
+    };
+    opened
+        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|e| StorageError::read(file, e))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let found = "a longer file";
+        return Err(StorageError::damaged(file, MAX_BYTES, format!("at most {MAX_BYTES} bytes"), found));
+    }
+    unseal(file, &bytes).map(Some)
+}
+
+fn unseal(file: &Path, bytes: &[u8]) -> Result<Value, StorageError> {
+    const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
+    let envelope = || {
+        let rest = bytes.strip_prefix(BEFORE_CHECKSUM.as_bytes())?;
+        let (checksum, rest) = rest.split_at_checked(16)?;
+        let body = rest.strip_prefix(BEFORE_BODY.as_bytes())?.strip_suffix(AFTER_BODY.as_bytes())?;
+        Some((checksum, body))
+    };
+    let Some((stated, body)) = envelope() else {
+        let expected = format!("{BEFORE_CHECKSUM}<16 hex digits>{BEFORE_BODY}...}} and a line feed");
+        return Err(StorageError::damaged(file, 0, expected, format!("{} other bytes", bytes.len())));
+    };
+    // Compared as text: upper-case digits stand for the same number but are not what was written.
+    let actual = hex64(xxh3_64(body));
+    if stated != actual.as_bytes() {
+        let stated = format!("checksum {}", String::from_utf8_lossy(stated));
+        return Err(StorageError::damaged(file, BODY_OFFSET, stated, format!("checksum {actual}")));
+    }
+    serde_json::from_slice(body)
+        .map_err(|e| StorageError::damaged(file, BODY_OFFSET, "JSON", format!("{e} (counted from there)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_sealed_body_is_json_and_is_read_back_to_the_bit() {
+        let body = json!({ "f": 0.1 + 0.2, "tiny": 5e-324, "u": u64::MAX, "text": "é\n\"}" });
+        let sealed = seal("a test", &body).unwrap();
+        assert_eq!(unseal(Path::new("x"), &sealed).unwrap(), body);
+        assert_eq!(serde_json::from_slice::<Value>(&sealed).unwrap()["body"], body);
+    }
+
+    #[test]
+    fn every_changed_missing_or_added_byte_is_found() {
+        let sealed = seal("a test", &json!({ "a": [1, 2.5, "ab"], "b": null })).unwrap();
+        for at in 0..sealed.len() {
+            for bit in 0..8 {
+                let mut changed = sealed.clone();
+                changed[at] ^= 1 << bit;
+                assert!(unseal(Path::new("x"), &changed).is_err(), "bit {bit} of byte {at}");
+            }
+            assert!(unseal(Path::new("x"), &sealed[..at]).is_err(), "cut at {at}");
+        }
+        for extra in [b' ', b'\n', b'}', 0] {
+            assert!(unseal(Path::new("x"), &[&sealed[..], &[extra]].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_sealed_body_that_is_no_json_is_an_error() {
+        let checksum = hex64(xxh3_64(b"{nonsense"));
+        let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, "{nonsense", AFTER_BODY].concat();
+        let error = unseal(Path::new("x"), sealed.as_bytes()).unwrap_err();
+        assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
+    }
+}

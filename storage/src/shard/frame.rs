@@ -1,0 +1,69 @@
+//! Frames: items compressed together, made on the threads that compute them.
+
+use std::cell::RefCell;
+
+use super::block::{self, BlockHeader};
+use crate::{ItemKey, StorageError};
+
+/// A compressed, checksummed group of items, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    pub(super) header: BlockHeader,
+    /// Header and payload.
+    pub(super) bytes: Vec<u8>,
+    /// Keys and lengths in bytes of the items, in their order within the frame.
+    pub(super) items: Vec<(ItemKey, u32)>,
+}
+
+thread_local! {
+    /// Where the items of a frame are put together.
+    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Frame {
+    /// Compresses `items`, in any order, at a Zstandard `level` (1 while computing, 3 to keep, 9 to archive).
+    ///
+    /// Stored as it is where compression does not help. Each thread keeps a compressor and buffers of twice the
+    /// size of its largest frame; the frame itself takes only what it will take in the file. A reader decodes
+    /// a whole frame to get at one item: about 1 GB/s.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::TooLarge`] if the items have more than 1 GiB together.
+    pub fn encode(items: &[(ItemKey, &[u8])], level: i32) -> Result<Self, StorageError> {
+        let too_large = |bytes: usize| StorageError::TooLarge {
+            what: "a frame",
+            bytes: bytes as u64,
+            limit: block::MAX_RAW_BYTES,
+            remedy: "Put fewer items into a frame",
+        };
+        // Before anything is copied: what cannot become a frame must not take its size in memory again.
+        let total = items.iter().map(|(_, payload)| payload.len()).fold(0, usize::saturating_add);
+        if total as u64 > block::MAX_RAW_BYTES {
+            return Err(too_large(total));
+        }
+        let count = u32::try_from(items.len()).map_err(|_| too_large(total))?;
+        let lengths = items
+            .iter()
+            .map(|(key, payload)| Ok((*key, u32::try_from(payload.len()).map_err(|_| too_large(total))?)))
+            .collect::<Result<Vec<_>, StorageError>>()?;
+        RAW.with_borrow_mut(|raw| {
+            raw.clear();
+            items.iter().for_each(|(_, payload)| raw.extend_from_slice(payload));
+            let (header, bytes) = block::seal(raw, count, level)?;
+            Ok(Self { header, bytes, items: lengths })
+        })
+    }
+
+    /// Bytes of the items together.
+    #[must_use]
+    pub fn raw_bytes(&self) -> usize {
+        crate::bytes::index(self.header.raw_bytes)
+    }
+
+    /// Bytes the frame will take in the file, without its entries in the index.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}

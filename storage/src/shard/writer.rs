@@ -1,0 +1,179 @@
+//! Writing a shard: frames as they come, then the index, then the header in the place kept for it.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Frame;
+use super::header::{HEADER_BYTES, Header};
+use super::index::IndexBuilder;
+use crate::bytes::{as_hex64, index};
+use crate::publish::{TempFile, crash_point, sync_folder};
+use crate::{RunDir, ShardIdentity, ShardKind, StorageError};
+
+/// What a commit says about a shard. As JSON it is fit to be put into a journal record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardRecord {
+    /// Name of its file, for [`RunDir::shard_path`].
+    pub file: String,
+    /// What its items hold.
+    pub kind: ShardKind,
+    /// The lowest layer it may have items of.
+    pub first_layer: u32,
+    /// The highest layer it may have items of.
+    pub last_layer: u32,
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Number of frames.
+    pub frames: u64,
+    /// Number of items.
+    pub items: u64,
+    /// Checksum of the header, which vouches for every byte of the file. 16 hex digits in JSON.
+    #[serde(with = "as_hex64")]
+    pub header_checksum: u64,
+}
+
+/// Writes one shard. Dropped before [`finish`](Self::finish) it leaves nothing behind.
+///
+/// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at
+/// once and not kept. It holds no borrow of the run, which must stay open for writing while this lives: the
+/// next process to open it removes unfinished shards.
+#[derive(Debug)]
+pub struct ShardWriter {
+    identity: ShardIdentity,
+    folder: PathBuf,
+    temp: TempFile,
+    index: IndexBuilder,
+    /// Where the next frame goes, in bytes from the start of the file.
+    offset: u64,
+    /// A write failed: what the file holds is uncertain.
+    failed: bool,
+}
+
+impl ShardWriter {
+    /// Begins the shard `identity` of `run`.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::ReadOnly`] if the run is not open for writing, [`StorageError::InvalidInput`] if the
+    /// identity is of another run or its layers are in the wrong order, or a failure of the system.
+    pub fn create(run: &RunDir, identity: ShardIdentity) -> Result<Self, StorageError> {
+        let folder = run.writable_shards_folder()?;
+        if identity.run != run.run_id() || identity.first_layer > identity.last_layer {
+            return Err(StorageError::InvalidInput {
+                what: format!("the run {} cannot have a shard {identity:?}", run.run_id()),
+            });
+        }
+        let mut temp = TempFile::create(&folder, &identity.file_name())?;
+        write(&mut temp, &[0; index(HEADER_BYTES)])?; // the place of the header
+        let index = IndexBuilder::default();
+        Ok(Self { identity, folder, temp, index, offset: u64::from(HEADER_BYTES), failed: false })
+    }
+
+    /// Appends a frame. Frames may come in any order of keys.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::InvalidInput`] if an item is of a layer outside the shard, [`StorageError::TooLarge`] if
+    /// the shard would have too many items for its index (about 50 million); both leave the writer as it was.
+    /// [`StorageError::Full`] or another failure of the system, after which every call fails with
+    /// [`StorageError::EarlierFailure`].
+    pub fn push(&mut self, frame: Frame) -> Result<(), StorageError> {
+        let layers = self.identity.first_layer..=self.identity.last_layer;
+        if let Some((key, _)) = frame.items.iter().find(|(key, _)| !layers.contains(&key.layer)) {
+            return Err(StorageError::InvalidInput {
+                what: format!("{key:?} pushed to a shard of the layers {layers:?}"),
+            });
+        }
+        self.index.check_room(frame.items.len())?;
+        self.append(&frame.bytes)?;
+        let start = self.offset - frame.bytes.len() as u64;
+        self.index.add(start, frame.header, &frame.items);
+        Ok(())
+    }
+
+    /// Bytes written so far: what the shard takes on disk, without its index.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.offset
+    }
+
+    /// Completes the shard and publishes it under its name, in place of an earlier one if there is one.
+    ///
+    /// When this returns, the shard survives a loss of power. It is committed only by a journal record that
+    /// names it. Costs a sync of the file and one of its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::InvalidInput`] if a key was pushed twice, or as for [`push`](Self::push). After an error
+    /// there may or may not be a shard; writing it again is always right.
+    pub fn finish(mut self) -> Result<ShardRecord, StorageError> {
+        if let Some(key) = self.index.duplicate() {
+            return Err(StorageError::InvalidInput { what: format!("{key:?} pushed twice to a shard") });
+        }
+        let index_offset = self.offset;
+        let (index, bytes) = self.index.seal()?;
+        self.append(&bytes)?;
+        let header = Header {
+            identity: self.identity,
+            frames: u32::try_from(self.index.frames()).unwrap_or(u32::MAX), // `check_room` stops far below
+            items: self.index.items() as u64,
+            index_offset,
+            index_bytes: index.block_bytes(),
+            index_checksum: index.checksum,
+            file_bytes: self.offset,
+        };
+        let (bytes, header_checksum) = header.to_bytes();
+        let seek = self.temp.file().seek(SeekFrom::Start(0));
+        seek.map_err(|e| StorageError::io(self.temp.path(), e))?;
+        write(&mut self.temp, &bytes)?;
+
+        let file = self.identity.file_name();
+        crash_point!("shard.before_sync");
+        self.temp.sync()?;
+        crash_point!("shard.synced");
+        self.temp.rename_to(&self.folder.join(&file))?;
+        crash_point!("shard.renamed");
+        sync_folder(&self.folder)?;
+        crash_point!("shard.folder_synced");
+
+        let ShardIdentity { kind, first_layer, last_layer, .. } = self.identity;
+        let (frames, items) = (u64::from(header.frames), header.items);
+        Ok(ShardRecord {
+            file,
+            kind,
+            first_layer,
+            last_layer,
+            bytes: header.file_bytes,
+            frames,
+            items,
+            header_checksum,
+        })
+    }
+
+    /// Writes at the end.
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        if self.failed {
+            return Err(StorageError::EarlierFailure { path: self.temp.path().to_path_buf() });
+        }
+        write(&mut self.temp, bytes).inspect_err(|_| self.failed = true)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes at the current position, unless a test has this write fail.
+fn write(temp: &mut TempFile, bytes: &[u8]) -> Result<(), StorageError> {
+    let written = injected_failure().and_then(|()| temp.file().write_all(bytes));
+    written.map_err(|e| StorageError::write(temp.path(), bytes.len(), e))
+}
+
+/// The fail point `shard.write`: the action `return(enospc)` fills the disk, any other `return` breaks it.
+fn injected_failure() -> io::Result<()> {
+    fail::fail_point!("shard.write", |kind: Option<String>| Err(match kind.as_deref() {
+        Some("enospc") => io::ErrorKind::StorageFull.into(),
+        _ => io::Error::other("injected by the fail point shard.write"),
+    }));
+    Ok(())
+}

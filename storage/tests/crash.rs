@@ -1,0 +1,122 @@
+//! Processes killed at every crash point.
+//!
+//! A test starts this same program again to run one scenario, kills it at one crash point, and looks at what is
+//! left. A killed process shows what a crash leaves in the folders; that contents survive a loss of power rests
+//! on the order of the syncs, see `docs/format.md`.
+
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::Command;
+
+use common::{identity, names, new_run, write_small_shard};
+use exact2048_storage::{RunDir, ShardReader, ShardRecord, StorageError};
+use serde_json::json;
+
+const FOLDER: &str = "EXACT2048_CRASH_TEST_FOLDER";
+const POINT: &str = "EXACT2048_CRASH_TEST_POINT";
+
+/// Not a test of its own: what the killed processes do.
+#[test]
+#[ignore = "started by the other tests"]
+fn scenario() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let (folder, point) = (Path::new(&folder), std::env::var(POINT).unwrap());
+    let run = (!point.starts_with("manifest")).then(|| RunDir::open_for_writing(folder).unwrap());
+    fail::cfg(point, "return").unwrap();
+    let mut run = run.unwrap_or_else(|| new_run(folder));
+    let record = write_small_shard(&run);
+    run.commit(&json!(record)).unwrap();
+    unreachable!("the crash point was not passed");
+}
+
+/// Runs the scenario in `folder` up to the crash point.
+fn crash(folder: &Path, point: &str) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "scenario", "--ignored"])
+        .env(FOLDER, folder)
+        .env(POINT, point)
+        .output()
+        .unwrap();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(6), "{point}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn temps(folder: &Path) -> usize {
+    names(folder).iter().filter(|name| name.starts_with(".tmp-")).count()
+}
+
+#[test]
+fn a_run_interrupted_while_being_created_is_created_by_the_same_command() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    crash(&folder, "manifest.synced");
+    assert_eq!(temps(&folder), 1);
+    assert!(matches!(RunDir::open_read_only(&folder), Err(StorageError::NotARun { .. })));
+    drop(new_run(&folder));
+    assert_eq!(temps(&folder), 0);
+    RunDir::open_for_writing(&folder).unwrap();
+}
+
+#[test]
+fn a_run_whose_manifest_has_its_name_is_complete() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    crash(&folder, "manifest.renamed");
+    assert_eq!(names(&folder), ["journal", "lock", "manifest.json", "shards"]);
+    let again = RunDir::create(&folder, &json!({}));
+    assert!(matches!(again, Err(StorageError::AlreadyARun { .. })));
+    RunDir::open_for_writing(&folder).unwrap();
+}
+
+#[test]
+fn after_a_crash_anywhere_the_next_writer_finds_all_or_nothing() {
+    // Point; temporary files in shards and journal; whether the shard has its name; whether it is committed.
+    let cases = [
+        ("shard.before_sync", 1, 0, false, false),
+        ("shard.synced", 1, 0, false, false),
+        ("shard.renamed", 0, 0, true, false),
+        ("shard.folder_synced", 0, 0, true, false),
+        ("journal.before_sync", 0, 1, true, false),
+        ("journal.synced", 0, 1, true, false),
+        ("journal.linked", 0, 1, true, true),
+        ("journal.folder_synced", 0, 0, true, true),
+    ];
+    for (point, shard_temps, journal_temps, named, committed) in cases {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let first = new_run(folder).commit(&json!("first")).unwrap();
+        assert_eq!(first, 0);
+        crash(folder, point);
+
+        let (shards, journal) = (folder.join("shards"), folder.join("journal"));
+        assert_eq!((temps(&shards), temps(&journal)), (shard_temps, journal_temps), "{point}");
+        let seen = RunDir::open_read_only(folder).unwrap();
+        assert_eq!(seen.records().len(), 1 + usize::from(committed), "{point}");
+        assert_eq!(temps(&shards), shard_temps, "{point}: a reader removed files");
+
+        let mut run = RunDir::open_for_writing(folder).unwrap();
+        assert_eq!((temps(&shards), temps(&journal)), (0, 0), "{point}");
+        assert_eq!(names(&shards).len(), usize::from(named), "{point}");
+        let referenced: HashSet<String> = run.records()[1..]
+            .iter()
+            .map(|record| serde_json::from_value::<ShardRecord>(record.clone()).unwrap().file)
+            .collect();
+        let freed = run.remove_unreferenced_shards(&referenced).unwrap();
+        assert_eq!(freed > 0, named && !committed, "{point}");
+        assert_eq!(names(&shards).len(), usize::from(committed), "{point}");
+
+        // Going on: the work is done again, or it is there and sound.
+        if !committed {
+            let record = write_small_shard(&run);
+            assert_eq!(run.commit(&json!(record)).unwrap(), 1, "{point}");
+        }
+        let record: ShardRecord = serde_json::from_value(run.records()[1].clone()).unwrap();
+        let reader = ShardReader::open(&run.shard_path(&record.file), &identity(run.run_id())).unwrap();
+        assert_eq!(reader.header_checksum(), record.header_checksum, "{point}");
+        reader.verify().unwrap();
+    }
+}

@@ -1,0 +1,292 @@
+//! Run directories: creating, opening, locking, committing, replaying, tidying up.
+
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use common::{names, new_run, write_small_shard};
+use exact2048_storage::{RunDir, StorageError};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+/// A run with `count` records, closed.
+fn closed_run(folder: &Path, count: u64) {
+    let mut run = new_run(folder);
+    for n in 0..count {
+        assert_eq!(run.commit(&json!({ "n": n })).unwrap(), n);
+    }
+}
+
+#[test]
+fn a_run_is_read_back_as_it_was_written() {
+    let place = tempdir().unwrap();
+    let folder = place.path().join("deep/down/run");
+    let params = json!({ "rows": 3, "seed": u64::MAX, "probability": 0.1 });
+    let mut run = RunDir::create(&folder, &params).unwrap();
+    let awkward =
+        [json!(null), json!(0.1 + 0.2), json!({ "text": "é\n\"\\" }), json!([5e-324, f64::MAX, -0.0])];
+    for record in &awkward {
+        run.commit(record).unwrap();
+    }
+    assert_eq!(run.records(), awkward);
+    let id = run.run_id();
+    drop(run);
+    for run in [RunDir::open_read_only(&folder).unwrap(), RunDir::open_for_writing(&folder).unwrap()] {
+        assert_eq!((run.run_id(), run.params(), run.path()), (id, &params, &*folder));
+        assert_eq!(run.records(), awkward);
+        assert!(run.created_by().starts_with("exact2048 "));
+    }
+}
+
+#[test]
+fn what_is_no_run_is_told_apart() {
+    let place = tempdir().unwrap();
+    let reason = |path: &Path| match RunDir::open_for_writing(path) {
+        Err(StorageError::NotARun { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(&place.path().join("missing")), "it does not exist");
+    assert_eq!(reason(place.path()), "it has no manifest.json");
+    assert!(names(place.path()).is_empty(), "looking for a run left something behind");
+    let file = place.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert_eq!(reason(&file), "it is not a directory");
+}
+
+#[test]
+fn a_run_is_created_only_where_nothing_is() {
+    let place = tempdir().unwrap();
+    let create = |name: &str| RunDir::create(&place.path().join(name), &json!({}));
+    let run = create("run").unwrap();
+    assert!(matches!(create("run"), Err(StorageError::AlreadyARun { .. })));
+    drop(run);
+    assert!(matches!(create("run"), Err(StorageError::AlreadyARun { .. })));
+
+    fs::create_dir(place.path().join("empty")).unwrap();
+    create("empty").unwrap();
+
+    for occupied in ["notes.txt", "journal/000000.json", "shards/x", "manifest"] {
+        let folder = place.path().join(occupied.replace('/', "-"));
+        let file = folder.join(occupied);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "").unwrap();
+        match RunDir::create(&folder, &json!({})) {
+            Err(StorageError::NotEmpty { found, .. }) => assert_eq!(found, file),
+            other => panic!("{occupied}: {other:?}"),
+        }
+        assert!(!folder.join("lock").exists(), "a lock appeared beside someone's files");
+    }
+}
+
+#[test]
+fn one_writes_and_any_number_read() {
+    let place = tempdir().unwrap();
+    let mut writer = new_run(place.path());
+    match RunDir::open_for_writing(place.path()) {
+        Err(error @ StorageError::Locked { pid, .. }) => {
+            assert_eq!(pid, Some(std::process::id()));
+            assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    writer.commit(&json!("seen")).unwrap();
+    let mut reader = RunDir::open_read_only(place.path()).unwrap();
+    writer.commit(&json!("later")).unwrap();
+    assert_eq!(reader.records(), [json!("seen")]);
+    assert!(matches!(reader.commit(&json!(0)), Err(StorageError::ReadOnly { .. })));
+    assert!(matches!(reader.create_scratch(), Err(StorageError::ReadOnly { .. })));
+    let removed = reader.remove_unreferenced_shards(&HashSet::new());
+    assert!(matches!(removed, Err(StorageError::ReadOnly { .. })));
+    drop(writer);
+    RunDir::open_for_writing(place.path()).unwrap();
+}
+
+#[test]
+fn a_gap_in_the_journal_is_damage() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 4);
+    fs::remove_file(place.path().join("journal/000002.json")).unwrap();
+    match RunDir::open_read_only(place.path()) {
+        Err(StorageError::Damaged { file, .. }) => assert!(file.ends_with("journal/000002.json")),
+        other => panic!("{other:?}"),
+    }
+    // A missing last record cannot be told from one that never was.
+    fs::remove_file(place.path().join("journal/000003.json")).unwrap();
+    assert_eq!(RunDir::open_read_only(place.path()).unwrap().records().len(), 2);
+}
+
+#[test]
+fn files_that_are_no_records_are_left_out_of_the_journal() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 1);
+    for name in ["0000001.json", "1.json", "000001.json~", "notes"] {
+        fs::write(place.path().join("journal").join(name), "?").unwrap();
+    }
+    assert_eq!(RunDir::open_for_writing(place.path()).unwrap().records().len(), 1);
+}
+
+#[test]
+fn a_record_of_another_place_or_run_is_foreign() {
+    let (ours, theirs) = (tempdir().unwrap(), tempdir().unwrap());
+    closed_run(ours.path(), 2);
+    closed_run(theirs.path(), 2);
+    let record = ours.path().join("journal/000001.json");
+    let field = || match RunDir::open_read_only(ours.path()) {
+        Err(StorageError::Foreign { field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
+    fs::copy(ours.path().join("journal/000000.json"), &record).unwrap();
+    assert_eq!(field(), "sequence");
+    fs::copy(theirs.path().join("journal/000001.json"), &record).unwrap();
+    assert_eq!(field(), "run id");
+}
+
+#[test]
+fn every_flipped_byte_of_manifest_and_journal_is_noticed() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 2);
+    for name in ["manifest.json", "journal/000000.json", "journal/000001.json"] {
+        let path = place.path().join(name);
+        let sound = fs::read(&path).unwrap();
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 0xff;
+            fs::write(&path, bytes).unwrap();
+            let error = RunDir::open_read_only(place.path()).unwrap_err();
+            assert!(matches!(error, StorageError::Damaged { .. }), "byte {at} of {name}: {error}");
+            fs::write(&path, &sound[..at]).unwrap();
+            assert!(RunDir::open_read_only(place.path()).is_err(), "{name} cut at {at}");
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    RunDir::open_read_only(place.path()).unwrap();
+}
+
+#[test]
+fn a_run_of_a_newer_version_is_told_from_damage() {
+    let place = tempdir().unwrap();
+    let body = r#"{"format_version":2,"anything":"else"}"#;
+    let checksum = xxhash_rust::xxh3::xxh3_64(body.as_bytes());
+    fs::write(
+        place.path().join("manifest.json"),
+        format!("{{\"xxh3\":\"{checksum:016x}\",\"body\":{body}}}\n"),
+    )
+    .unwrap();
+    let error = RunDir::open_for_writing(place.path()).unwrap_err();
+    assert!(matches!(error, StorageError::NewerVersion { found: 2, supported: 1, .. }), "{error}");
+    assert_eq!(names(place.path()), ["manifest.json"]);
+}
+
+#[test]
+fn an_existing_record_is_never_overwritten() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let intruder = place.path().join("journal/000000.json");
+    fs::write(&intruder, "not ours").unwrap();
+    assert!(matches!(run.commit(&json!(1)), Err(StorageError::Conflict { .. })));
+    assert!(matches!(run.commit(&json!(1)), Err(StorageError::EarlierFailure { .. })));
+    assert_eq!(fs::read_to_string(&intruder).unwrap(), "not ours");
+    assert_eq!(names(&place.path().join("journal")), ["000000.json"], "a temporary file was left");
+}
+
+#[test]
+fn a_record_that_is_too_large_is_refused_and_the_run_goes_on() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let huge = Value::String("x".repeat(64 << 20));
+    assert!(matches!(run.commit(&huge), Err(StorageError::TooLarge { .. })));
+    assert_eq!(run.commit(&json!("small")).unwrap(), 0);
+}
+
+#[test]
+fn a_reader_never_sees_a_gap_while_another_thread_commits() {
+    let place = tempdir().unwrap();
+    let mut writer = new_run(place.path());
+    std::thread::scope(|scope| {
+        scope.spawn(move || (0..100).for_each(|n| assert_eq!(writer.commit(&json!(n)).unwrap(), n)));
+        let mut seen = 0;
+        while seen < 100 {
+            let run = RunDir::open_read_only(place.path()).unwrap();
+            assert!(run.records().len() >= seen);
+            seen = run.records().len();
+            assert!(run.records().iter().enumerate().all(|(n, record)| *record == json!(n)));
+        }
+    });
+}
+
+#[test]
+fn leftovers_are_removed_by_the_next_writer_only() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 1);
+    let leftovers = [".tmp-manifest.json-1-0", "journal/.tmp-000001.json-1-0", "shards/.tmp-x.shard-1-0"];
+    for leftover in leftovers {
+        fs::write(place.path().join(leftover), "partial").unwrap();
+    }
+    RunDir::open_read_only(place.path()).unwrap();
+    assert!(leftovers.iter().all(|leftover| place.path().join(leftover).exists()));
+    RunDir::open_for_writing(place.path()).unwrap();
+    assert!(!leftovers.iter().any(|leftover| place.path().join(leftover).exists()));
+}
+
+#[test]
+fn only_unreferenced_shards_are_removed() {
+    let place = tempdir().unwrap();
+    let run = new_run(place.path());
+    let kept = write_small_shard(&run).file;
+    let shards = place.path().join("shards");
+    fs::write(shards.join("values-000001-000002.shard"), [0; 100]).unwrap();
+    fs::write(shards.join("notes.txt"), "mine").unwrap();
+    let freed = run.remove_unreferenced_shards(&HashSet::from([kept.clone()])).unwrap();
+    assert_eq!(freed, 100);
+    assert_eq!(names(&shards), ["notes.txt", &kept]);
+}
+
+#[test]
+fn bytes_on_disk_are_those_of_all_files() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let before = run.bytes_on_disk().unwrap();
+    let record = write_small_shard(&run);
+    assert_eq!(run.bytes_on_disk().unwrap(), before + record.bytes);
+    run.commit(&json!(record)).unwrap();
+    let journal = fs::metadata(place.path().join("journal/000000.json")).unwrap().len();
+    assert_eq!(run.bytes_on_disk().unwrap(), before + record.bytes + journal);
+}
+
+#[test]
+fn scratch_has_no_name_and_keeps_what_was_appended() {
+    let place = tempdir().unwrap();
+    let run = new_run(place.path());
+    let before = names(place.path());
+    let mut scratch = run.create_scratch().unwrap();
+    assert_eq!(names(place.path()), before);
+    assert!(scratch.map().unwrap().is_empty());
+    assert_eq!(scratch.append(b"first").unwrap(), 0);
+    let early = scratch.map().unwrap();
+    assert_eq!(scratch.append(b"second").unwrap(), 5);
+    assert_eq!(scratch.length(), 11);
+    let mut buffer = [0; 6];
+    scratch.read_at(5, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"second");
+    assert!(matches!(scratch.read_at(6, &mut buffer), Err(StorageError::InvalidInput { .. })));
+    assert!(scratch.read_at(u64::MAX, &mut buffer).is_err());
+    let late = scratch.map().unwrap();
+    drop((scratch, run));
+    assert_eq!((&*early, &*late), (&b"first"[..], &b"firstsecond"[..]));
+}
+
+#[test]
+fn errors_of_the_system_keep_their_cause() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 0);
+    let journal = place.path().join("journal");
+    fs::remove_dir(&journal).unwrap();
+    fs::write(&journal, "").unwrap();
+    let error = RunDir::open_read_only(place.path()).unwrap_err();
+    assert!(error.to_string().contains("journal"), "{error}");
+    assert!(std::error::Error::source(&error).is_some());
+}

@@ -1,0 +1,163 @@
+//! Rows of bits, one bit a column, and what index maps do to them.
+
+use exact2048_game::maps::IndexMap;
+
+/// Which entries of a block are reachable: `rows` rows of `words` words.
+#[derive(Debug)]
+pub struct BitMatrix {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl BitMatrix {
+    /// A matrix without a bit set.
+    pub fn new(rows: usize, words: usize) -> Self {
+        Self { words, bits: vec![0; rows * words] }
+    }
+
+    /// A matrix of given words.
+    pub fn from_bits(words: usize, bits: Vec<u64>) -> Self {
+        Self { words, bits }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.bits.len() / self.words.max(1)
+    }
+
+    /// The words of all rows.
+    pub fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// Words a row.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// One row.
+    #[inline]
+    pub fn row(&self, row: usize) -> &[u64] {
+        &self.bits[row * self.words..][..self.words]
+    }
+
+    /// One row, to be changed.
+    #[inline]
+    pub fn row_mut(&mut self, row: usize) -> &mut [u64] {
+        &mut self.bits[row * self.words..][..self.words]
+    }
+
+    /// Number of bits set.
+    pub fn count_ones(&self) -> u64 {
+        self.bits.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// The words of all rows.
+    pub fn into_bits(self) -> Vec<u64> {
+        self.bits
+    }
+}
+
+/// Whether a row has any bit set.
+#[inline]
+pub fn any(row: &[u64]) -> bool {
+    row.iter().any(|&w| w != 0)
+}
+
+/// For each edge whose source row has bits, sets the bits of the target row that the map leads to.
+/// Bits that lead to a padding column are dropped.
+pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[(u32, u32)], map: &IndexMap) {
+    let source_row = |from: u32| &source[from as usize * words..][..words];
+    match map {
+        IndexMap::Identity => {
+            for &(from, to) in edges {
+                for (t, &s) in target.row_mut(to as usize).iter_mut().zip(source_row(from)) {
+                    *t |= s;
+                }
+            }
+        }
+        IndexMap::Dense(leads_to) => {
+            for &(from, to) in edges {
+                or_dense(target.row_mut(to as usize), source_row(from), leads_to);
+            }
+        }
+        IndexMap::Sparse(pairs) => {
+            for &(from, to) in edges {
+                or_sparse(target.row_mut(to as usize), source_row(from), pairs);
+            }
+        }
+    }
+}
+
+/// [`or_mapped`] for one row, where the target is not the matrix of the source.
+pub fn or_mapped_row(target: &mut [u64], source: &[u64], map: &IndexMap) {
+    match map {
+        IndexMap::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
+        IndexMap::Dense(leads_to) => or_dense(target, source, leads_to),
+        IndexMap::Sparse(pairs) => or_sparse(target, source, pairs),
+    }
+}
+
+#[inline]
+fn or_dense(target: &mut [u64], source: &[u64], leads_to: &[u32]) {
+    for (w, &word) in source.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            let to = leads_to[w * 64 + rest.trailing_zeros() as usize] as usize;
+            rest &= rest - 1;
+            set(target, to);
+        }
+    }
+}
+
+#[inline]
+fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
+    if !any(source) {
+        return;
+    }
+    for &(from, to) in pairs {
+        if source[from as usize / 64] >> (from % 64) & 1 == 1 {
+            set(target, to as usize);
+        }
+    }
+}
+
+/// Sets a bit; padding columns may lie in the last word, and are cleared by [`clear_padding`], or
+/// behind it.
+#[inline]
+fn set(target: &mut [u64], column: usize) {
+    if let Some(word) = target.get_mut(column / 64) {
+        *word |= 1 << (column % 64);
+    }
+}
+
+/// Clears the bits behind the last column of every row.
+pub fn clear_padding(matrix: &mut BitMatrix, columns: usize) {
+    let words = matrix.words;
+    if columns % 64 != 0 {
+        let keep = (1u64 << (columns % 64)) - 1;
+        matrix.bits.iter_mut().skip(words - 1).step_by(words).for_each(|w| *w &= keep);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_move_bits_and_drop_padding() {
+        // 70 columns, reversed; column 3 leads nowhere, column 4 to the wanted tile.
+        let mut to: Vec<u32> = (0..70).rev().collect();
+        (to[3], to[4]) = (70, 71);
+        let source = [u64::MAX, 0x3f];
+        let mut target = BitMatrix::new(2, 2);
+        or_mapped(&mut target, &source, 2, &[(0, 1)], &IndexMap::Dense(to));
+        clear_padding(&mut target, 70);
+        assert_eq!(target.row(0), [0, 0]);
+        assert_eq!(target.row(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
+        let mut target = BitMatrix::new(1, 2);
+        or_mapped(&mut target, &source, 2, &[(0, 0)], &IndexMap::Sparse(vec![(65, 0), (1, 71)]));
+        clear_padding(&mut target, 70);
+        assert_eq!(target.row(0), [1, 0]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Blocks in memory, and where they come from when they are not.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use exact2048_game::{Lane, Layer};
+use exact2048_storage::{ItemKey, ShardKind};
+use rustc_hash::FxHashMap;
+
+use crate::WorkerError;
+use crate::memory::Buffer;
+
+/// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
+#[derive(Debug)]
+pub struct ReachBlock {
+    /// Words a row; 0 in a block without entries.
+    pub words: usize,
+    /// The rows' words.
+    pub bits: Buffer<u64>,
+}
+
+impl ReachBlock {
+    /// Whether the block has no reachable entry.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    /// The bits of a row.
+    #[inline]
+    pub fn row(&self, row: u32) -> &[u64] {
+        &self.bits[row as usize * self.words..][..self.words]
+    }
+}
+
+/// The values of a block: rows of columns, behind them the padding that index maps lead to.
+#[derive(Debug)]
+pub struct ValueBlock<V> {
+    /// Values a row, padding included; 0 in a block without rows.
+    pub stride: usize,
+    /// One bit a row: whether its values were computed.
+    pub occupied: Vec<u64>,
+    /// The rows.
+    pub values: Buffer<V>,
+}
+
+impl<V: bytemuck::Pod> ValueBlock<V> {
+    /// Whether a row's values were computed.
+    #[inline]
+    pub fn has(&self, row: u32) -> bool {
+        self.occupied.get(row as usize / 64).is_some_and(|w| w >> (row % 64) & 1 == 1)
+    }
+
+    /// The values of a row.
+    #[inline]
+    pub fn row(&self, row: u32) -> &[V] {
+        &self.values[row as usize * self.stride..][..self.stride]
+    }
+}
+
+/// A source of published items: the shards of the run.
+pub trait Archive: Send + Sync {
+    /// The item of a key; `None` where its shard has none, an error where no shard covers it.
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError>;
+}
+
+/// Finished blocks of one kind that are held in memory, by layer and lane.
+#[derive(Debug)]
+pub struct BlockMap<B>(Mutex<FxHashMap<Layer, FxHashMap<Lane, Arc<B>>>>);
+
+impl<B> Default for BlockMap<B> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<B> BlockMap<B> {
+    /// The block, if it is held.
+    pub fn get(&self, layer: Layer, lane: Lane) -> Option<Arc<B>> {
+        self.lock().get(&layer)?.get(&lane).cloned()
+    }
+
+    /// Holds a block.
+    pub fn insert(&self, layer: Layer, lane: Lane, block: B) -> Arc<B> {
+        let block = Arc::new(block);
+        self.lock().entry(layer).or_default().insert(lane, Arc::clone(&block));
+        block
+    }
+
+    /// Lets go of a layer's blocks.
+    pub fn release(&self, layer: Layer) {
+        let released = self.lock().remove(&layer);
+        drop(released); // after the lock: blocks can be large
+    }
+
+    /// Lets go of all blocks.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<Layer, FxHashMap<Lane, Arc<B>>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,233 @@
+//! What a shard's items hold: the reachable entries of a block and their values (`docs/format.md`).
+//!
+//! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
+//! reads one part of each kind.
+
+use exact2048_game::{Lane, Layer};
+use exact2048_storage::ItemKey;
+
+use crate::value::Value;
+
+/// Entries (rows × columns) that a part has at most, unless a single row has more.
+const PART_ENTRIES: usize = 1 << 16;
+
+/// An item that does not parse: the file passed its checksums, so it was written by other code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("item of layer {layer}, lane k={k} sum={large_sum}, part {part}: expected {expected}, found {found}")]
+pub struct PayloadError {
+    layer: u32,
+    k: u8,
+    large_sum: u32,
+    part: u32,
+    expected: String,
+    found: String,
+}
+
+impl PayloadError {
+    fn new(key: ItemKey, expected: String, found: String) -> Self {
+        let lane = Lane::from_code(key.lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
+        Self { layer: key.layer, k: lane.k, large_sum: lane.large_sum, part: key.part, expected, found }
+    }
+}
+
+/// How a block of some rows and columns is cut into parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    rows: usize,
+    columns: usize,
+}
+
+impl Parts {
+    /// The parts of a block.
+    pub fn new(rows: usize, columns: usize) -> Self {
+        Self { rows, columns }
+    }
+
+    fn rows_each(self) -> usize {
+        (PART_ENTRIES / self.columns.max(1)).max(1)
+    }
+
+    /// Number of parts.
+    pub fn count(self) -> u32 {
+        self.rows.div_ceil(self.rows_each()) as u32
+    }
+
+    /// The rows of a part.
+    pub fn rows(self, part: u32) -> std::ops::Range<usize> {
+        let start = part as usize * self.rows_each();
+        start..(start + self.rows_each()).min(self.rows)
+    }
+
+    /// The part of a row.
+    pub fn of_row(self, row: usize) -> u32 {
+        (row / self.rows_each()) as u32
+    }
+
+    fn row_bytes(self) -> usize {
+        self.columns.div_ceil(8)
+    }
+
+    fn words(self) -> usize {
+        self.columns.div_ceil(64)
+    }
+
+    /// The reach item of a part: its rows' occupancy, then the bits of the occupied rows. `None`
+    /// where no row is occupied.
+    pub fn encode_reach(self, part: u32, bits: &[u64]) -> Option<Vec<u8>> {
+        let rows = self.rows(part);
+        let words = self.words();
+        let mut item = vec![0u8; rows.len().div_ceil(8)];
+        for (i, row) in rows.enumerate() {
+            let row_bits = &bits[row * words..][..words];
+            if row_bits.iter().any(|&w| w != 0) {
+                item[i / 8] |= 1 << (i % 8);
+                let bytes = row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes());
+                item.extend(bytes);
+            }
+        }
+        (item.len() > self.rows(part).len().div_ceil(8)).then_some(item)
+    }
+
+    /// Reads a reach item into the rows of the whole block's bits.
+    pub fn decode_reach(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
+        let rows = self.rows(key.part);
+        let words = self.words();
+        let part_bits = bits.get_mut(rows.start * words..rows.end * words).unwrap_or_default();
+        self.decode_reach_part(key, item, part_bits)
+    }
+
+    /// Reads a reach item into the rows of its part alone.
+    pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
+        let (rows, words) = (self.rows(key.part).len(), self.words());
+        if rows == 0 || bits.len() != rows * words {
+            let expected = format!("a part below {}", self.count());
+            return Err(PayloadError::new(key, expected, format!("part {}", key.part)));
+        }
+        let occupancy_bytes = rows.div_ceil(8);
+        let occupied = |i: usize| item.get(i / 8).is_some_and(|byte| byte >> (i % 8) & 1 == 1);
+        let count = (0..rows).filter(|&i| occupied(i)).count();
+        let expected = occupancy_bytes + count * self.row_bytes();
+        if item.len() != expected {
+            return Err(PayloadError::new(key, format!("{expected} bytes"), format!("{} bytes", item.len())));
+        }
+        let mut packed = item[occupancy_bytes..].chunks_exact(self.row_bytes());
+        for (i, row) in bits.chunks_exact_mut(words).enumerate().filter(|&(i, _)| occupied(i)) {
+            for (word, chunk) in row.iter_mut().zip(packed.next().unwrap_or_default().chunks(8)) {
+                let mut padded = [0u8; 8];
+                padded[..chunk.len()].copy_from_slice(chunk);
+                *word = u64::from_le_bytes(padded);
+            }
+            if self.columns % 64 != 0 && row.last().is_some_and(|&w| w >> (self.columns % 64) != 0) {
+                let expected = format!("no bit behind column {}", self.columns);
+                return Err(PayloadError::new(key, expected, format!("one in row {i}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values item of a part: the values of the reachable entries, row by row.
+    pub fn encode_values<V: Value>(self, part: u32, bits: &[u64], stride: usize, values: &[V]) -> Vec<u8> {
+        let mut item = Vec::new();
+        for row in self.rows(part) {
+            let row_values = &values[row * stride..][..self.columns];
+            for_each_bit(&bits[row * self.words()..][..self.words()], |column| {
+                row_values[column].write_to(&mut item);
+            });
+        }
+        item
+    }
+
+    /// Reads a values item into the rows of the whole block, for the entries that `bits` marks.
+    pub fn decode_values<V: Value>(
+        self,
+        key: ItemKey,
+        item: &[u8],
+        bits: &[u64],
+        stride: usize,
+        values: &mut [V],
+    ) -> Result<(), PayloadError> {
+        let width = size_of::<V>();
+        let words = self.words();
+        let range = self.rows(key.part);
+        let marked: u32 = bits[range.start * words..range.end * words].iter().map(|w| w.count_ones()).sum();
+        if item.len() != marked as usize * width {
+            let expected = format!("{marked} values of {width} bytes");
+            return Err(PayloadError::new(key, expected, format!("{} bytes", item.len())));
+        }
+        let mut next = item.chunks_exact(width);
+        for row in range {
+            let row_values = &mut values[row * stride..][..self.columns];
+            for_each_bit(&bits[row * words..][..words], |column| {
+                if let Some(bytes) = next.next() {
+                    row_values[column] = V::read_from(bytes);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// The key of a part.
+    pub fn key(layer: Layer, lane: Lane, part: u32) -> ItemKey {
+        ItemKey { layer: layer.0, lane: lane.code(), part }
+    }
+}
+
+/// Calls `visit` with the column of each bit, ascending.
+#[inline]
+pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
+    for (w, &word) in row.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            visit(w * 64 + rest.trailing_zeros() as usize);
+            rest &= rest - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random_bits(parts: Parts, seed: u64) -> Vec<u64> {
+        let mut state = seed;
+        let mut bits = vec![0u64; parts.rows * parts.words()];
+        for row in 0..parts.rows {
+            for column in 0..parts.columns {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if state >> 62 == 0 && row % 3 != 1 {
+                    bits[row * parts.words() + column / 64] |= 1 << (column % 64);
+                }
+            }
+        }
+        bits
+    }
+
+    #[test]
+    fn parts_round_trip() {
+        for (rows, columns) in [(1, 1), (7, 3), (300, 1000), (2, 70_000), (90_000, 1), (5, 64), (9, 65)] {
+            let parts = Parts::new(rows, columns);
+            let bits = random_bits(parts, rows as u64);
+            let stride = columns + 2;
+            let values: Vec<u32> = (0..rows * stride).map(|i| i as u32 * 7).collect();
+            let (mut bits_back, mut values_back) = (vec![0u64; bits.len()], vec![0u32; values.len()]);
+            let lane = Lane { k: 1, large_sum: 16 };
+            for part in 0..parts.count() {
+                let key = Parts::key(Layer(100), lane, part);
+                let Some(item) = parts.encode_reach(part, &bits) else { continue };
+                parts.decode_reach(key, &item, &mut bits_back).unwrap();
+                let values_item = parts.encode_values(part, &bits, stride, &values);
+                parts.decode_values(key, &values_item, &bits, stride, &mut values_back).unwrap();
+                assert!(parts.decode_reach(key, &item[1..], &mut vec![0; bits.len()]).is_err());
+                assert!(parts.decode_values(key, &values_item[1..], &bits, stride, &mut values.clone()).is_err());
+            }
+            assert_eq!(bits_back, bits);
+            for row in 0..rows {
+                for column in 0..columns {
+                    let marked = bits[row * parts.words() + column / 64] >> (column % 64) & 1 == 1;
+                    let want = if marked { values[row * stride + column] } else { 0 };
+                    assert_eq!(values_back[row * stride + column], want);
+                }
+            }
+        }
+    }
+}

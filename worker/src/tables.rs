@@ -1,0 +1,206 @@
+//! Tables that tasks share: transitions of classes, columns and index maps of lanes.
+//!
+//! All of them follow from the parameters, so they are made when first needed, kept while the
+//! memory budget allows, and made again after they were dropped.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::transitions::Transitions;
+use exact2048_game::{Lane, Layer, Params, lane};
+use rustc_hash::FxHashMap;
+
+use crate::memory::{Charge, Memory};
+
+/// The tables of a run.
+#[derive(Debug)]
+pub struct Tables {
+    /// Symmetries, masks, classes.
+    pub space: Space,
+    patterns: Patterns,
+    memory: Arc<Memory>,
+    lanes: FxHashMap<Lane, Mutex<Option<Arc<LaneTables>>>>,
+    classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
+}
+
+#[derive(Debug, Default)]
+struct ClassSlot {
+    transitions: OnceLock<(Transitions, Charge)>,
+}
+
+/// The transitions of a class, kept alive while a task uses them.
+#[derive(Debug, Clone)]
+pub struct SharedTransitions(Arc<ClassSlot>);
+
+impl std::ops::Deref for SharedTransitions {
+    type Target = Transitions;
+
+    fn deref(&self) -> &Transitions {
+        match self.0.transitions.get() {
+            Some((transitions, _)) => transitions,
+            None => unreachable!("a slot is shared only once its transitions are made"),
+        }
+    }
+}
+
+/// What is known of one lane.
+#[derive(Debug)]
+pub struct LaneTables {
+    /// The sequences of the lane.
+    pub columns: Columns,
+    /// Index maps that the lane's tasks use. Tasks of one lane run one after the other, so that the
+    /// lock is free whenever a task takes it.
+    maps: Mutex<MapCache>,
+    _charge: Charge,
+}
+
+/// Index maps by the lane at the other end and pattern, and column sets by symmetries.
+#[derive(Debug, Default)]
+pub struct MapCache {
+    maps: FxHashMap<(Lane, Lane, PatternId), Arc<IndexMap>>,
+    representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
+    charges: Vec<Charge>,
+}
+
+impl LaneTables {
+    /// The index maps of the lane's tasks, for the length of a task.
+    pub fn maps(&self) -> MutexGuard<'_, MapCache> {
+        self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Words of a row of bits.
+    pub fn words(&self) -> usize {
+        self.columns.len().div_ceil(64)
+    }
+}
+
+impl Tables {
+    /// Empty tables for a run.
+    pub fn new(params: &Params, memory: Arc<Memory>) -> Self {
+        Self {
+            space: Space::new(params),
+            patterns: Patterns::default(),
+            lanes: lane::lanes(params).into_iter().map(|lane| (lane, Mutex::new(None))).collect(),
+            classes: Mutex::default(),
+            memory,
+        }
+    }
+
+    /// The parameters of the run.
+    pub fn params(&self) -> &Params {
+        self.space.params()
+    }
+
+    /// The class of a block; `None` where no skeleton fits it.
+    pub fn class(&self, layer: Layer, lane: Lane) -> Option<ClassId> {
+        let id = ClassId::of(layer, lane)?;
+        self.space.class(id).map(|_| id)
+    }
+
+    /// The transitions of a class that exists.
+    pub fn transitions(&self, id: ClassId) -> Option<SharedTransitions> {
+        let class = self.space.class(id)?;
+        let slot = Arc::clone(self.lock_classes().entry(id).or_default());
+        slot.transitions.get_or_init(|| {
+            let transitions = Transitions::new(&self.space, &self.patterns, class);
+            let bytes = transitions.bytes();
+            self.make_room(bytes, id);
+            (transitions, self.memory.charge(bytes))
+        });
+        Some(SharedTransitions(slot))
+    }
+
+    /// Drops transitions that no task uses while the budget is exceeded.
+    fn make_room(&self, bytes: usize, keep: ClassId) {
+        if !self.memory.fits(bytes) {
+            self.lock_classes().retain(|&id, slot| id == keep || Arc::strong_count(slot) > 1);
+        }
+    }
+
+    /// The tables of a lane; `None` where the run has no such lane.
+    pub fn lane(&self, lane: Lane) -> Option<Arc<LaneTables>> {
+        let mut slot = self.lanes.get(&lane)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Some(Arc::clone(slot.get_or_insert_with(|| Arc::new(self.new_lane(lane)))))
+    }
+
+    /// The tables of a lane, without columns where the run has no such lane: only won games lead
+    /// there.
+    pub fn lane_or_empty(&self, lane: Lane) -> Arc<LaneTables> {
+        self.lane(lane).unwrap_or_else(|| Arc::new(self.new_lane(lane)))
+    }
+
+    fn new_lane(&self, lane: Lane) -> LaneTables {
+        let columns = Columns::new(self.params(), lane);
+        let charge = self.memory.charge(columns.bytes());
+        LaneTables { columns, maps: Mutex::default(), _charge: charge }
+    }
+
+    /// Drops the tables of a lane until they are asked for again.
+    pub fn release_lane(&self, lane: Lane) {
+        if let Some(slot) = self.lanes.get(&lane) {
+            *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        }
+    }
+
+    /// The map of a pattern from one lane to another, from the cache of the lane whose task asks.
+    pub fn map(
+        &self,
+        cache: &mut MapCache,
+        source: &LaneTables,
+        target: &LaneTables,
+        pattern: PatternId,
+    ) -> Arc<IndexMap> {
+        let key = (source.columns.lane(), target.columns.lane(), pattern);
+        if let Some(map) = cache.maps.get(&key) {
+            return Arc::clone(map);
+        }
+        let map = if pattern == PatternId::IDENTITY {
+            Arc::new(IndexMap::Identity)
+        } else {
+            let pattern = self.patterns.get(pattern);
+            Arc::new(IndexMap::new(self.params(), &pattern, &source.columns, &target.columns))
+        };
+        let bytes = map.bytes() + 64;
+        if !self.memory.fits(bytes) {
+            cache.maps.clear();
+            cache.charges.clear();
+        }
+        cache.charges.push(self.memory.charge(bytes));
+        cache.maps.insert(key, Arc::clone(&map));
+        map
+    }
+
+    /// The columns that stand for their orbits under some symmetries, as bits: those that no
+    /// symmetry maps to a smaller column.
+    pub fn representatives(
+        &self,
+        cache: &mut MapCache,
+        lane: &LaneTables,
+        patterns: &[PatternId],
+    ) -> Arc<Vec<u64>> {
+        if let Some(found) = cache.representatives.get(patterns) {
+            return Arc::clone(found);
+        }
+        let mut bits = vec![0u64; lane.words()];
+        for column in 0..lane.columns.len() {
+            bits[column / 64] |= 1 << (column % 64);
+        }
+        for &pattern in patterns {
+            if let IndexMap::Dense(to) = &*self.map(cache, lane, lane, pattern) {
+                for (column, _) in to.iter().enumerate().filter(|&(column, &to)| (to as usize) < column) {
+                    bits[column / 64] &= !(1 << (column % 64));
+                }
+            }
+        }
+        let bits = Arc::new(bits);
+        cache.representatives.insert(patterns.to_vec(), Arc::clone(&bits));
+        bits
+    }
+
+    fn lock_classes(&self) -> MutexGuard<'_, FxHashMap<ClassId, Arc<ClassSlot>>> {
+        self.classes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

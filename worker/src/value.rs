@@ -1,0 +1,252 @@
+//! Fixed-point values and the two operations of backward induction on rows of them.
+
+use std::fmt::Debug;
+
+use bytemuck::Pod;
+use exact2048_game::maps::IndexMap;
+use exact2048_game::{Objective, Params};
+
+/// A stored value: an unsigned fixed-point number of 32 or 64 bits.
+pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
+    /// What the sum over the spawns of one afterstate is kept in.
+    type Sum: Copy + Default + Debug;
+
+    /// The low bits of a fixed-point number that fits.
+    fn from_bits(bits: u64) -> Self;
+    /// The fixed-point number.
+    fn to_bits(self) -> u64;
+    /// Adds `weight` times this value, exactly.
+    fn add_to(self, sum: &mut Self::Sum, weight: u32);
+    /// The rounded mean of a sum.
+    fn mean(sum: Self::Sum, divisor: &Divisor) -> Self;
+    /// Appends the little-endian bytes.
+    fn write_to(self, out: &mut Vec<u8>);
+    /// Reads little-endian bytes, as many as the value has.
+    fn read_from(bytes: &[u8]) -> Self;
+}
+
+/// What a sum over spawns is divided by, for one number of empty cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    /// What a spawned 4 adds to the potential without scoring it, summed over the cells.
+    offset: u64,
+    divisor: u64,
+    reciprocal: f64,
+}
+
+impl Value for u32 {
+    /// Sums are below 2^53, so that f64 holds them exactly; it has the faster vector instructions.
+    type Sum = f64;
+
+    fn from_bits(bits: u64) -> Self {
+        bits as u32
+    }
+
+    fn to_bits(self) -> u64 {
+        u64::from(self)
+    }
+
+    #[inline(always)]
+    fn add_to(self, sum: &mut f64, weight: u32) {
+        *sum += f64::from(self) * f64::from(weight);
+    }
+
+    /// Rounds to the nearest integer: adding 1.5·2^52 leaves the integer in the low bits.
+    #[inline(always)]
+    fn mean(sum: f64, divisor: &Divisor) -> Self {
+        const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
+        ((sum - divisor.offset as f64) * divisor.reciprocal + TO_INTEGER).to_bits() as u32
+    }
+
+    fn write_to(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn read_from(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, u32::from_le_bytes)
+    }
+}
+
+impl Value for u64 {
+    /// The scale leaves room for the sum over a full board's spawns.
+    type Sum = u64;
+
+    fn from_bits(bits: u64) -> Self {
+        bits
+    }
+
+    fn to_bits(self) -> u64 {
+        self
+    }
+
+    #[inline(always)]
+    fn add_to(self, sum: &mut u64, weight: u32) {
+        // Holes of the product may overflow; nothing reachable reads them.
+        *sum = sum.wrapping_add(self.wrapping_mul(u64::from(weight)));
+    }
+
+    #[inline(always)]
+    fn mean(sum: u64, divisor: &Divisor) -> Self {
+        sum.wrapping_sub(divisor.offset).wrapping_add(divisor.divisor / 2) / divisor.divisor
+    }
+
+    fn write_to(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_le_bytes());
+    }
+
+    fn read_from(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, u64::from_le_bytes)
+    }
+}
+
+/// The constants of backward induction for a run.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    weight2: u32,
+    weight4: u32,
+    divisors: Vec<Divisor>,
+    /// Bits of 1 in a run that maximises a probability.
+    one: u64,
+    fraction_bits: u32,
+    score: bool,
+}
+
+impl Backup {
+    /// The constants of a run.
+    pub fn new(params: &Params) -> Self {
+        let (scale, spawn4) = (params.scale(), params.spawn4);
+        let score = params.objective == Objective::Score;
+        let divisors = (0..=params.cells() as u64).map(|empty| {
+            let offset = if score { scale.encode(4) * u64::from(spawn4.weight4()) * empty } else { 0 };
+            let divisor = u64::from(spawn4.denominator()) * empty.max(1);
+            Divisor { offset, divisor, reciprocal: 1.0 / divisor as f64 }
+        });
+        Self {
+            weight2: spawn4.weight2(),
+            weight4: spawn4.weight4(),
+            divisors: divisors.collect(),
+            one: scale.encode(1),
+            fraction_bits: scale.fraction_bits(),
+            score,
+        }
+    }
+
+    /// Whether the objective has a tile that wins.
+    pub fn can_win(&self) -> bool {
+        !self.score
+    }
+
+    /// The value of a won board.
+    pub fn won<V: Value>(&self) -> V {
+        V::from_bits(self.one)
+    }
+
+    /// The value of a board without a legal move, by its potential.
+    #[inline(always)]
+    pub fn terminal<V: Value>(&self, potential: u32) -> V {
+        if self.score { V::from_bits(u64::from(potential) << self.fraction_bits) } else { V::default() }
+    }
+
+    /// Mean over spawns: `after[c]` from the rows that each empty cell's 2 and 4 lead to, and the
+    /// map of each from the columns of the afterstate to those of the state.
+    #[inline(always)]
+    pub fn mean_row<V: Value>(
+        &self,
+        after: &mut [V],
+        sums: &mut Vec<V::Sum>,
+        twos: &[(&[V], &IndexMap)],
+        fours: &[(&[V], &IndexMap)],
+    ) {
+        sums.clear();
+        sums.resize(after.len(), V::Sum::default());
+        for (spawns, weight) in [(twos, self.weight2), (fours, self.weight4)] {
+            for (state, map) in spawns {
+                match map {
+                    IndexMap::Identity => {
+                        sums.iter_mut().zip(*state).for_each(|(sum, value)| value.add_to(sum, weight));
+                    }
+                    IndexMap::Dense(to) => {
+                        sums.iter_mut().zip(to).for_each(|(sum, &to)| state[to as usize].add_to(sum, weight));
+                    }
+                    // A spawn permutes columns: all of them take part.
+                    IndexMap::Sparse(_) => {}
+                }
+            }
+        }
+        let divisor = &self.divisors[twos.len()];
+        after.iter_mut().zip(sums).for_each(|(after, sum)| *after = V::mean(*sum, divisor));
+    }
+}
+
+impl Backup {
+    /// The mean over spawns of one afterstate, from the fixed-point values of what a 2 and a 4 in
+    /// each empty cell lead to.
+    pub fn mean_of<V: Value>(&self, twos: &[u64], fours: &[u64]) -> u64 {
+        let mut sum = V::Sum::default();
+        twos.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum, self.weight2));
+        fours.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum, self.weight4));
+        V::mean(sum, &self.divisors[twos.len()]).to_bits()
+    }
+}
+
+/// Maximum over a move: `state[c] = max(state[c], after[map[c]])`.
+#[inline(always)]
+pub fn max_row<V: Value>(state: &mut [V], after: &[V], map: &IndexMap) {
+    match map {
+        IndexMap::Identity => state.iter_mut().zip(after).for_each(|(s, &a)| *s = (*s).max(a)),
+        IndexMap::Dense(to) => {
+            state.iter_mut().zip(to).for_each(|(s, &to)| *s = (*s).max(after[to as usize]));
+        }
+        IndexMap::Sparse(pairs) => {
+            for &(from, to) in pairs {
+                let state = &mut state[from as usize];
+                *state = (*state).max(after[to as usize]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::{Precision, Spawn4};
+
+    /// The f64 mean equals the integer mean wherever the fraction is no tie and the denominator is
+    /// small; that is what makes its rounding the one of the proof.
+    #[test]
+    fn means_round_to_nearest() {
+        let params = Params::new(
+            "3x3".parse().unwrap(),
+            Objective::Score,
+            Spawn4::default(),
+            Precision::Bits32,
+            None,
+        )
+        .unwrap();
+        let backup = Backup::new(&params);
+        let offset_bits = params.scale().encode(4);
+        let mut seed = 1u64;
+        for round in 0..20_000 {
+            let empty = round % 8 + 1;
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((seed >> 32) as u32).max(1 << 20)
+            };
+            let twos: Vec<[u32; 1]> = (0..empty).map(|_| [next()]).collect();
+            let fours: Vec<[u32; 1]> = (0..empty).map(|_| [next()]).collect();
+            let rows = |values: &'_ [[u32; 1]]| -> Vec<(&'static [u32], &'static IndexMap)> {
+                values
+                    .iter()
+                    .map(|v| (&*Box::leak(Box::new(*v)) as &[u32], &*Box::leak(Box::new(IndexMap::Identity))))
+                    .collect()
+            };
+            let mut after = [0u32];
+            backup.mean_row(&mut after, &mut Vec::new(), &rows(&twos), &rows(&fours));
+            let sum: i128 = twos.iter().map(|v| 9 * i128::from(v[0])).sum::<i128>()
+                + fours.iter().map(|v| i128::from(v[0]) - i128::from(offset_bits)).sum::<i128>();
+            let divisor = 10 * empty as i128;
+            let error = (i128::from(after[0]) * divisor - sum).abs();
+            assert!(2 * error <= divisor, "{sum} / {divisor} gave {}", after[0]);
+        }
+    }
+}
