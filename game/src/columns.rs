@@ -13,13 +13,27 @@ use crate::rules::exponent_potential;
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
 
-/// The columns of a lane, ordered by their exponents sorted downward and then as sequences.
+/// The columns of a lane, ordered by their exponents sorted downward and then as sequences: the
+/// arrangements of one multiset of exponents follow one another.
 #[derive(Debug)]
 pub struct Columns {
     lane: Lane,
     sequences: Vec<Sequence>,
     potential: Vec<u32>,
+    groups: Vec<Group>,
+    /// Index of each group, by its multiset.
     index: FxHashMap<Sequence, u32>,
+}
+
+/// The columns with one multiset of exponents.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The exponents, sorted downward.
+    pub multiset: Sequence,
+    /// The first column.
+    pub first: u32,
+    /// Number of columns.
+    pub count: u32,
 }
 
 impl Columns {
@@ -29,24 +43,18 @@ impl Columns {
         let mut chosen = Vec::with_capacity(lane.k as usize);
         multisets_of(params, lane.k, lane.large_sum, params.largest_exponent(), &mut chosen, &mut multisets);
         multisets.sort_unstable();
-        let mut sequences = Vec::new();
+        let (mut sequences, mut potential, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for mut exponents in multisets {
+            let first = sequences.len() as u32;
+            let multiset = pack(&exponents);
             exponents.reverse();
-            loop {
-                sequences.push(exponents.iter().fold(0, |s, &e| s << 4 | Sequence::from(e)));
-                if !next_arrangement(&mut exponents) {
-                    break;
-                }
-            }
+            sequences.extend(arrangements(exponents.clone()));
+            let sum: u64 = exponents.iter().map(|&e| exponent_potential(e)).sum();
+            potential.resize(sequences.len(), sum as u32);
+            groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
-        let exponents = |s: Sequence| (0..lane.k).map(move |i| (s >> (4 * i)) as u8 & 15);
-        let potential = sequences.iter().map(|&s| exponents(s).map(exponent_potential).sum::<u64>() as u32);
-        Self {
-            lane,
-            potential: potential.collect(),
-            index: sequences.iter().enumerate().map(|(i, &s)| (s, i as u32)).collect(),
-            sequences,
-        }
+        let index = groups.iter().enumerate().map(|(i, group)| (group.multiset, i as u32)).collect();
+        Self { lane, sequences, potential, groups, index }
     }
 
     /// Number of columns of a lane, without listing them.
@@ -55,10 +63,10 @@ impl Columns {
         let largest = params.largest_exponent();
         multisets_of(params, lane.k, lane.large_sum, largest, &mut Vec::new(), &mut multisets);
         let factorial = |n: usize| (1..=n as u64).product::<u64>();
-        let arrangements = |m: &Vec<u8>| {
+        let count = |m: &Vec<u8>| {
             m.chunk_by(|a, b| a == b).fold(factorial(m.len()), |all, same| all / factorial(same.len()))
         };
-        multisets.iter().map(arrangements).sum()
+        multisets.iter().map(count).sum()
     }
 
     /// The lane.
@@ -86,15 +94,50 @@ impl Columns {
         &self.potential
     }
 
+    /// The groups of columns, in order.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The group of a multiset of exponents, given sorted downward.
+    pub fn group(&self, multiset: Sequence) -> Option<&Group> {
+        self.index.get(&multiset).map(|&i| &self.groups[i as usize])
+    }
+
     /// The column of a sequence, `None` where the lane has no such sequence.
     pub fn column(&self, sequence: Sequence) -> Option<u32> {
-        self.index.get(&sequence).copied()
+        let mut exponents = unpack(sequence, self.lane.k);
+        exponents.sort_unstable_by(|a, b| b.cmp(a));
+        let group = self.group(pack(&exponents))?;
+        let columns = &self.sequences[group.first as usize..][..group.count as usize];
+        columns.binary_search(&sequence).ok().map(|i| group.first + i as u32)
     }
 
     /// Heap bytes, about.
     pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4 + 16)
+        self.sequences.len() * (8 + 4) + self.groups.len() * 48
     }
+}
+
+/// Packs exponents into a sequence.
+pub fn pack(exponents: &[u8]) -> Sequence {
+    exponents.iter().fold(0, |s, &e| s << 4 | Sequence::from(e))
+}
+
+/// The `k` exponents of a sequence.
+pub fn unpack(sequence: Sequence, k: u8) -> Vec<u8> {
+    (0..k).rev().map(|i| (sequence >> (4 * i)) as u8 & 15).collect()
+}
+
+/// All arrangements of exponents that are given sorted upward, in lexicographic order.
+pub fn arrangements(exponents: Vec<u8>) -> impl Iterator<Item = Sequence> {
+    let mut next = Some(exponents);
+    std::iter::from_fn(move || {
+        let mut exponents = next.take()?;
+        let sequence = pack(&exponents);
+        next = next_arrangement(&mut exponents).then_some(exponents);
+        Some(sequence)
+    })
 }
 
 /// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each

@@ -21,6 +21,7 @@ pub mod maps;
 pub mod objective;
 pub mod params;
 pub mod rules;
+pub mod shapes;
 pub mod skeleton;
 pub mod slide;
 pub mod symmetry;
