@@ -118,7 +118,8 @@ fn describe(
         Phase::Enumerate => f64::from(layer.saturating_sub(segment.first.0)) / span,
         Phase::BackUp => f64::from(segment.last.0.saturating_sub(layer)) / span,
     };
-    let fraction = total_states.map_or(by_layers, |total| states as f64 / total.max(1) as f64).clamp(0.0, 1.0);
+    let fraction =
+        total_states.map_or(by_layers, |total| states as f64 / total.max(1) as f64).clamp(0.0, 1.0);
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let eta = if fraction > 0.001 && seconds > 0.5 {
         HumanDuration(Duration::from_secs_f64(seconds * (1.0 - fraction) / fraction)).to_string()

@@ -26,7 +26,9 @@ pub enum BoardError {
     #[error("board {0}x{1} is out of range: sides must be 1 to 8 and the board must have 2 to 16 cells")]
     SizeRange(u64, u64),
     /// The text does not have the rows and columns of the board.
-    #[error("{found} in {text:?}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)")]
+    #[error(
+        "{found} in {text:?}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)"
+    )]
     Shape {
         /// The text as given.
         text: String,
@@ -192,7 +194,9 @@ mod tests {
     #[test]
     fn refuses_what_is_no_board() {
         let size: BoardSize = "2x2".parse().unwrap();
-        for text in ["2 2", "2 2 / 2", "3 0 / 0 0", "1 0 / 0 0", "65536 0 / 0 0", "-2 0 / 0 0", "x 0 / 0 0", ""] {
+        for text in
+            ["2 2", "2 2 / 2", "3 0 / 0 0", "1 0 / 0 0", "65536 0 / 0 0", "-2 0 / 0 0", "x 0 / 0 0", ""]
+        {
             assert!(Board::parse(text, size).is_err(), "{text}");
         }
         for size in ["3", "0x3", "9x1", "5x4", "1x1", "ax3", "3x", "99999999999x3"] {

@@ -54,8 +54,10 @@ impl Class {
             let count = space.configs.count(mask.small_cells.len(), id.small_sum);
             let canonical = (!mask.stabiliser.is_empty()).then(|| {
                 let cells = mask.small_cells.len();
-                let mut table =
-                    CanonicalConfigs { row_of_rank: Vec::with_capacity(count as usize), rank_of_row: Vec::new() };
+                let mut table = CanonicalConfigs {
+                    row_of_rank: Vec::with_capacity(count as usize),
+                    rank_of_row: Vec::new(),
+                };
                 for rank in 0..count {
                     let config = space.configs.config(cells, id.small_sum, rank);
                     let smallest =
@@ -210,7 +212,8 @@ impl Space {
             .filter(|(g, _)| image.symmetries >> g & 1 == 1)
             .map(|(_, perm)| {
                 let pack = |of: &[u8]| {
-                    of.iter().fold(0u64, |p, &cell| p << 4 | u64::from(board.get(perm[cell as usize] as usize)))
+                    of.iter()
+                        .fold(0u64, |p, &cell| p << 4 | u64::from(board.get(perm[cell as usize] as usize)))
                 };
                 (pack(&mask.small_cells), pack(&mask.large_cells))
             })
@@ -228,9 +231,10 @@ impl Space {
         let mask = &self.masks.canonical(class.id.k as usize)[index];
         let last = mask.large_cells.len();
         let board = self.small_tiles(class, index, row);
-        mask.large_cells.iter().enumerate().fold(board, |b, (i, &cell)| {
-            b.with(cell as usize, (sequence >> (4 * (last - 1 - i))) as u8 & 15)
-        })
+        mask.large_cells
+            .iter()
+            .enumerate()
+            .fold(board, |b, (i, &cell)| b.with(cell as usize, (sequence >> (4 * (last - 1 - i))) as u8 & 15))
     }
 }
 

@@ -4,6 +4,8 @@
 //! `T` and that obey the tile bound ([`Params::most_cells_with`]), whether or not they occur: the set
 //! follows from the parameters alone, and most of it does occur (`docs/performance.md`).
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
@@ -23,6 +25,11 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group, by its multiset.
     index: FxHashMap<Sequence, u32>,
+    /// The column of each sequence, made when a merge first leads here.
+    numbers: OnceLock<FxHashMap<Sequence, u32>>,
+    /// For each pair of places, bits of the columns with equal exponents there, made when a
+    /// condition first asks.
+    equal: OnceLock<Vec<u64>>,
 }
 
 /// The columns with one multiset of exponents.
@@ -54,7 +61,8 @@ impl Columns {
             groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
         let index = groups.iter().enumerate().map(|(i, group)| (group.multiset, i as u32)).collect();
-        Self { lane, sequences, potential, groups, index }
+        let (numbers, equal) = (OnceLock::new(), OnceLock::new());
+        Self { lane, sequences, potential, groups, index, numbers, equal }
     }
 
     /// Number of columns of a lane, without listing them.
@@ -106,16 +114,40 @@ impl Columns {
 
     /// The column of a sequence, `None` where the lane has no such sequence.
     pub fn column(&self, sequence: Sequence) -> Option<u32> {
-        let mut exponents = unpack(sequence, self.lane.k);
-        exponents.sort_unstable_by(|a, b| b.cmp(a));
-        let group = self.group(pack(&exponents))?;
-        let columns = &self.sequences[group.first as usize..][..group.count as usize];
-        columns.binary_search(&sequence).ok().map(|i| group.first + i as u32)
+        let number = |(i, &s): (usize, &Sequence)| (s, i as u32);
+        let numbers = self.numbers.get_or_init(|| self.sequences.iter().enumerate().map(number).collect());
+        numbers.get(&sequence).copied()
+    }
+
+    /// Words of one bit a column.
+    pub fn words(&self) -> usize {
+        self.len().div_ceil(64)
+    }
+
+    /// The columns whose exponents at places `first < second` are equal, one bit a column.
+    pub fn equal_at(&self, first: u8, second: u8) -> &[u64] {
+        let (k, words) = (self.lane.k as usize, self.words());
+        let pair = |first: usize, second: usize| first * k + second;
+        let equal = self.equal.get_or_init(|| {
+            let mut bits = vec![0u64; k * k * words];
+            for (column, &sequence) in self.sequences.iter().enumerate() {
+                let exponent = |i: usize| sequence >> (4 * (k - 1 - i)) & 15;
+                for second in 1..k {
+                    for first in (0..second).filter(|&first| exponent(first) == exponent(second)) {
+                        bits[pair(first, second) * words + column / 64] |= 1 << (column % 64);
+                    }
+                }
+            }
+            bits
+        });
+        &equal[pair(first as usize, second as usize) * words..][..words]
     }
 
     /// Heap bytes, about.
     pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4) + self.groups.len() * 48
+        self.sequences.len() * (8 + 4 + 24)
+            + self.groups.len() * 48
+            + (self.lane.k as usize).pow(2) * self.words() * 8
     }
 }
 
@@ -200,7 +232,8 @@ mod tests {
                     rest /= largest;
                 }
                 let sum: u32 = exponents.iter().map(|&e| 1 << e).sum();
-                let bound = |e: u8| exponents.iter().filter(|&&x| x >= e).count() <= params.most_cells_with(e);
+                let bound =
+                    |e: u8| exponents.iter().filter(|&&x| x >= e).count() <= params.most_cells_with(e);
                 if sum == lane.large_sum && exponents.iter().all(|&e| e >= 3) && (3..=7).all(bound) {
                     wanted.push(exponents.iter().fold(0, |s, &e| s << 4 | u64::from(e)));
                 }

@@ -83,9 +83,7 @@ impl Step {
     pub fn all(params: &Params) -> Vec<Step> {
         let (rows, cols) = (params.board.rows() as u8, params.board.cols() as u8);
         let most = (rows * (cols / 2)).max(cols * (rows / 2));
-        (0..=most)
-            .flat_map(|births| (0..=most - births).map(move |merges| Step { merges, births }))
-            .collect()
+        (0..=most).flat_map(|births| (0..=most - births).map(move |merges| Step { merges, births })).collect()
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
-use crate::columns::Columns;
+use crate::board::MAX_EXPONENT;
+use crate::columns::{Columns, Sequence};
 use crate::params::Params;
-use crate::shapes::{PatternShapes, Shape};
+use crate::shapes::{Arrangements, Rearrangement, Shape};
 use crate::slide::Source;
 
 const MERGED: u8 = 0x40;
@@ -58,34 +59,58 @@ impl Pattern {
     }
 
     /// Whether large tiles merge.
-    pub(crate) fn merges(&self) -> bool {
+    fn merges(&self) -> bool {
         self.items.iter().any(|&item| item != NO_ITEM && item & (MERGED | BORN) == MERGED)
     }
 
-    /// Whether large tiles are born.
-    pub(crate) fn births(&self) -> bool {
-        self.items.contains(&BORN)
-    }
-
-    /// What becomes of a sequence, given as its exponents; `born` is the exponent of a new tile.
-    /// `None` where a condition does not hold.
-    pub(crate) fn apply(&self, exponents: &[u8], born: u8) -> Option<Vec<u8>> {
+    /// The columns whose sequences meet the conditions, one bit a column.
+    fn meeting(&self, columns: &Columns) -> Vec<u64> {
+        let mut bits = vec![u64::MAX; columns.words()];
+        if let Some(last) = bits.last_mut()
+            && columns.len() % 64 != 0
+        {
+            *last = (1 << (columns.len() % 64)) - 1;
+        }
         for (first, &meets) in self.meets.iter().enumerate().filter(|&(_, &meets)| meets != 0) {
-            let second = (meets & !EQUAL) as usize - 1;
-            if (exponents[first] == exponents[second]) != (meets & EQUAL != 0) {
-                return None;
+            let equal = columns.equal_at(first as u8, (meets & !EQUAL) - 1);
+            if meets & EQUAL != 0 {
+                bits.iter_mut().zip(equal).for_each(|(b, e)| *b &= e);
+            } else {
+                bits.iter_mut().zip(equal).for_each(|(b, e)| *b &= !e);
             }
         }
-        let items = self.items.iter().take_while(|&&item| item != NO_ITEM);
-        Some(
-            items
-                .map(|&item| match item {
-                    BORN => born,
-                    _ if item & MERGED != 0 => exponents[(item & !MERGED) as usize] + 1,
-                    _ => exponents[item as usize],
-                })
-                .collect(),
-        )
+        bits
+    }
+}
+
+/// Where the large tiles of a target come from, without the conditions under which they do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Items([u8; 16]);
+
+impl Items {
+    /// Whether large tiles are born.
+    pub(crate) fn births(&self) -> bool {
+        self.0.contains(&BORN)
+    }
+
+    /// What becomes of a sequence of `k` exponents; `born` is the exponent of a new tile. `None` where
+    /// a tile would not fit: such a tile is on no reachable board.
+    #[inline]
+    pub(crate) fn apply(&self, sequence: Sequence, k: u8, born: u8) -> Option<Sequence> {
+        let exponent = |i: u8| (sequence >> (4 * (k - 1 - i))) & 15;
+        let mut image = 0;
+        for &item in self.0.iter().take_while(|&&item| item != NO_ITEM) {
+            let e = match item {
+                BORN => Sequence::from(born),
+                _ if item & MERGED != 0 => exponent(item & !MERGED) + 1,
+                _ => exponent(item),
+            };
+            if e > Sequence::from(MAX_EXPONENT) {
+                return None;
+            }
+            image = image << 4 | e;
+        }
+        Some(image)
     }
 }
 
@@ -98,41 +123,56 @@ impl PatternId {
     pub const IDENTITY: PatternId = PatternId(0);
 }
 
-/// Gives each pattern a number, for all classes of a run.
+/// Gives each pattern a number, for all classes of a run, and keeps what patterns do to shapes.
 #[derive(Debug, Default)]
-pub struct Patterns(Mutex<PatternTable>);
+pub struct Patterns {
+    table: Mutex<PatternTable>,
+    arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
+}
 
 #[derive(Debug, Default)]
 struct PatternTable {
     ids: FxHashMap<Pattern, PatternId>,
-    patterns: Vec<Arc<PatternShapes>>,
+    patterns: Vec<(Pattern, Arc<Rearrangement>)>,
+    rearrangements: FxHashMap<Items, Arc<Rearrangement>>,
 }
 
 impl Patterns {
     /// The numbers of patterns, new ones where they are seen for the first time. Which number a
     /// pattern gets depends on who asks first; no result does.
     pub fn intern(&self, patterns: &[Pattern]) -> Vec<PatternId> {
-        let mut table = self.lock();
+        let mut guard = self.lock();
+        let table = &mut *guard;
         patterns
             .iter()
             .map(|pattern| {
                 let next = PatternId(table.patterns.len() as u32 + 1);
                 let id = *table.ids.entry(*pattern).or_insert(next);
                 if id == next {
-                    table.patterns.push(Arc::new(PatternShapes::new(*pattern)));
+                    let items = Items(pattern.items);
+                    let rearrangement = table.rearrangements.entry(items);
+                    let rearrangement = rearrangement.or_insert_with(|| Arc::new(Rearrangement::new(items)));
+                    table.patterns.push((*pattern, Arc::clone(rearrangement)));
                 }
                 id
             })
             .collect()
     }
 
-    /// The pattern of a number other than [`PatternId::IDENTITY`], with what is known of it.
-    pub fn get(&self, id: PatternId) -> Arc<PatternShapes> {
-        Arc::clone(&self.lock().patterns[id.0 as usize - 1])
+    /// The pattern of a number other than [`PatternId::IDENTITY`], and what it does without its
+    /// conditions.
+    fn get(&self, id: PatternId) -> (Pattern, Arc<Rearrangement>) {
+        self.lock().patterns[id.0 as usize - 1].clone()
+    }
+
+    /// The arrangements of a multiset of exponents, sorted downward.
+    pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
+        let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(known.entry(multiset).or_insert_with(|| Arc::new(Arrangements::new(multiset))))
     }
 
     fn lock(&self) -> MutexGuard<'_, PatternTable> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -163,39 +203,79 @@ impl IndexMap {
     }
 
     /// The map of a pattern from the columns of one lane to those of another. Cost: about a
-    /// nanosecond a column, once the pattern has met columns of the same shapes.
-    pub fn new(params: &Params, pattern: &PatternShapes, source: &Columns, target: &Columns) -> Self {
-        if *pattern.pattern() == Pattern::identity(source.lane().k) && source.lane() == target.lane() {
+    /// nanosecond a column; where tiles merge, some tens for each column that takes part.
+    pub fn new(
+        params: &Params,
+        patterns: &Patterns,
+        id: PatternId,
+        source: &Columns,
+        target: &Columns,
+    ) -> Self {
+        if id == PatternId::IDENTITY {
             return IndexMap::Identity;
         }
+        let (pattern, rearrangement) = patterns.get(id);
+        let meeting = pattern.meeting(source);
+        if pattern.merges() {
+            Self::merging(params, &rearrangement, &meeting, source, target)
+        } else {
+            Self::rearranging(params, patterns, &rearrangement, &meeting, source, target)
+        }
+    }
+
+    /// Where tiles merge few columns take part: each is looked up.
+    fn merging(
+        params: &Params,
+        rearrangement: &Rearrangement,
+        meeting: &[u64],
+        source: &Columns,
+        target: &Columns,
+    ) -> Self {
+        let k = source.lane().k;
+        let leads_to = |column: usize| {
+            let image = rearrangement.items().apply(source.sequences()[column], k, params.large)?;
+            match target.column(image) {
+                Some(to) => Some(to),
+                None if wins(params, image) => Some(Self::won(target)),
+                // Only holes of the product lead out of it: no reachable board breaks the tile bound.
+                None => None,
+            }
+        };
+        let pairs = ones(meeting).filter_map(|column| Some((column as u32, leads_to(column)?)));
+        IndexMap::Sparse(pairs.collect())
+    }
+
+    /// Where none merge a multiset's arrangements lead to those of one other, alike in all lanes.
+    fn rearranging(
+        params: &Params,
+        patterns: &Patterns,
+        rearrangement: &Rearrangement,
+        meeting: &[u64],
+        source: &Columns,
+        target: &Columns,
+    ) -> Self {
         let none = Self::none(target);
         let mut dense = vec![none; source.len()];
-        let mut used = 0;
         for group in source.groups() {
-            let shape = Shape::new(params, pattern, group.multiset, source.lane().k);
-            let map = pattern.shape_map(&shape, params.large);
+            let shape = Shape::new(params, rearrangement, group.multiset, source.lane().k);
+            let map = rearrangement.shape_map(&shape, patterns, params.large);
+            let Some(to) = target.group(shape.actual(map.target)) else { continue };
             let out = &mut dense[group.first as usize..][..group.count as usize];
-            for piece in &map.pieces {
-                let multiset = shape.actual(piece.target);
-                let first = match target.group(multiset) {
-                    Some(group) => group.first,
-                    None if shape.wins(params, multiset) => {
-                        piece.leads_to.iter().for_each(|&(from, _)| out[from as usize] = Self::won(target));
-                        used += piece.leads_to.len();
-                        continue;
-                    }
-                    // Only holes of the product lead out of it: no reachable board breaks the tile bound.
-                    None => continue,
-                };
-                piece.leads_to.iter().for_each(|&(from, to)| out[from as usize] = first + to);
-                used += piece.leads_to.len();
+            out.iter_mut().zip(&map.leads_to).for_each(|(out, number)| *out = to.first + number);
+        }
+        let taking_part: u32 = meeting.iter().map(|w| w.count_ones()).sum();
+        if (taking_part as usize) < source.len() / 4 {
+            let pairs = ones(meeting).map(|column| (column as u32, dense[column]));
+            return IndexMap::Sparse(pairs.filter(|&(_, to)| to != none).collect());
+        }
+        for (w, &word) in meeting.iter().enumerate() {
+            for (bit, out) in dense[w * 64..].iter_mut().take(64).enumerate() {
+                if word >> bit & 1 == 0 {
+                    *out = none;
+                }
             }
         }
-        if used * 2 >= dense.len() {
-            return IndexMap::Dense(dense);
-        }
-        let pairs = dense.into_iter().enumerate().filter(|&(_, to)| to != none);
-        IndexMap::Sparse(pairs.map(|(from, to)| (from as u32, to)).collect())
+        IndexMap::Dense(dense)
     }
 
     /// Heap bytes.
@@ -206,4 +286,21 @@ impl IndexMap {
             IndexMap::Sparse(pairs) => 8 * pairs.len(),
         }
     }
+}
+
+/// Whether a sequence holds the wanted tile.
+fn wins(params: &Params, sequence: Sequence) -> bool {
+    let wanted = params.winning_exponent().map(Sequence::from);
+    wanted.is_some_and(|e| (0..16).any(|i| sequence >> (4 * i) & 15 == e))
+}
+
+/// The numbers of the bits that are set, ascending.
+fn ones(bits: &[u64]) -> impl Iterator<Item = usize> {
+    bits.iter().enumerate().flat_map(|(w, &word)| {
+        std::iter::successors((word != 0).then_some(word), |&rest| {
+            let rest = rest & (rest - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |rest| w * 64 + rest.trailing_zeros() as usize)
+    })
 }

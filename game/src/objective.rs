@@ -22,7 +22,9 @@ pub enum Objective {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
     /// Neither `score` nor `reach:TILE`.
-    #[error("objective {0:?} is not known; write score, or reach:TILE with a power of two from 8 to 32768 (for example reach:256)")]
+    #[error(
+        "objective {0:?} is not known; write score, or reach:TILE with a power of two from 8 to 32768 (for example reach:256)"
+    )]
     Objective(String),
     /// Not a probability, or not one that is kept exactly.
     #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 whose denominator is at most {max} in lowest terms (for example 0.1 or 1/10)", max = Spawn4::MAX_DENOMINATOR)]
@@ -177,12 +179,20 @@ mod tests {
 
     #[test]
     fn spawn4_is_exact_and_in_lowest_terms() {
-        for (text, want) in
-            [("0.1", "1/10"), ("1/10", "1/10"), ("0.25", "1/4"), ("2/6", "1/3"), ("0", "0/1"), ("1.0", "1/1"), (".5", "1/2")]
-        {
+        for (text, want) in [
+            ("0.1", "1/10"),
+            ("1/10", "1/10"),
+            ("0.25", "1/4"),
+            ("2/6", "1/3"),
+            ("0", "0/1"),
+            ("1.0", "1/1"),
+            (".5", "1/2"),
+        ] {
             assert_eq!(text.parse::<Spawn4>().unwrap().to_string(), want);
         }
-        for text in ["1.1", "-0.1", "3/2", "1/0", "x", "", ".", "/", "1/", "0.1234567", "1/65537", "1e-1", "0,1"] {
+        for text in
+            ["1.1", "-0.1", "3/2", "1/0", "x", "", ".", "/", "1/", "0.1234567", "1/65537", "1e-1", "0,1"]
+        {
             assert!(text.parse::<Spawn4>().is_err(), "{text}");
         }
     }

@@ -1,42 +1,33 @@
-//! Shapes: what a pattern does to all multisets of exponents that are alike.
+//! Shapes: what a rearrangement does to all multisets of exponents that are alike.
 //!
-//! What a pattern does to the arrangements of a multiset does not depend on the exponents themselves,
-//! only on which are equal, where it merges tiles on which differ by one, and where tiles are born on
-//! whether the smallest is as small as can be. So a multiset is squeezed to a *shape* with just these
-//! properties, and a pattern meets each shape once, however many lanes have multisets of that shape.
+//! What happens to the arrangements of a multiset when tiles are reordered, and new ones born among
+//! them, does not depend on the exponents themselves, only on which are equal and on whether the
+//! smallest is as small as a new tile. So a multiset is squeezed to a *shape* with just these
+//! properties, and a rearrangement meets each shape once, however many lanes have multisets of it.
 
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
-use crate::board::MAX_EXPONENT;
 use crate::columns::{Sequence, arrangements, pack, unpack};
-use crate::maps::Pattern;
+use crate::maps::{Items, Patterns};
 use crate::params::Params;
 
-/// A pattern and what it does to the shapes that it has met.
+/// Where the large tiles of a target come from, and what that does to the shapes it has met.
 #[derive(Debug)]
-pub struct PatternShapes {
-    pattern: Pattern,
-    merges: bool,
+pub struct Rearrangement {
+    items: Items,
     births: bool,
     maps: Mutex<FxHashMap<Sequence, Arc<ShapeMap>>>,
 }
 
-/// What a pattern does to the arrangements of one shape, in pieces that share a target multiset.
+/// What a rearrangement does to the arrangements of one shape.
 #[derive(Debug, Default)]
 pub struct ShapeMap {
-    /// The pieces; arrangements in none of them do not take part.
-    pub pieces: Vec<Piece>,
-}
-
-/// Arrangements of a shape that lead to arrangements of one target multiset.
-#[derive(Debug)]
-pub struct Piece {
     /// The target's exponents, squeezed as the shape's are, sorted downward.
     pub target: Sequence,
-    /// Pairs of the number of an arrangement and of the one it leads to.
-    pub leads_to: Vec<(u32, u32)>,
+    /// For each arrangement of the shape, the number of the target's that it leads to.
+    pub leads_to: Vec<u32>,
 }
 
 /// A multiset of exponents, squeezed.
@@ -45,34 +36,29 @@ pub struct Shape {
     squeezed: Sequence,
     tiles: u8,
     /// The exponent that each squeezed one stands for.
-    actual: [u8; 17],
+    actual: [u8; 16],
 }
 
 impl Shape {
-    /// The shape of a multiset, with the properties that the pattern can tell apart.
-    pub fn new(params: &Params, pattern: &PatternShapes, multiset: Sequence, k: u8) -> Self {
-        let mut actual = [0; 17];
+    /// The shape of a multiset, with the properties that the rearrangement can tell apart.
+    pub fn new(params: &Params, by: &Rearrangement, multiset: Sequence, k: u8) -> Self {
+        let mut actual = [0; 16];
+        if by.births {
+            actual[params.large as usize] = params.large;
+        }
         let mut squeezed = 0;
         let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, params.large);
         // The exponents are sorted downward: the lowest nibble is the smallest.
         for i in 0..k {
             let exponent = (multiset >> (4 * i)) as u8 & 15;
-            let gap = match last {
-                Some(last) if pattern.merges => (exponent - last).min(2),
+            squeezed_last += match last {
                 Some(last) => (exponent - last).min(1),
-                None if pattern.births => (exponent - params.large).min(1),
+                None if by.births => (exponent - params.large).min(1),
                 None => 0,
             };
-            squeezed_last += gap;
             last = Some(exponent);
             actual[squeezed_last as usize] = exponent;
-            if actual[squeezed_last as usize + 1] == 0 {
-                actual[squeezed_last as usize + 1] = exponent + 1;
-            }
             squeezed |= Sequence::from(squeezed_last) << (4 * i);
-        }
-        if pattern.births {
-            actual[params.large as usize] = params.large;
         }
         Self { squeezed, tiles: k, actual }
     }
@@ -86,64 +72,72 @@ impl Shape {
         }
         multiset
     }
-
-    /// Whether a multiset, sorted downward, holds the wanted tile.
-    pub fn wins(&self, params: &Params, mut multiset: Sequence) -> bool {
-        while multiset > 15 {
-            multiset >>= 4;
-        }
-        params.winning_exponent().is_some_and(|e| Sequence::from(e) == multiset)
-    }
 }
 
-impl PatternShapes {
-    /// A pattern that has met no shape yet.
-    pub fn new(pattern: Pattern) -> Self {
-        Self { merges: pattern.merges(), births: pattern.births(), pattern, maps: Mutex::default() }
+impl Rearrangement {
+    /// A rearrangement that has met no shape yet.
+    pub(crate) fn new(items: Items) -> Self {
+        Self { births: items.births(), items, maps: Mutex::default() }
     }
 
-    /// The pattern.
-    pub fn pattern(&self) -> &Pattern {
-        &self.pattern
+    /// Where the tiles come from.
+    pub(crate) fn items(&self) -> &Items {
+        &self.items
     }
 
-    /// What the pattern does to a shape. Cost: about 100 ns an arrangement, the first time.
-    pub fn shape_map(&self, shape: &Shape, large: u8) -> Arc<ShapeMap> {
+    /// What the rearrangement does to a shape. Cost: some tens of nanoseconds an arrangement, the first
+    /// time.
+    pub fn shape_map(&self, shape: &Shape, patterns: &Patterns, large: u8) -> Arc<ShapeMap> {
         let mut maps = self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(
-            maps.entry(shape.squeezed)
-                .or_insert_with(|| Arc::new(ShapeMap::new(&self.pattern, shape.squeezed, shape.tiles, large))),
-        )
+        let map = maps.entry(shape.squeezed);
+        Arc::clone(map.or_insert_with(|| Arc::new(ShapeMap::new(&self.items, shape, patterns, large))))
     }
 }
 
 impl ShapeMap {
-    fn new(pattern: &Pattern, squeezed: Sequence, k: u8, large: u8) -> Self {
-        let mut exponents = unpack(squeezed, k);
-        exponents.reverse();
-        let mut map = Self::default();
-        // For each target: the numbers of its arrangements.
-        let mut numbers: Vec<FxHashMap<Sequence, u32>> = Vec::new();
-        for (from, sequence) in arrangements(exponents).enumerate() {
-            let Some(mut image) = pattern.apply(&unpack(sequence, k), large) else { continue };
-            if image.iter().any(|&e| e > MAX_EXPONENT) {
-                continue; // a hole: such a tile is on no reachable board
-            }
-            let arranged = pack(&image);
-            image.sort_unstable_by(|a, b| b.cmp(a));
-            let target = pack(&image);
-            let piece = map.pieces.iter().position(|piece| piece.target == target).unwrap_or_else(|| {
-                image.reverse();
-                numbers.push(arrangements(image).enumerate().map(|(i, s)| (s, i as u32)).collect());
-                map.pieces.push(Piece { target, leads_to: Vec::new() });
-                map.pieces.len() - 1
-            });
-            if let Some(&to) = numbers[piece].get(&arranged) {
-                map.pieces[piece].leads_to.push((from as u32, to));
-            }
-        }
-        map
+    fn new(items: &Items, shape: &Shape, patterns: &Patterns, large: u8) -> Self {
+        let source = patterns.arrangements(shape.squeezed);
+        let image = |&sequence: &Sequence| items.apply(sequence, shape.tiles, large).unwrap_or_default();
+        let Some(first) = source.sequences.first().map(image) else { return Self::default() };
+        let target = sorted_downward(first);
+        let arrangements = patterns.arrangements(target);
+        let number = |sequence: &Sequence| arrangements.number(image(sequence)).unwrap_or_default();
+        Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
+}
+
+/// The arrangements of a multiset of exponents, numbered in lexicographic order.
+#[derive(Debug)]
+pub(crate) struct Arrangements {
+    sequences: Vec<Sequence>,
+    numbers: FxHashMap<Sequence, u32>,
+}
+
+impl Arrangements {
+    /// The arrangements of a multiset that is sorted downward.
+    pub(crate) fn new(multiset: Sequence) -> Self {
+        let mut exponents = unpack(multiset, tiles_of(multiset));
+        exponents.reverse();
+        let sequences: Vec<Sequence> = arrangements(exponents).collect();
+        let numbers = sequences.iter().enumerate().map(|(i, &s)| (s, i as u32)).collect();
+        Self { sequences, numbers }
+    }
+
+    /// The number of an arrangement, `None` where it is of another multiset.
+    fn number(&self, sequence: Sequence) -> Option<u32> {
+        self.numbers.get(&sequence).copied()
+    }
+}
+
+/// Number of exponents in a sequence: none of them is 0.
+fn tiles_of(sequence: Sequence) -> u8 {
+    (Sequence::BITS - sequence.leading_zeros()).div_ceil(4) as u8
+}
+
+fn sorted_downward(sequence: Sequence) -> Sequence {
+    let mut exponents = unpack(sequence, tiles_of(sequence));
+    exponents.sort_unstable_by(|a, b| b.cmp(a));
+    pack(&exponents)
 }
 
 #[cfg(test)]
@@ -151,27 +145,36 @@ mod tests {
     use super::*;
     use crate::columns::Columns;
     use crate::lane::{Lane, lanes};
-    use crate::maps::IndexMap;
+    use crate::maps::{IndexMap, Pattern};
     use crate::slide::Source;
     use crate::{Objective, Precision, Spawn4};
 
-    /// Patterns of three large tiles: a permutation, one with a condition, a merge, a birth, a
-    /// merge with a birth.
-    fn patterns() -> Vec<(Pattern, i8, u8)> {
-        let pattern = |items: &[Source], conditions: &[(u8, u8, bool)]| {
-            let mut pattern = Pattern::empty();
-            items.iter().enumerate().for_each(|(i, &source)| pattern.set_item(i, source));
-            conditions.iter().for_each(|&(a, b, equal)| pattern.set_condition(a, b, equal));
-            pattern
-        };
+    /// Three large tiles: a permutation, one with a condition, a merge, a birth, a merge with a birth.
+    fn patterns() -> Vec<(Vec<Source>, Vec<(u8, u8, bool)>)> {
         use Source::{Born, Merged, Plain};
         vec![
-            (pattern(&[Plain(2), Plain(0), Plain(1)], &[]), 0, 0),
-            (pattern(&[Plain(1), Plain(0), Plain(2)], &[(0, 1, false)]), 0, 0),
-            (pattern(&[Plain(2), Merged(0)], &[(0, 1, true)]), 1, 0),
-            (pattern(&[Plain(2), Born, Plain(1), Plain(0)], &[(1, 2, false)]), 0, 1),
-            (pattern(&[Born, Merged(1), Plain(0)], &[(1, 2, true)]), 1, 1),
+            (vec![Plain(2), Plain(0), Plain(1)], vec![]),
+            (vec![Plain(1), Plain(0), Plain(2)], vec![(0, 1, false)]),
+            (vec![Plain(2), Merged(0)], vec![(0, 1, true)]),
+            (vec![Plain(2), Born, Plain(1), Plain(0)], vec![(1, 2, false)]),
+            (vec![Born, Merged(1), Plain(0)], vec![(1, 2, true)]),
         ]
+    }
+
+    /// What a pattern does, exponent by exponent.
+    fn apply(
+        pattern: &(Vec<Source>, Vec<(u8, u8, bool)>),
+        sequence: Sequence,
+        params: &Params,
+    ) -> Option<Sequence> {
+        let exponents = unpack(sequence, 3);
+        let met = |&(a, b, equal): &(u8, u8, bool)| (exponents[a as usize] == exponents[b as usize]) == equal;
+        let image = pattern.0.iter().map(|source| match *source {
+            Source::Plain(i) => exponents[i as usize],
+            Source::Merged(i) => exponents[i as usize] + 1,
+            Source::Born => params.large,
+        });
+        pattern.1.iter().all(met).then(|| pack(&image.collect::<Vec<_>>()))
     }
 
     #[test]
@@ -180,24 +183,31 @@ mod tests {
             let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
             let params = Params::with_large(board, objective, spawn4, Precision::Bits32, None, 3).unwrap();
             let mut checked = 0;
-            for (pattern, merges, births) in patterns() {
-                let shapes = PatternShapes::new(pattern);
+            for pattern in patterns() {
+                let patterns = Patterns::default();
+                let mut interned = Pattern::empty();
+                pattern.0.iter().enumerate().for_each(|(i, &source)| interned.set_item(i, source));
+                pattern.1.iter().for_each(|&(a, b, equal)| interned.set_condition(a, b, equal));
+                let id = patterns.intern(&[interned])[0];
+                let births = pattern.0.iter().filter(|&&s| s == Source::Born).count() as u8;
                 for lane in lanes(&params).into_iter().filter(|lane| lane.k == 3) {
-                    let k = 3 - merges as u8 + births;
+                    let k = pattern.0.len() as u8;
                     let target = Lane { k, large_sum: lane.large_sum + (u32::from(births) << params.large) };
                     let (source, target) = (Columns::new(&params, lane), Columns::new(&params, target));
                     let expected: Vec<u32> = source
                         .sequences()
                         .iter()
-                        .map(|&sequence| match pattern.apply(&unpack(sequence, 3), params.large) {
+                        .map(|&sequence| match apply(&pattern, sequence, &params) {
                             None => IndexMap::none(&target),
-                            Some(image) if image.iter().any(|&e| params.winning_exponent() == Some(e)) => {
+                            Some(image)
+                                if unpack(image, k).iter().any(|&e| params.winning_exponent() == Some(e)) =>
+                            {
                                 IndexMap::won(&target)
                             }
-                            Some(image) => target.column(pack(&image)).unwrap_or(IndexMap::none(&target)),
+                            Some(image) => target.column(image).unwrap_or(IndexMap::none(&target)),
                         })
                         .collect();
-                    let found = match IndexMap::new(&params, &shapes, &source, &target) {
+                    let found = match IndexMap::new(&params, &patterns, id, &source, &target) {
                         IndexMap::Identity => (0..source.len() as u32).collect(),
                         IndexMap::Dense(to) => to,
                         IndexMap::Sparse(pairs) => {

@@ -57,11 +57,7 @@ impl Lines {
             let size = if used(length) { (large as usize + 1).pow(length as u32) } else { 0 };
             (0..size).map(|_| OnceLock::new()).collect()
         };
-        Self {
-            large,
-            moves: Move::ALL.map(|m| m.lines(board)),
-            outcomes: (0..=longest).map(table).collect(),
-        }
+        Self { large, moves: Move::ALL.map(|m| m.lines(board)), outcomes: (0..=longest).map(table).collect() }
     }
 
     /// All outcomes of a line of tokens, in the order of [`Outcome::tokens`].
@@ -134,10 +130,7 @@ mod tests {
     fn three_large_in_a_line_have_three_outcomes() {
         let outcomes = slide(&[0, 3, 3, 3], 3);
         let conditions: Vec<_> = outcomes.iter().map(|o| o.conditions.clone()).collect();
-        assert_eq!(
-            conditions,
-            [vec![(0, true)], vec![(0, false), (1, true)], vec![(0, false), (1, false)]]
-        );
+        assert_eq!(conditions, [vec![(0, true)], vec![(0, false), (1, true)], vec![(0, false), (1, false)]]);
         assert_eq!(outcomes[0].sources, [Source::Merged(0), Source::Plain(2)]);
         assert!(outcomes.iter().all(|o| o.changed));
     }

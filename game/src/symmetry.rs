@@ -51,7 +51,9 @@ impl Symmetries {
     /// Every image of `board`, with repeats where it is symmetric itself.
     pub fn images(&self, board: Board) -> impl Iterator<Item = Board> + '_ {
         self.0.iter().map(move |perm| {
-            perm.iter().enumerate().fold(Board::default(), |b, (i, &from)| b.with(i, board.get(from as usize)))
+            perm.iter()
+                .enumerate()
+                .fold(Board::default(), |b, (i, &from)| b.with(i, board.get(from as usize)))
         })
     }
 

@@ -159,7 +159,10 @@ impl<'a> Builder<'a> {
                 let cells = mask.small_cells.len();
                 let config = self.class.config(&self.space.configs, cells, index, within as u32);
                 let digits = self.space.digits(mask, config);
-                potential.push(mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>() as u32);
+                potential.push(
+                    mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>()
+                        as u32,
+                );
                 for (exponent, edges) in [(1u8, &mut spawn2), (2, &mut spawn4)] {
                     let target = ClassId { k: self.id.k, small_sum: self.id.small_sum + (1 << exponent) };
                     let Some(target) = self.space.class(target) else { continue };
@@ -179,8 +182,10 @@ impl<'a> Builder<'a> {
         let ids = self.intern(patterns);
         let spawn_patterns = renumber(&mut spawn2, &mut spawn4, &ids);
         let groups = std::mem::take(&mut self.groups);
-        let mut moves: Vec<MoveGroup> =
-            groups.into_iter().map(|(step, target, _, edges)| sort_edges(step, target, edges, &ids)).collect();
+        let mut moves: Vec<MoveGroup> = groups
+            .into_iter()
+            .map(|(step, target, _, edges)| sort_edges(step, target, edges, &ids))
+            .collect();
         moves.sort_by_key(|group| group.step);
         Transitions {
             rows,
@@ -192,7 +197,10 @@ impl<'a> Builder<'a> {
             won_rows: self.won_rows,
             symmetric: symmetric
                 .into_iter()
-                .map(|(row, kept)| SymmetricRow { row, patterns: kept.iter().map(|&p: &u32| ids[p as usize]).collect() })
+                .map(|(row, kept)| SymmetricRow {
+                    row,
+                    patterns: kept.iter().map(|&p: &u32| ids[p as usize]).collect(),
+                })
                 .collect(),
             spawn_patterns,
         }
@@ -288,7 +296,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Slides the lines one after the other, once for each outcome of each.
-    fn slide_lines(&mut self, row: u32, lines: &[Vec<u8>], tokens: &[u8; 16], number: &[u8; 16], mut target: Target) {
+    fn slide_lines(
+        &mut self,
+        row: u32,
+        lines: &[Vec<u8>],
+        tokens: &[u8; 16],
+        number: &[u8; 16],
+        mut target: Target,
+    ) {
         let Some((line, rest)) = lines.split_first() else {
             if target.changed {
                 self.add_move(row, &target);

@@ -183,10 +183,7 @@ impl Oracle {
         }
         let layer = Layer(canonical.tile_sum(self.params.cells()));
         let bits = if is_kept(layer) {
-            match self.params.precision {
-                Precision::Bits32 => self.stored::<u32>(canonical)?.to_bits(),
-                Precision::Bits64 => self.stored::<u64>(canonical)?,
-            }
+            self.stored_bits(canonical)?
         } else {
             let mut best = None;
             for direction in Move::ALL {
@@ -198,6 +195,15 @@ impl Oracle {
         };
         known.insert(canonical, bits);
         Ok(bits)
+    }
+
+    /// The fixed-point value that is stored of a state whose layer's values are kept
+    /// ([`is_kept`]), by any of its images.
+    pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
+        match self.params.precision {
+            Precision::Bits32 => Ok(self.stored::<u32>(board)?.to_bits()),
+            Precision::Bits64 => self.stored::<u64>(board),
+        }
     }
 
     /// The fixed-point value of an afterstate: the rounded mean over its spawns.
@@ -242,7 +248,8 @@ impl Oracle {
         let unreachable =
             || QueryError::Unreachable { board: board.to_text(self.params.board), reason: String::new() };
         let place = self.reach_part(board)?.filter(Place::is_marked).ok_or_else(unreachable)?;
-        let item = self.archive.read(ShardKind::Values, place.key)?.ok_or(WorkerError::ItemMissing(place.key))?;
+        let item =
+            self.archive.read(ShardKind::Values, place.key)?.ok_or(WorkerError::ItemMissing(place.key))?;
         let width = size_of::<V>();
         let bytes = item.get(place.rank() * width..).and_then(|rest| rest.get(..width));
         Ok(V::read_from(bytes.ok_or(WorkerError::ItemMissing(place.key))?))
@@ -253,7 +260,9 @@ impl Oracle {
         let Some((lane, layer, row, sequence)) = self.space.locate(board) else { return Ok(None) };
         let columns = self.columns(lane);
         let Some(column) = columns.column(sequence) else { return Ok(None) };
-        let Some(class) = ClassId::of(layer, lane).and_then(|id| self.space.class(id)) else { return Ok(None) };
+        let Some(class) = ClassId::of(layer, lane).and_then(|id| self.space.class(id)) else {
+            return Ok(None);
+        };
         let parts = Parts::new(class.rows(), columns.len());
         let part = parts.of_row(row as usize);
         let key = Parts::key(layer, lane, part);

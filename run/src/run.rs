@@ -39,7 +39,9 @@ pub enum RunError {
     #[error(transparent)]
     Params(#[from] ParamsError),
     /// The directory holds a run with other parameters.
-    #[error("{path} holds another job: its {field} is {found}, and {wanted} was asked for; choose another --run, or ask for what it holds")]
+    #[error(
+        "{path} holds another job: its {field} is {found}, and {wanted} was asked for; choose another --run, or ask for what it holds"
+    )]
     OtherJob {
         /// The run directory.
         path: String,

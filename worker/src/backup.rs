@@ -233,7 +233,14 @@ impl<V: Value> Worker<V> {
     }
 
     /// Sets aside the items of a block until its layer is sealed.
-    fn keep_value_items(&self, layer: Layer, lane: Lane, tables: &LaneTables, reach: &BitMatrix, states: &[V]) {
+    fn keep_value_items(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        tables: &LaneTables,
+        reach: &BitMatrix,
+        states: &[V],
+    ) {
         let parts = Parts::new(reach.rows(), tables.columns.len());
         let items = (0..parts.count()).map(|part| {
             let item = parts.encode_values(part, reach.bits(), stride(tables), states);

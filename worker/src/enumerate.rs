@@ -60,7 +60,8 @@ impl<V: crate::Value> Worker<V> {
             self.mark_starts(place, states.get_or_insert_with(|| self.empty_bits(place.class, words)));
         }
         for spawned in [2, 4] {
-            let Some(below) = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer) else {
+            let Some(below) = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer)
+            else {
                 continue;
             };
             let afterstates = self.afterstates(below, place.lane, cache)?;
@@ -194,7 +195,11 @@ impl<V: crate::Value> Worker<V> {
             }
             matrix.row_mut(row).copy_from_slice(&images);
             let representatives = self.tables.representatives(cache, place.tables, &symmetric.patterns);
-            count += images.iter().zip(&**representatives).map(|(i, r)| u64::from((i & r).count_ones())).sum::<u64>();
+            count += images
+                .iter()
+                .zip(&**representatives)
+                .map(|(i, r)| u64::from((i & r).count_ones()))
+                .sum::<u64>();
         }
         count
     }

@@ -45,7 +45,8 @@ impl<'a> CanonicalBoards<'a> {
         let count = self.columns.len();
         boards.clear();
         boards.resize(count, u64::MAX);
-        for (image, large) in self.space.symmetries().images(small).zip(self.large_images.chunks_exact(count)) {
+        for (image, large) in self.space.symmetries().images(small).zip(self.large_images.chunks_exact(count))
+        {
             boards.iter_mut().zip(large).for_each(|(board, large)| *board = (*board).min(image.0 + large));
         }
     }

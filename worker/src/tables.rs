@@ -157,12 +157,8 @@ impl Tables {
         if let Some(map) = cache.maps.get(&key) {
             return Arc::clone(map);
         }
-        let map = if pattern == PatternId::IDENTITY {
-            Arc::new(IndexMap::Identity)
-        } else {
-            let pattern = self.patterns.get(pattern);
-            Arc::new(IndexMap::new(self.params(), &pattern, &source.columns, &target.columns))
-        };
+        let map = IndexMap::new(self.params(), &self.patterns, pattern, &source.columns, &target.columns);
+        let map = Arc::new(map);
         let bytes = map.bytes() + 64;
         if !self.memory.fits(bytes) {
             cache.maps.clear();

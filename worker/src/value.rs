@@ -215,14 +215,9 @@ mod tests {
     /// small; that is what makes its rounding the one of the proof.
     #[test]
     fn means_round_to_nearest() {
-        let params = Params::new(
-            "3x3".parse().unwrap(),
-            Objective::Score,
-            Spawn4::default(),
-            Precision::Bits32,
-            None,
-        )
-        .unwrap();
+        let params =
+            Params::new("3x3".parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None)
+                .unwrap();
         let backup = Backup::new(&params);
         let offset_bits = params.scale().encode(4);
         let mut seed = 1u64;

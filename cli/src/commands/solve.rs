@@ -1,8 +1,8 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -195,10 +195,11 @@ fn finish<V: Value>(run: &mut Run, budget: &Budget, threads: usize, stop: &Atomi
 
 /// The shard that an error blames, where recomputing it can help.
 fn damaged_file(error: &anyhow::Error) -> Option<PathBuf> {
-    let storage = error.downcast_ref::<StorageError>().or_else(|| match error.downcast_ref::<WorkerError>() {
-        Some(WorkerError::Storage(error)) => Some(error),
-        _ => None,
-    });
+    let storage =
+        error.downcast_ref::<StorageError>().or_else(|| match error.downcast_ref::<WorkerError>() {
+            Some(WorkerError::Storage(error)) => Some(error),
+            _ => None,
+        });
     storage.and_then(StorageError::damaged_file).map(PathBuf::from)
 }
 
@@ -214,7 +215,10 @@ fn drop_damaged_shards(run: &Run, threads: usize) -> Result<()> {
                     match shard.reader().and_then(|reader| reader.verify()) {
                         Ok(()) => {}
                         Err(error @ StorageError::NewerVersion { .. }) => {
-                            newer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+                            newer
+                                .lock()
+                                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                                .get_or_insert(error);
                         }
                         Err(error) => {
                             eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
