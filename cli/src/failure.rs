@@ -1,6 +1,7 @@
 //! Exit codes: 2 for wrong usage, 3 for an unreachable state, 130 when interrupted, 1 for the rest.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 use exact2048_run::{QueryError, RunError};
@@ -23,14 +24,9 @@ impl Failure {
         Self { code: 130, message }
     }
 
-    /// Something was checked and is not right; the message was printed already.
-    pub fn reported() -> Self {
-        Self { code: 1, message: String::new() }
-    }
-
-    /// A state that the run does not reach; the message was printed already.
-    pub fn unreachable() -> Self {
-        Self { code: 3, message: String::new() }
+    /// What failed was told already; only the exit code is left to give.
+    pub fn told(code: u8) -> Self {
+        Self { code, message: String::new() }
     }
 }
 
@@ -44,6 +40,10 @@ impl std::error::Error for Failure {}
 
 /// Prints an error to stderr and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        // Whoever reads has read enough, as in `exact2048 layers | head`.
+        return ExitCode::SUCCESS;
+    }
     let message = format!("{error:#}");
     if !message.is_empty() {
         eprintln!("error: {message}");
@@ -51,7 +51,12 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-fn code(error: &anyhow::Error) -> u8 {
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The exit code of an error.
+pub fn code(error: &anyhow::Error) -> u8 {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.code;
     }

@@ -4,6 +4,7 @@ mod commands;
 mod embedded;
 mod failure;
 mod limits;
+mod output;
 mod progress;
 
 use std::process::ExitCode;

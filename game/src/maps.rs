@@ -181,16 +181,65 @@ impl Patterns {
 pub enum IndexMap {
     /// Every column leads to the column of the same number.
     Identity,
-    /// Entry `c` is where column `c` leads: a column of the target, or one of the two that follow
-    /// the last: [`IndexMap::none`] and [`IndexMap::won`].
-    Dense(Vec<u32>),
+    /// Where every column leads.
+    Dense(DenseMap),
     /// The pairs (column, where it leads), for maps that most columns have no part in.
     Sparse(Vec<(u32, u32)>),
+}
+
+/// Entry `c` is where column `c` leads: a column of the target, or one of the two that follow the last,
+/// [`IndexMap::none`] and [`IndexMap::won`]. Padded with the former to whole vectors.
+#[derive(Debug)]
+pub struct DenseMap {
+    leads_to: Vec<u32>,
+    /// All entries are below this.
+    bound: usize,
+}
+
+impl DenseMap {
+    /// A map with the given entries.
+    pub fn new(mut leads_to: Vec<u32>, target_columns: usize) -> Self {
+        leads_to.resize(IndexMap::stride(leads_to.len()), target_columns as u32);
+        let bound = leads_to.iter().max().map_or(0, |&largest| largest as usize + 1);
+        Self { leads_to, bound }
+    }
+
+    /// Where each column leads, padding included.
+    pub fn leads_to(&self) -> &[u32] {
+        &self.leads_to
+    }
+
+    /// Calls `visit` with the number of each vector of columns and the values that they lead to.
+    #[inline(always)]
+    pub fn gather_from<V: Copy>(&self, row: &[V], mut visit: impl FnMut(usize, [V; IndexMap::LANES])) {
+        for chunk in 0..self.leads_to.len() / IndexMap::LANES {
+            visit(chunk, self.gather_chunk(row, chunk));
+        }
+    }
+
+    /// The values that one vector of columns leads to in `row`.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
+    pub fn gather_chunk<V: Copy>(&self, row: &[V], chunk: usize) -> [V; IndexMap::LANES] {
+        assert!(row.len() >= self.bound, "a row is as long as its map leads");
+        let leads_to = &self.leads_to.as_chunks::<{ IndexMap::LANES }>().0[chunk];
+        // SAFETY: every entry is below `bound`, which is the largest entry plus 1 and is set where the
+        // entries are; both are private and never change. `row` has at least `bound` values.
+        leads_to.map(|to| unsafe { *row.get_unchecked(to as usize) })
+    }
 }
 
 impl IndexMap {
     /// Number of padding columns that a target row needs behind its own.
     pub const PADDING: usize = 2;
+
+    /// Values a vector: rows and maps are padded to multiples of it.
+    pub const LANES: usize = 16;
+
+    /// Length of a row of `columns` values with its padding.
+    pub fn stride(columns: usize) -> usize {
+        (columns + Self::PADDING).next_multiple_of(Self::LANES)
+    }
 
     /// The padding column for a column that does not take part.
     pub fn none(target: &Columns) -> u32 {
@@ -275,14 +324,14 @@ impl IndexMap {
                 }
             }
         }
-        IndexMap::Dense(dense)
+        IndexMap::Dense(DenseMap::new(dense, target.len()))
     }
 
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
         match self {
             IndexMap::Identity => 0,
-            IndexMap::Dense(to) => 4 * to.len(),
+            IndexMap::Dense(map) => 4 * map.leads_to.len(),
             IndexMap::Sparse(pairs) => 8 * pairs.len(),
         }
     }

@@ -209,7 +209,7 @@ mod tests {
                         .collect();
                     let found = match IndexMap::new(&params, &patterns, id, &source, &target) {
                         IndexMap::Identity => (0..source.len() as u32).collect(),
-                        IndexMap::Dense(to) => to,
+                        IndexMap::Dense(map) => map.leads_to()[..source.len()].to_vec(),
                         IndexMap::Sparse(pairs) => {
                             let mut to = vec![IndexMap::none(&target); source.len()];
                             pairs.into_iter().for_each(|(from, t)| to[from as usize] = t);

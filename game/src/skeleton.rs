@@ -133,16 +133,18 @@ impl Configs {
     pub fn config(&self, cells: usize, small_sum: u32, mut rank: u32) -> Config {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
-            let below = &self.below[f][half * self.large as usize..][..self.large as usize];
-            // The last digit with at most `rank` configs before it, and at least one of its own.
-            let fits = |&digit: &usize| {
-                let rest = half.checked_sub(half_tile(digit as u8));
-                below[digit] <= rank && rest.and_then(|r| self.counts[f - 1].get(r)).is_some_and(|&c| c > 0)
-            };
-            let digit = (0..self.large as usize).rev().find(fits).unwrap_or(0);
-            rank -= below[digit];
-            half -= half_tile(digit as u8);
-            config = config << 4 | digit as u64;
+            let mut digit = 0;
+            loop {
+                let rest = half.checked_sub(half_tile(digit));
+                let count = rest.and_then(|r| self.counts[f - 1].get(r)).copied().unwrap_or(0);
+                if rank < count || digit + 1 == self.large {
+                    break;
+                }
+                rank -= count;
+                digit += 1;
+            }
+            half = half.saturating_sub(half_tile(digit));
+            config = config << 4 | Config::from(digit);
         }
         config
     }

@@ -18,6 +18,8 @@ use crate::slide::Outcome;
 pub struct Transitions {
     /// Number of rows.
     pub rows: usize,
+    /// The config of each row.
+    pub configs: Vec<Config>,
     /// Φ of each row's small tiles.
     pub potential: Vec<u32>,
     /// Spawns of row `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
@@ -97,7 +99,7 @@ impl Transitions {
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
         let edges: usize = self.moves.iter().map(|g| 8 * (g.edges.len() + g.runs.len())).sum();
-        8 * self.rows + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
+        16 * self.rows + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
     }
 }
 
@@ -148,7 +150,7 @@ impl<'a> Builder<'a> {
 
     fn build(mut self, patterns: &Patterns) -> Transitions {
         let rows = self.class.rows();
-        let mut potential = Vec::with_capacity(rows);
+        let (mut configs, mut potential) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         let mut spawn_start = vec![0u32];
         let (mut spawn2, mut spawn4) = (Vec::new(), Vec::new());
         let mut symmetric = Vec::new();
@@ -159,6 +161,7 @@ impl<'a> Builder<'a> {
                 let cells = mask.small_cells.len();
                 let config = self.class.config(&self.space.configs, cells, index, within as u32);
                 let digits = self.space.digits(mask, config);
+                configs.push(config);
                 potential.push(
                     mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>()
                         as u32,
@@ -189,6 +192,7 @@ impl<'a> Builder<'a> {
         moves.sort_by_key(|group| group.step);
         Transitions {
             rows,
+            configs,
             potential,
             spawn_start,
             spawn2,

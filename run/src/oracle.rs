@@ -34,7 +34,7 @@ pub enum QueryError {
         reason: String,
     },
     /// The run is not solved yet.
-    #[error("this run is not solved: {reason}; run solve to the end first")]
+    #[error("this run is not solved: {reason}")]
     NotSolved {
         /// What is missing.
         reason: String,
@@ -97,11 +97,14 @@ impl Oracle {
     /// An oracle for a run; an error where the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
         if let Some(layer) = run.params().until_layer {
-            let reason = format!("it was enumerated up to layer {layer} only, with --until-layer");
+            let reason = format!("it only enumerates, up to layer {layer}; solve without --until-layer in another directory");
             return Err(QueryError::NotSolved { reason });
         }
         if let Some(next) = run.missing().first() {
-            let reason = format!("layers {} to {} are not done ({:?})", next.first, next.last, next.phase);
+            let reason = format!(
+                "layers {} to {} are not done ({:?}); give the solve command that began it again",
+                next.first, next.last, next.phase
+            );
             return Err(QueryError::NotSolved { reason });
         }
         Ok(Self {

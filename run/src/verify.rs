@@ -80,8 +80,6 @@ pub struct Checked {
     pub afterstates: u64,
     /// Stored values that were computed again and compared.
     pub values: u64,
-    /// Committed ranges whose share of the fingerprint was computed again.
-    pub fingerprints: u64,
     /// The fingerprint, where all of the run was gone through.
     pub fingerprint: Option<u128>,
 }

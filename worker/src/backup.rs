@@ -13,8 +13,8 @@ use crate::bits::{self, BitMatrix};
 use crate::blocks::ValueBlock;
 use crate::fingerprint::{CanonicalBoards, state_hash};
 use crate::payload::{Parts, for_each_bit};
+use crate::rows::{Rows, is_set, max_over_edges, means_over_spawns};
 use crate::tables::{LaneTables, MapCache};
-use crate::value::max_row;
 use crate::{Value, Worker, WorkerError};
 
 /// What backing a block up gives.
@@ -41,12 +41,12 @@ impl<V: Value> Worker<V> {
             self.values.insert(layer, lane, self.settle_values(0, Vec::new(), Vec::new())?);
             return Ok(BlockValues::default());
         };
-        let states = self.max_over_moves(layer, &tables, &transitions, &reach, &after, &mut cache);
+        let occupied = occupancy(&reach);
+        let states = self.max_over_moves(layer, &tables, &transitions, &occupied, &after, &mut cache);
         if keep {
             self.keep_value_items(layer, lane, &tables, &reach, &states);
         }
         let found = self.fingerprint(class, &tables, &transitions, &reach, &states, &mut cache);
-        let occupied = occupancy(&reach);
         let stride = stride(&tables);
         self.values.insert(layer, lane, self.settle_values(stride, occupied, states)?);
         Ok(found)
@@ -72,27 +72,11 @@ impl<V: Value> Worker<V> {
         let maps: Vec<Arc<IndexMap>> = maps.collect();
         let mut values = vec![V::default(); transitions.rows * stride];
         let mut occupied = vec![0u64; transitions.rows.div_ceil(64)];
-        let mut sums = Vec::new();
-        let (mut two_rows, mut four_rows) = (Vec::new(), Vec::new());
-        for row in 0..transitions.rows {
-            let spawns = transitions.spawn_start[row] as usize..transitions.spawn_start[row + 1] as usize;
-            let all_there = !spawns.is_empty()
-                && transitions.spawn2[spawns.clone()].iter().all(|edge| twos.has(edge.row))
-                && transitions.spawn4[spawns.clone()].iter().all(|edge| fours.has(edge.row));
-            if !all_there {
-                continue;
-            }
-            two_rows.clear();
-            four_rows.clear();
-            for (two, four) in transitions.spawn2[spawns.clone()].iter().zip(&transitions.spawn4[spawns]) {
-                two_rows.push((&twos.row(two.row)[..columns], &*maps[two.pattern as usize]));
-                four_rows.push((&fours.row(four.row)[..columns], &*maps[four.pattern as usize]));
-            }
-            let after = &mut values[row * stride..][..stride];
-            self.backup.mean_row(&mut after[..columns], &mut sums, &two_rows, &four_rows);
-            // The padding that index maps lead to: nothing, and a won game.
-            after[columns + 1] = self.backup.won();
-            occupied[row / 64] |= 1 << (row % 64);
+        let (twos, fours) = (twos.rows(), fours.rows());
+        means_over_spawns(&mut values, &mut occupied, &self.backup, transitions, twos, fours, &maps);
+        // The padding that index maps lead to: nothing, and a won game.
+        for row in values.chunks_exact_mut(stride) {
+            (row[columns], row[columns + 1]) = (V::default(), self.backup.won());
         }
         self.settle_values(stride, occupied, values)
     }
@@ -103,13 +87,13 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         tables: &LaneTables,
         transitions: &Transitions,
-        reach: &BitMatrix,
+        wanted: &[u64],
         own_after: &Arc<ValueBlock<V>>,
         cache: &mut MapCache,
     ) -> Vec<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut states = vec![V::default(); transitions.rows * stride];
-        let has = |row: u32| bits::any(reach.row(row as usize));
+        let has = |row: u32| is_set(wanted, row);
         for row in (0..transitions.rows as u32).filter(|&row| has(row)) {
             let small = transitions.potential[row as usize];
             let values = &mut states[row as usize * stride..][..columns];
@@ -133,14 +117,11 @@ impl<V: Value> Worker<V> {
             }
             let target = self.tables.lane_or_empty(target_lane);
             let nothing = self.padding_row(&target);
+            let not_computed = Rows { stride: nothing.len(), occupied: &[], values: &[] };
+            let after = after.as_ref().map_or(not_computed, |block| block.rows());
             for (pattern, edges) in group.runs() {
                 let map = self.tables.map(cache, tables, &target, pattern);
-                for &(from, to) in edges.iter().filter(|&&(from, _)| has(from)) {
-                    // A row that was not computed is led to by holes, or by boards that are won.
-                    let computed = after.as_ref().filter(|after| after.has(to));
-                    let after_row = computed.map_or(&*nothing, |after| after.row(to));
-                    max_row(&mut states[from as usize * stride..][..columns], after_row, &map);
-                }
+                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, &map);
             }
         }
         states
@@ -197,9 +178,9 @@ impl<V: Value> Worker<V> {
     ) -> BlockValues {
         let mut found = BlockValues::default();
         let Some(class) = self.tables.space.class(class) else { return found };
-        let mut canonical = CanonicalBoards::new(&self.tables.space, class, &tables.columns);
+        let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
         let mut symmetric = transitions.symmetric.iter().peekable();
-        let (mut boards, mut marked) = (Vec::new(), vec![0u64; reach.words()]);
+        let mut marked = vec![0u64; reach.words()];
         for mask in 0..class.masks() {
             for row in class.mask_rows(mask) {
                 let one_an_orbit = symmetric.next_if(|s| s.row as usize == row);
@@ -211,7 +192,7 @@ impl<V: Value> Worker<V> {
                     let one = self.tables.representatives(cache, tables, &symmetric.patterns);
                     marked.iter_mut().zip(&**one).for_each(|(m, o)| *m &= o);
                 }
-                canonical.of_row(mask, row as u32, &mut boards);
+                let boards = canonical.of_row(mask, transitions.configs[row]);
                 let values = &states[row * stride(tables)..][..boards.len()];
                 for_each_bit(&marked, |column| {
                     found.states += 1;
@@ -252,7 +233,7 @@ impl<V: Value> Worker<V> {
 
 /// Values a row: the columns and the padding that index maps may lead to.
 fn stride(tables: &LaneTables) -> usize {
-    tables.columns.len() + IndexMap::PADDING
+    IndexMap::stride(tables.columns.len())
 }
 
 /// One bit a row: whether it holds a reachable entry.

@@ -1,6 +1,7 @@
 //! Rows of bits, one bit a column, and what index maps do to them.
 
 use exact2048_game::maps::IndexMap;
+use multiversion::multiversion;
 
 /// Which entries of a block are reachable: `rows` rows of `words` words.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub fn any(row: &[u64]) -> bool {
 
 /// For each edge whose source row has bits, sets the bits of the target row that the map leads to.
 /// Bits that lead to a padding column are dropped.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[(u32, u32)], map: &IndexMap) {
     let source_row = |from: u32| &source[from as usize * words..][..words];
     match map {
@@ -76,9 +78,9 @@ pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[
                 }
             }
         }
-        IndexMap::Dense(leads_to) => {
+        IndexMap::Dense(map) => {
             for &(from, to) in edges {
-                or_dense(target.row_mut(to as usize), source_row(from), leads_to);
+                or_dense(target.row_mut(to as usize), source_row(from), map.leads_to());
             }
         }
         IndexMap::Sparse(pairs) => {
@@ -93,12 +95,12 @@ pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[
 pub fn or_mapped_row(target: &mut [u64], source: &[u64], map: &IndexMap) {
     match map {
         IndexMap::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
-        IndexMap::Dense(leads_to) => or_dense(target, source, leads_to),
+        IndexMap::Dense(map) => or_dense(target, source, map.leads_to()),
         IndexMap::Sparse(pairs) => or_sparse(target, source, pairs),
     }
 }
 
-#[inline]
+#[inline(always)]
 fn or_dense(target: &mut [u64], source: &[u64], leads_to: &[u32]) {
     for (w, &word) in source.iter().enumerate() {
         let mut rest = word;
@@ -110,7 +112,7 @@ fn or_dense(target: &mut [u64], source: &[u64], leads_to: &[u32]) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
     if !any(source) {
         return;
@@ -124,7 +126,7 @@ fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
 
 /// Sets a bit; padding columns may lie in the last word, and are cleared by [`clear_padding`], or
 /// behind it.
-#[inline]
+#[inline(always)]
 fn set(target: &mut [u64], column: usize) {
     if let Some(word) = target.get_mut(column / 64) {
         *word |= 1 << (column % 64);
@@ -143,6 +145,7 @@ pub fn clear_padding(matrix: &mut BitMatrix, columns: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exact2048_game::maps::DenseMap;
 
     #[test]
     fn maps_move_bits_and_drop_padding() {
@@ -151,7 +154,7 @@ mod tests {
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
         let mut target = BitMatrix::new(2, 2);
-        or_mapped(&mut target, &source, 2, &[(0, 1)], &IndexMap::Dense(to));
+        or_mapped(&mut target, &source, 2, &[(0, 1)], &IndexMap::Dense(DenseMap::new(to, 70)));
         clear_padding(&mut target, 70);
         assert_eq!(target.row(0), [0, 0]);
         assert_eq!(target.row(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);

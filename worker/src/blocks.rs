@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::WorkerError;
 use crate::memory::Buffer;
+use crate::rows::Rows;
 
 /// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
 #[derive(Debug)]
@@ -43,16 +44,9 @@ pub struct ValueBlock<V> {
 }
 
 impl<V: bytemuck::Pod> ValueBlock<V> {
-    /// Whether a row's values were computed.
-    #[inline]
-    pub fn has(&self, row: u32) -> bool {
-        self.occupied.get(row as usize / 64).is_some_and(|w| w >> (row % 64) & 1 == 1)
-    }
-
-    /// The values of a row.
-    #[inline]
-    pub fn row(&self, row: u32) -> &[V] {
-        &self.values[row as usize * self.stride..][..self.stride]
+    /// The rows, for the kernels.
+    pub fn rows(&self) -> Rows<'_, V> {
+        Rows { stride: self.stride, occupied: &self.occupied, values: &self.values }
     }
 }
 

@@ -3,9 +3,14 @@
 //! It adds, modulo 2^128, the hash of (canonical board, value bits) of every state once, so it does
 //! not depend on order, on shards, or on the split between skeleton and sequence.
 
-use exact2048_game::class::{Class, Space};
+use exact2048_game::class::Space;
 use exact2048_game::columns::{Columns, Sequence};
+use exact2048_game::skeleton::Config;
+use multiversion::multiversion;
 use xxhash_rust::xxh3::xxh3_128;
+
+/// Symmetries of a square board; others have fewer, and repeat the identity.
+const SYMMETRIES: usize = 8;
 
 /// The hash of one state: XXH3-128 of the packed canonical board and the value bits, 8 bytes each,
 /// little endian.
@@ -22,47 +27,69 @@ pub fn state_hash(canonical_board: u64, value_bits: u64) -> u128 {
 #[derive(Debug)]
 pub struct CanonicalBoards<'a> {
     space: &'a Space,
-    class: &'a Class,
     columns: &'a Columns,
     mask: Option<usize>,
-    /// For each symmetry, the image of each column's large tiles in the current mask.
+    /// Where the digits of a config go in each image, in bits from the lowest; the last digit first.
+    small_places: Vec<[u32; SYMMETRIES]>,
+    /// For each symmetry of the board, the image of each column's large tiles in the current mask.
     large_images: Vec<u64>,
+    boards: Vec<u64>,
 }
 
 impl<'a> CanonicalBoards<'a> {
-    /// For the block of a class and a lane's columns.
-    pub fn new(space: &'a Space, class: &'a Class, columns: &'a Columns) -> Self {
-        Self { space, class, columns, mask: None, large_images: Vec::new() }
+    /// For the block of a lane with these columns.
+    pub fn new(space: &'a Space, columns: &'a Columns) -> Self {
+        let boards = vec![0; columns.len()];
+        Self { space, columns, mask: None, small_places: Vec::new(), large_images: Vec::new(), boards }
     }
 
-    /// Calls `visit` with the canonical board of each of the row's columns, in order. Fastest where
-    /// rows come mask by mask, as they are numbered.
-    pub fn of_row(&mut self, mask: usize, row: u32, boards: &mut Vec<u64>) {
+    /// The canonical boards of a row's columns, in order. Fastest where rows come mask by mask, as they
+    /// are numbered.
+    pub fn of_row(&mut self, mask: usize, config: Config) -> &[u64] {
         if self.mask != Some(mask) {
             self.set_mask(mask);
         }
-        let small = self.space.small_tiles(self.class, mask, row);
-        let count = self.columns.len();
-        boards.clear();
-        boards.resize(count, u64::MAX);
-        for (image, large) in self.space.symmetries().images(small).zip(self.large_images.chunks_exact(count))
-        {
-            boards.iter_mut().zip(large).for_each(|(board, large)| *board = (*board).min(image.0 + large));
+        let mut small = [0u64; SYMMETRIES];
+        for (i, places) in self.small_places.iter().enumerate() {
+            let digit = config >> (4 * i) & 15;
+            small.iter_mut().zip(places).for_each(|(image, &place)| *image |= digit << place);
         }
+        smallest_images(&mut self.boards, &small, &self.large_images);
+        &self.boards
     }
 
     fn set_mask(&mut self, mask: usize) {
         self.mask = Some(mask);
+        let k = self.columns.lane().k;
+        let cells = &self.space.masks(k)[mask];
+        let permutations = self.space.symmetries().permutations();
+        // In bits: where a symmetry's image holds what was in `cell`.
+        let place = |perm: &[u8], cell: u8| 4 * perm.iter().position(|&from| from == cell).unwrap_or(0) as u32;
+        let small_places = cells.small_cells.iter().rev().map(|&cell| {
+            std::array::from_fn(|g| place(permutations.get(g).unwrap_or(&permutations[0]), cell))
+        });
+        self.small_places = small_places.collect();
         self.large_images.clear();
-        let k = self.columns.lane().k as usize;
-        let cells = &self.space.masks(self.columns.lane().k)[mask].large_cells;
-        for perm in self.space.symmetries().permutations() {
-            let place = |cell: u8| 4 * perm.iter().position(|&from| from == cell).unwrap_or(0);
-            let places: Vec<usize> = cells.iter().map(|&cell| place(cell)).collect();
+        for perm in permutations {
+            let places: Vec<u32> = cells.large_cells.iter().rev().map(|&cell| place(perm, cell)).collect();
             let image = |&sequence: &Sequence| -> u64 {
-                places.iter().enumerate().map(|(i, &at)| (sequence >> (4 * (k - 1 - i)) & 15) << at).sum()
+                places.iter().enumerate().map(|(i, &at)| (sequence >> (4 * i) & 15) << at).sum()
             };
             self.large_images.extend(self.columns.sequences().iter().map(image));
+        }
+    }
+}
+
+/// For each column, the smallest sum of the images of the small and of the large tiles.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
+fn smallest_images(boards: &mut [u64], small: &[u64; SYMMETRIES], large_images: &[u64]) {
+    boards.fill(u64::MAX);
+    for (small, large) in small.iter().zip(large_images.chunks_exact(boards.len())) {
+        for (board, large) in boards.iter_mut().zip(large) {
+            *board = (*board).min(small + large);
         }
     }
 }

@@ -11,6 +11,7 @@ mod enumerate;
 mod fingerprint;
 mod memory;
 mod payload;
+mod rows;
 mod seal;
 mod tables;
 mod value;
@@ -70,7 +71,7 @@ pub fn working_set_bytes(params: &Params, threads: usize) -> u64 {
     let value_bytes = u64::from(u8::from(params.precision)) / 8;
     let space = Space::new(params);
     let block = |lane: &Lane| -> u64 {
-        let columns = Columns::count(params, *lane) + IndexMap::PADDING as u64;
+        let columns = IndexMap::stride(Columns::count(params, *lane) as usize) as u64;
         space.most_rows(lane.k) * columns * if params.until_layer.is_some() { 1 } else { value_bytes }
     };
     let largest = lane::lanes(params).iter().map(block).max().unwrap_or(0);

@@ -185,8 +185,9 @@ impl Tables {
             bits[column / 64] |= 1 << (column % 64);
         }
         for &pattern in patterns {
-            if let IndexMap::Dense(to) = &*self.map(cache, lane, lane, pattern) {
-                for (column, _) in to.iter().enumerate().filter(|&(column, &to)| (to as usize) < column) {
+            if let IndexMap::Dense(map) = &*self.map(cache, lane, lane, pattern) {
+                let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
+                for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bits[column / 64] &= !(1 << (column % 64));
                 }
             }

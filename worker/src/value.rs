@@ -1,9 +1,8 @@
-//! Fixed-point values and the two operations of backward induction on rows of them.
+//! Fixed-point values, and the arithmetic of means over spawns.
 
 use std::fmt::Debug;
 
 use bytemuck::Pod;
-use exact2048_game::maps::IndexMap;
 use exact2048_game::{Objective, Params};
 
 /// A stored value: an unsigned fixed-point number of 32 or 64 bits.
@@ -15,10 +14,10 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     fn from_bits(bits: u64) -> Self;
     /// The fixed-point number.
     fn to_bits(self) -> u64;
-    /// Adds `weight` times this value, exactly.
-    fn add_to(self, sum: &mut Self::Sum, weight: u32);
-    /// The rounded mean of a sum.
-    fn mean(sum: Self::Sum, divisor: &Divisor) -> Self;
+    /// Adds this value to a sum, exactly.
+    fn add_to(self, sum: &mut Self::Sum);
+    /// The rounded mean, from the sum over spawned 2s and the one over spawned 4s.
+    fn mean(twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> Self;
     /// Appends the little-endian bytes.
     fn write_to(self, out: &mut Vec<u8>);
     /// Reads little-endian bytes, as many as the value has.
@@ -28,6 +27,8 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
 /// What a sum over spawns is divided by, for one number of empty cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
+    weight2: u32,
+    weight4: u32,
     /// What a spawned 4 adds to the potential without scoring it, summed over the cells.
     offset: u64,
     divisor: u64,
@@ -47,14 +48,15 @@ impl Value for u32 {
     }
 
     #[inline(always)]
-    fn add_to(self, sum: &mut f64, weight: u32) {
-        *sum += f64::from(self) * f64::from(weight);
+    fn add_to(self, sum: &mut f64) {
+        *sum += f64::from(self);
     }
 
     /// Rounds to the nearest integer: adding 1.5·2^52 leaves the integer in the low bits.
     #[inline(always)]
-    fn mean(sum: f64, divisor: &Divisor) -> Self {
+    fn mean(twos: f64, fours: f64, divisor: &Divisor) -> Self {
         const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
+        let sum = twos * f64::from(divisor.weight2) + fours * f64::from(divisor.weight4);
         ((sum - divisor.offset as f64) * divisor.reciprocal + TO_INTEGER).to_bits() as u32
     }
 
@@ -80,13 +82,15 @@ impl Value for u64 {
     }
 
     #[inline(always)]
-    fn add_to(self, sum: &mut u64, weight: u32) {
+    fn add_to(self, sum: &mut u64) {
         // Holes of the product may overflow; nothing reachable reads them.
-        *sum = sum.wrapping_add(self.wrapping_mul(u64::from(weight)));
+        *sum = sum.wrapping_add(self);
     }
 
     #[inline(always)]
-    fn mean(sum: u64, divisor: &Divisor) -> Self {
+    fn mean(twos: u64, fours: u64, divisor: &Divisor) -> Self {
+        let twos = twos.wrapping_mul(u64::from(divisor.weight2));
+        let sum = twos.wrapping_add(fours.wrapping_mul(u64::from(divisor.weight4)));
         sum.wrapping_sub(divisor.offset).wrapping_add(divisor.divisor / 2) / divisor.divisor
     }
 
@@ -102,8 +106,6 @@ impl Value for u64 {
 /// The constants of backward induction for a run.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    weight2: u32,
-    weight4: u32,
     divisors: Vec<Divisor>,
     /// Bits of 1 in a run that maximises a probability.
     one: u64,
@@ -119,11 +121,15 @@ impl Backup {
         let divisors = (0..=params.cells() as u64).map(|empty| {
             let offset = if score { scale.encode(4) * u64::from(spawn4.weight4()) * empty } else { 0 };
             let divisor = u64::from(spawn4.denominator()) * empty.max(1);
-            Divisor { offset, divisor, reciprocal: 1.0 / divisor as f64 }
+            Divisor {
+                weight2: spawn4.weight2(),
+                weight4: spawn4.weight4(),
+                offset,
+                divisor,
+                reciprocal: 1.0 / divisor as f64,
+            }
         });
         Self {
-            weight2: spawn4.weight2(),
-            weight4: spawn4.weight4(),
             divisors: divisors.collect(),
             one: scale.encode(1),
             fraction_bits: scale.fraction_bits(),
@@ -146,63 +152,22 @@ impl Backup {
     pub fn terminal<V: Value>(&self, potential: u32) -> V {
         if self.score { V::from_bits(u64::from(potential) << self.fraction_bits) } else { V::default() }
     }
-
-    /// Mean over spawns: `after[c]` from the rows that each empty cell's 2 and 4 lead to, and the
-    /// map of each from the columns of the afterstate to those of the state.
-    #[inline(always)]
-    pub fn mean_row<V: Value>(
-        &self,
-        after: &mut [V],
-        sums: &mut Vec<V::Sum>,
-        twos: &[(&[V], &IndexMap)],
-        fours: &[(&[V], &IndexMap)],
-    ) {
-        sums.clear();
-        sums.resize(after.len(), V::Sum::default());
-        for (spawns, weight) in [(twos, self.weight2), (fours, self.weight4)] {
-            for (state, map) in spawns {
-                match map {
-                    IndexMap::Identity => {
-                        sums.iter_mut().zip(*state).for_each(|(sum, value)| value.add_to(sum, weight));
-                    }
-                    IndexMap::Dense(to) => {
-                        sums.iter_mut().zip(to).for_each(|(sum, &to)| state[to as usize].add_to(sum, weight));
-                    }
-                    // A spawn permutes columns: all of them take part.
-                    IndexMap::Sparse(_) => {}
-                }
-            }
-        }
-        let divisor = &self.divisors[twos.len()];
-        after.iter_mut().zip(sums).for_each(|(after, sum)| *after = V::mean(*sum, divisor));
-    }
 }
 
 impl Backup {
     /// The mean over spawns of one afterstate, from the fixed-point values of what a 2 and a 4 in
     /// each empty cell lead to.
     pub fn mean_of<V: Value>(&self, twos: &[u64], fours: &[u64]) -> u64 {
-        let mut sum = V::Sum::default();
-        twos.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum, self.weight2));
-        fours.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum, self.weight4));
-        V::mean(sum, &self.divisors[twos.len()]).to_bits()
+        let (mut sum2, mut sum4) = (V::Sum::default(), V::Sum::default());
+        twos.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum2));
+        fours.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum4));
+        V::mean(sum2, sum4, &self.divisors[twos.len()]).to_bits()
     }
-}
 
-/// Maximum over a move: `state[c] = max(state[c], after[map[c]])`.
-#[inline(always)]
-pub fn max_row<V: Value>(state: &mut [V], after: &[V], map: &IndexMap) {
-    match map {
-        IndexMap::Identity => state.iter_mut().zip(after).for_each(|(s, &a)| *s = (*s).max(a)),
-        IndexMap::Dense(to) => {
-            state.iter_mut().zip(to).for_each(|(s, &to)| *s = (*s).max(after[to as usize]));
-        }
-        IndexMap::Sparse(pairs) => {
-            for &(from, to) in pairs {
-                let state = &mut state[from as usize];
-                *state = (*state).max(after[to as usize]);
-            }
-        }
+    /// What a sum over the spawns in `empty` cells is divided by.
+    #[inline]
+    pub fn divisor(&self, empty: usize) -> &Divisor {
+        &self.divisors[empty]
     }
 }
 
@@ -227,21 +192,14 @@ mod tests {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 ((seed >> 32) as u32).max(1 << 20)
             };
-            let twos: Vec<[u32; 1]> = (0..empty).map(|_| [next()]).collect();
-            let fours: Vec<[u32; 1]> = (0..empty).map(|_| [next()]).collect();
-            let rows = |values: &'_ [[u32; 1]]| -> Vec<(&'static [u32], &'static IndexMap)> {
-                values
-                    .iter()
-                    .map(|v| (&*Box::leak(Box::new(*v)) as &[u32], &*Box::leak(Box::new(IndexMap::Identity))))
-                    .collect()
-            };
-            let mut after = [0u32];
-            backup.mean_row(&mut after, &mut Vec::new(), &rows(&twos), &rows(&fours));
-            let sum: i128 = twos.iter().map(|v| 9 * i128::from(v[0])).sum::<i128>()
-                + fours.iter().map(|v| i128::from(v[0]) - i128::from(offset_bits)).sum::<i128>();
+            let twos: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
+            let fours: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
+            let mean = backup.mean_of::<u32>(&twos, &fours);
+            let sum: i128 = twos.iter().map(|&v| 9 * i128::from(v)).sum::<i128>()
+                + fours.iter().map(|&v| i128::from(v) - i128::from(offset_bits)).sum::<i128>();
             let divisor = 10 * empty as i128;
-            let error = (i128::from(after[0]) * divisor - sum).abs();
-            assert!(2 * error <= divisor, "{sum} / {divisor} gave {}", after[0]);
+            let error = (i128::from(mean) * divisor - sum).abs();
+            assert!(2 * error <= divisor, "{sum} / {divisor} gave {mean}");
         }
     }
 }

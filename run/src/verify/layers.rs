@@ -249,7 +249,6 @@ impl Descent<'_> {
             }
             *share = share.zip(hashes).map(|(share, hashes)| share.wrapping_add(hashes));
             let (true, Some(share)) = (commit.first == layer, *share) else { continue };
-            self.outcome.checked.fingerprints += 1;
             let journal = commit.fingerprint.unwrap_or_default();
             if share != journal {
                 let what = format!("fingerprint of layers {} to {}", commit.first, commit.last);

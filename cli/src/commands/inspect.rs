@@ -1,0 +1,185 @@
+//! `exact2048 inspect`: what a shard file says it is, and how it is built.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_storage::{Codec, FrameInfo, ShardIdentity, ShardReader};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use crate::{Failure, output};
+
+/// Options of `inspect`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 inspect runs/3x3/shards/reach-000004-002044.shard
+  exact2048 inspect --json runs/3x3/shards/values-000004-002044.shard | jq .items
+
+Header and index are checked against their checksums, frames are not read: verify does that.")]
+pub struct Args {
+    /// A shard file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Shard<'a> {
+    file: String,
+    format_version: u32,
+    identity: &'a ShardIdentity,
+    header_checksum: String,
+    file_bytes: u64,
+    index_bytes: u64,
+    items: Items,
+    raw_bytes: u64,
+    encoded_bytes: u64,
+    ratio: f64,
+    frames: Vec<Frame>,
+}
+
+#[derive(Serialize)]
+struct Items {
+    count: usize,
+    first_layer: Option<u32>,
+    last_layer: Option<u32>,
+    layers: usize,
+    lanes: usize,
+    least_bytes: u32,
+    most_bytes: u32,
+}
+
+#[derive(Serialize)]
+struct Frame {
+    offset: u64,
+    items: u32,
+    raw_bytes: u32,
+    encoded_bytes: u32,
+    ratio: f64,
+    codec: &'static str,
+    checksum: String,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    if args.file.is_dir() {
+        return Err(Failure::usage(format!(
+            "{} is a directory: give a file, such as those in the shards folder of a run; info describes a run",
+            args.file.display()
+        ))
+        .into());
+    }
+    let reader = ShardReader::open_any(&args.file)?;
+    let shard = describe(&reader);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&shard)?)?;
+    } else {
+        write_for_people(&mut out, &shard)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn describe(reader: &ShardReader) -> Shard<'_> {
+    let total = |of: fn(&FrameInfo) -> u32| reader.frames().iter().map(|frame| u64::from(of(frame))).sum();
+    let (raw_bytes, encoded_bytes) = (total(|f| f.raw_bytes), total(|f| f.encoded_bytes));
+    Shard {
+        file: reader.path().display().to_string(),
+        format_version: exact2048_storage::FORMAT_VERSION,
+        identity: reader.identity(),
+        header_checksum: format!("{:016x}", reader.header_checksum()),
+        file_bytes: reader.file_bytes(),
+        index_bytes: reader.index_bytes(),
+        items: items(reader),
+        raw_bytes,
+        encoded_bytes,
+        ratio: ratio(raw_bytes, encoded_bytes),
+        frames: reader.frames().iter().map(frame).collect(),
+    }
+}
+
+fn items(reader: &ShardReader) -> Items {
+    let items = reader.items();
+    let distinct = |values: &mut dyn Iterator<Item = u64>| values.collect::<BTreeSet<u64>>().len();
+    let lengths = || items.iter().map(|entry| entry.length);
+    Items {
+        count: items.len(),
+        first_layer: items.first().map(|entry| entry.key.layer),
+        last_layer: items.last().map(|entry| entry.key.layer),
+        layers: distinct(&mut items.iter().map(|entry| entry.key.layer.into())),
+        lanes: distinct(&mut items.iter().map(|entry| entry.key.lane)),
+        least_bytes: lengths().min().unwrap_or(0),
+        most_bytes: lengths().max().unwrap_or(0),
+    }
+}
+
+fn frame(info: &FrameInfo) -> Frame {
+    Frame {
+        offset: info.file_offset,
+        items: info.items,
+        raw_bytes: info.raw_bytes,
+        encoded_bytes: info.encoded_bytes,
+        ratio: ratio(info.raw_bytes.into(), info.encoded_bytes.into()),
+        codec: match info.codec {
+            Codec::Raw => "raw",
+            Codec::Zstd => "zstd",
+        },
+        checksum: format!("{:016x}", info.checksum),
+    }
+}
+
+/// How many times smaller the encoded bytes are.
+fn ratio(raw: u64, encoded: u64) -> f64 {
+    raw as f64 / encoded.max(1) as f64
+}
+
+fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
+    let Shard { identity, items, .. } = shard;
+    let bytes = |n: u64| ByteSize(n).display().iec().to_string();
+    output::write_field(out, "file", &shard.file)?;
+    output::write_field(out, "kind", identity.kind)?;
+    output::write_field(out, "run", identity.run)?;
+    output::write_field(out, "board", format!("{}x{}", identity.rows, identity.cols))?;
+    output::write_field(out, "layers", format!("{} to {}", identity.first_layer, identity.last_layer))?;
+    output::write_field(out, "rule hash", format!("{:016x}", identity.rule_hash))?;
+    output::write_field(out, "format", format!("version {}", shard.format_version))?;
+    output::write_field(out, "header", format!("checksum {}", shard.header_checksum))?;
+    output::write_field(out, "size", format!("{}, {} of it index", bytes(shard.file_bytes), bytes(shard.index_bytes)))?;
+    output::write_field(out, "items", format!(
+        "{} of {} layers and {} lanes, {} to {} each",
+        HumanCount(items.count as u64),
+        HumanCount(items.layers as u64),
+        HumanCount(items.lanes as u64),
+        bytes(items.least_bytes.into()),
+        bytes(items.most_bytes.into()),
+    ))?;
+    output::write_field(out, "frames", format!(
+        "{}, {} in {}: {:.2} times smaller",
+        HumanCount(shard.frames.len() as u64),
+        bytes(shard.raw_bytes),
+        bytes(shard.encoded_bytes),
+        shard.ratio,
+    ))?;
+    let rows = shard.frames.iter().enumerate().map(|(number, frame)| {
+        vec![
+            number.to_string(),
+            HumanCount(frame.offset).to_string(),
+            HumanCount(frame.items.into()).to_string(),
+            HumanCount(frame.raw_bytes.into()).to_string(),
+            HumanCount(frame.encoded_bytes.into()).to_string(),
+            format!("{:.2}", frame.ratio),
+            frame.codec.to_owned(),
+            frame.checksum.clone(),
+        ]
+    });
+    let header = ["frame", "offset", "items", "raw bytes", "stored bytes", "ratio", "codec", "checksum"];
+    writeln!(out)?;
+    output::write_table(out, &output::table(&header, 0, rows))
+}

@@ -1,0 +1,231 @@
+//! The commands that read a run, end to end on small boards.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_run::{Record, Run, kind_of};
+use exact2048_storage::{Frame, ItemKey, ShardWriter};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn exact2048(args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_exact2048"));
+    let streams = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// A run directory that is removed in the end.
+struct Solved {
+    _folder: TempDir,
+    run: PathBuf,
+}
+
+impl Solved {
+    fn new(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let solved = exact2048(&[&["solve", "--run", run.to_str().unwrap()], options].concat(), "");
+        assert!(solved.status.success(), "{}", text(&solved.stderr));
+        Self { _folder: folder, run }
+    }
+
+    fn call(&self, command: &str, options: &[&str], input: &str) -> Output {
+        exact2048(&[&[command, "--run", self.run.to_str().unwrap()], options].concat(), input)
+    }
+
+    /// What `verify` says on stderr, where it must fail.
+    fn problems(&self, options: &[&str]) -> String {
+        let output = self.call("verify", options, "");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        text(&output.stderr)
+    }
+
+    fn shard(&self, kind: &str) -> PathBuf {
+        let files = std::fs::read_dir(self.run.join("shards")).unwrap();
+        let of_kind = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(kind);
+        files.map(|file| file.unwrap().path()).find(of_kind).unwrap()
+    }
+
+    /// Writes a pass's shard again with other items or another commit, as a faulty solver would have.
+    fn tamper(&self, phase: Phase, mut item: impl FnMut(ItemKey, &mut Vec<u8>), commit: impl Fn(&mut Commit)) {
+        let params = Run::open(&self.run).unwrap().params().clone();
+        let mut run = Run::open_or_create(&self.run, &params).unwrap();
+        let shard = run.catalog().shards().into_iter().find(|s| s.record.commit.phase == phase).unwrap();
+        let reader = shard.reader().unwrap();
+        let mut items: Vec<(ItemKey, Vec<u8>)> =
+            reader.items().iter().map(|e| (e.key, reader.read(e.key).unwrap().unwrap())).collect();
+        items.iter_mut().for_each(|(key, bytes)| item(*key, bytes));
+        let mut record = shard.record.clone();
+        let identity = run.catalog().identity(phase, record.commit.first, record.commit.last);
+        assert_eq!(identity.kind, kind_of(phase));
+        let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+        for (key, bytes) in &items {
+            writer.push(Frame::encode(&[(*key, bytes)], 1).unwrap()).unwrap();
+        }
+        commit(&mut record.commit);
+        let record = Record { commit: record.commit, shard: writer.finish().unwrap() };
+        run.dir_mut().commit(&serde_json::to_value(&record).unwrap()).unwrap();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json_lines(output: &Output) -> Vec<Value> {
+    text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn query_answers_any_image_and_says_why_not() {
+    let run = Solved::new(&["--board", "2x2"]);
+    let output = run.call("query", &["--json", "-"], "2 0 / 0 2\n\n0,2/2,.\n2 4 / 8 16\n256 256 / 0 0\n9 9\n");
+    assert_eq!(output.status.code(), Some(2));
+    let answers = json_lines(&output);
+    assert_eq!(answers.len(), 5);
+    assert_eq!(answers[0]["value"], answers[1]["value"]);
+    assert_eq!(answers[0]["canonical"], "0 2 / 2 0");
+    assert_eq!(answers[0]["layer"], 4);
+    assert_eq!(answers[0]["best"], "left");
+    let moves: Vec<&Value> = answers[0]["moves"].as_array().unwrap().iter().map(|m| &m["move"]).collect();
+    assert_eq!(moves, ["left", "right", "up", "down"]);
+    assert_eq!(answers[0]["moves"][1]["afterstate"], "0 2 / 0 2");
+    assert_eq!(answers[2]["best"], Value::Null);
+    let dead = &answers[2]["moves"][0];
+    assert_eq!((&dead["legal"], &dead["score"], &dead["value"]), (&Value::Bool(false), &Value::Null, &Value::Null));
+    assert!(answers[3]["error"].as_str().unwrap().contains("not reachable in this run"));
+    assert_eq!(answers[4]["board"], "9 9");
+    for (board, code) in [("2 0 / 0 2", 0), ("256 256 / 0 0", 3), ("2 2", 2), ("3 3 / 0 0", 2)] {
+        let output = run.call("query", &[board], "");
+        assert_eq!(output.status.code(), Some(code), "{board}");
+        assert_eq!(output.stdout.is_empty(), code != 0);
+    }
+    assert!(text(&run.call("query", &["2 0 / 0 2"], "").stdout).contains("left   best"));
+}
+
+#[test]
+fn layers_and_info_agree() {
+    let run = Solved::new(&["--board", "2x2"]);
+    let layers = json_lines(&run.call("layers", &["--json"], ""));
+    let states: u64 = layers.iter().map(|layer| layer["states"].as_u64().unwrap()).sum();
+    assert_eq!((layers.len(), states), (29, 110));
+    let csv = text(&run.call("layers", &["--csv"], "").stdout);
+    assert!(csv.starts_with("layer,states,afterstates\n4,"));
+    assert_eq!(csv.lines().count(), 30);
+    assert!(text(&run.call("layers", &[], "").stdout).contains("total     110"));
+    let info = &json_lines(&run.call("info", &["--json"], ""))[0];
+    assert_eq!((&info["progress"], info["states"].as_u64()), (&Value::from("solved"), Some(110)));
+    assert_eq!(info["passes"][1]["committed"][0], serde_json::json!([4, 60]));
+    assert!(text(&run.call("info", &[], "").stdout).contains(info["fingerprint"].as_str().unwrap()));
+}
+
+#[test]
+fn inspect_describes_a_shard() {
+    let run = Solved::new(&["--board", "2x2"]);
+    let shard = run.shard("reach");
+    let output = exact2048(&["inspect", "--json", shard.to_str().unwrap()], "");
+    let found = &json_lines(&output)[0];
+    assert_eq!(found["identity"]["kind"], "reach");
+    assert_eq!(found["file_bytes"].as_u64(), Some(std::fs::metadata(&shard).unwrap().len()));
+    let items: u64 = found["frames"].as_array().unwrap().iter().map(|f| f["items"].as_u64().unwrap()).sum();
+    assert_eq!(found["items"]["count"].as_u64(), Some(items));
+    assert!(exact2048(&["inspect", shard.to_str().unwrap()], "").status.success());
+    assert_eq!(exact2048(&["inspect", run.run.to_str().unwrap()], "").status.code(), Some(2));
+}
+
+#[test]
+fn verify_passes_what_the_solver_made() {
+    for options in [
+        &["--board", "3x2"] as &[&str],
+        &["--board", "3x2", "--precision", "64", "--spawn4", "1/3"],
+        &["--board", "3x2", "--objective", "reach:64"],
+        &["--board", "2x3", "--objective", "reach:32", "--precision", "64"],
+        &["--board", "2x2", "--spawn4", "0"],
+        &["--board", "1x6", "--spawn4", "12345/65536"],
+        &["--board", "4x2", "--until-layer", "60"],
+    ] {
+        let run = Solved::new(options);
+        let output = run.call("verify", &[], "");
+        assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        if !options.contains(&"--until-layer") {
+            let output = run.call("verify", &["--sample", "200"], "");
+            assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn verify_finds_a_flipped_bit() {
+    for kind in ["reach", "values"] {
+        let run = Solved::new(&["--board", "2x2"]);
+        let shard = run.shard(kind);
+        let mut bytes = std::fs::read(&shard).unwrap();
+        bytes[200] ^= 4;
+        std::fs::write(&shard, bytes).unwrap();
+        let told = run.problems(&[]);
+        assert!(told.contains("is damaged at byte") && told.contains(file_name(&shard)), "{told}");
+    }
+}
+
+#[test]
+fn verify_finds_a_wrong_value() {
+    let run = Solved::new(&["--board", "2x2"]);
+    let one_more = |key: ItemKey, bytes: &mut Vec<u8>| bytes[0] = bytes[0].wrapping_add(u8::from(key.layer == 18));
+    run.tamper(Phase::BackUp, one_more, |_| {});
+    for options in [&[] as &[&str], &["--sample", "1000"]] {
+        let told = run.problems(options);
+        assert!(told.contains("of layer 18") && told.contains("from its successors"), "{told}");
+        assert!(told.contains(file_name(&run.shard("values"))), "{told}");
+    }
+}
+
+#[test]
+fn verify_finds_wrong_states() {
+    let unchanged = |_: &mut Commit| {};
+    let options = ["--board", "2x2", "--until-layer", "30"];
+    // The last byte of an item is of its last occupied row; a state of a row without columns is bit 0.
+    let run = Solved::new(&options);
+    let layer_12 = |key: ItemKey, bytes: &mut Vec<u8>| {
+        if key.layer == 12 && key.part == 0 && key.lane == 0 {
+            bytes[0] &= bytes[0] - 1;
+            bytes.pop();
+        }
+    };
+    run.tamper(Phase::Enumerate, layer_12, unchanged);
+    let told = run.problems(&[]);
+    assert!(told.contains("of layer 12"), "{told}");
+
+    let run = Solved::new(&options);
+    run.tamper(Phase::Enumerate, |_, _| {}, |commit| commit.layers[3].states += 1);
+    let told = run.problems(&[]);
+    assert!(told.contains("number of states of layer 10: expected") && told.contains("as in the journal"), "{told}");
+
+    let run = Solved::new(&["--board", "2x2"]);
+    run.tamper(Phase::BackUp, |_, _| {}, |commit| commit.fingerprint = Some(1));
+    let told = run.problems(&[]);
+    assert!(told.contains("fingerprint of layers 4 to 60"), "{told}");
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_failure() {
+    let run = Solved::new(&["--board", "3x2"]);
+    for command in ["layers", "info"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_exact2048"))
+            .args([command, "--run", run.run.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
