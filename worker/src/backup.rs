@@ -68,8 +68,8 @@ impl<V: Value> Worker<V> {
             return self.settle_values(0, Vec::new(), Vec::new());
         }
         let (columns, stride) = (tables.columns.len(), stride(tables));
-        let maps = transitions.spawn_patterns.iter().map(|&p| self.tables.map(cache, tables, tables, p));
-        let maps: Vec<Arc<IndexMap>> = maps.collect();
+        let mut maps = self.tables.maps(cache, tables, tables);
+        let maps: Vec<_> = transitions.spawn_patterns.iter().map(|&p| Arc::clone(maps.get(p))).collect();
         let mut values = vec![V::default(); transitions.rows * stride];
         let mut occupied = vec![0u64; transitions.rows.div_ceil(64)];
         let (twos, fours) = (twos.rows(), fours.rows());
@@ -119,9 +119,9 @@ impl<V: Value> Worker<V> {
             let nothing = self.padding_row(&target);
             let not_computed = Rows { stride: nothing.len(), occupied: &[], values: &[] };
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
+            let mut maps = self.tables.maps(cache, tables, &target);
             for (pattern, edges) in group.runs() {
-                let map = self.tables.map(cache, tables, &target, pattern);
-                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, &map);
+                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, maps.get(pattern));
             }
         }
         states

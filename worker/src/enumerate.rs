@@ -88,8 +88,8 @@ impl<V: crate::Value> Worker<V> {
         tables: &LaneTables,
         cache: &mut MapCache,
     ) {
-        let maps = transitions.spawn_patterns.iter().map(|&p| self.tables.map(cache, tables, tables, p));
-        let maps: Vec<_> = maps.collect();
+        let mut maps = self.tables.maps(cache, tables, tables);
+        let maps: Vec<_> = transitions.spawn_patterns.iter().map(|&p| Arc::clone(maps.get(p))).collect();
         for row in 0..transitions.rows as u32 {
             let from = afterstates.row(row);
             if !bits::any(from) {
@@ -121,9 +121,9 @@ impl<V: crate::Value> Worker<V> {
             let Some(group) = transitions.moves.iter().find(|group| group.step == step) else { continue };
             let words = place.tables.words();
             let target = afterstates.get_or_insert_with(|| self.empty_bits(place.class, words));
+            let mut maps = self.tables.maps(cache, &source_tables, place.tables);
             for (pattern, edges) in group.runs() {
-                let map = self.tables.map(cache, &source_tables, place.tables, pattern);
-                bits::or_mapped(target, &states.bits, states.words, edges, &map);
+                bits::or_mapped(target, &states.bits, states.words, edges, maps.get(pattern));
             }
         }
         let Some(mut afterstates) = afterstates else { return Ok((0, None)) };
@@ -189,9 +189,9 @@ impl<V: crate::Value> Worker<V> {
             }
             count -= ones(matrix.row(row));
             images.copy_from_slice(matrix.row(row));
+            let mut maps = self.tables.maps(cache, place.tables, place.tables);
             for &pattern in &symmetric.patterns {
-                let map = self.tables.map(cache, place.tables, place.tables, pattern);
-                bits::or_mapped_row(&mut images, matrix.row(row), &map);
+                bits::or_mapped_row(&mut images, matrix.row(row), maps.get(pattern));
             }
             matrix.row_mut(row).copy_from_slice(&images);
             let representatives = self.tables.representatives(cache, place.tables, &symmetric.patterns);

@@ -70,14 +70,22 @@ impl<'a> CanonicalBoards<'a> {
         });
         self.small_places = small_places.collect();
         self.large_images.clear();
-        for perm in permutations {
-            let places: Vec<u32> = cells.large_cells.iter().rev().map(|&cell| place(perm, cell)).collect();
-            let image = |&sequence: &Sequence| -> u64 {
-                places.iter().enumerate().map(|(i, &at)| (sequence >> (4 * i) & 15) << at).sum()
-            };
-            self.large_images.extend(self.columns.sequences().iter().map(image));
+        self.large_images.resize(permutations.len() * self.columns.len(), 0);
+        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(self.columns.len())) {
+            for (i, &cell) in cells.large_cells.iter().rev().enumerate() {
+                add_images(images, self.columns.sequences(), 4 * i as u32, place(perm, cell));
+            }
         }
     }
+}
+
+/// Puts the exponent at bit `from` of each sequence at bit `to` of each image.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
+fn add_images(images: &mut [u64], sequences: &[Sequence], from: u32, to: u32) {
+    images.iter_mut().zip(sequences).for_each(|(image, sequence)| *image |= (sequence >> from & 15) << to);
 }
 
 /// For each column, the smallest sum of the images of the small and of the large tiles.

@@ -57,12 +57,14 @@ pub struct LaneTables {
     _charge: Charge,
 }
 
-/// Index maps by the lane at the other end and pattern, and column sets by symmetries.
+/// Index maps from one lane to another.
+type PatternMaps = FxHashMap<PatternId, (Arc<IndexMap>, Charge)>;
+
+/// Index maps by their lanes, and column sets by symmetries.
 #[derive(Debug, Default)]
 pub struct MapCache {
-    maps: FxHashMap<(Lane, Lane, PatternId), Arc<IndexMap>>,
+    lanes: FxHashMap<(Lane, Lane), PatternMaps>,
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
-    charges: Vec<Charge>,
 }
 
 impl LaneTables {
@@ -145,28 +147,20 @@ impl Tables {
         }
     }
 
-    /// The map of a pattern from one lane to another, from the cache of the lane whose task asks.
-    pub fn map(
-        &self,
-        cache: &mut MapCache,
-        source: &LaneTables,
-        target: &LaneTables,
-        pattern: PatternId,
-    ) -> Arc<IndexMap> {
-        let key = (source.columns.lane(), target.columns.lane(), pattern);
-        if let Some(map) = cache.maps.get(&key) {
-            return Arc::clone(map);
+    /// The index maps from one lane to another, from the cache of the lane whose task asks.
+    pub fn maps<'a>(
+        &'a self,
+        cache: &'a mut MapCache,
+        source: &'a LaneTables,
+        target: &'a LaneTables,
+    ) -> LaneMaps<'a> {
+        let lanes = (source.columns.lane(), target.columns.lane());
+        LaneMaps {
+            tables: self,
+            source,
+            target,
+            maps: cache.lanes.entry(lanes).or_default(),
         }
-        let map = IndexMap::new(self.params(), &self.patterns, pattern, &source.columns, &target.columns);
-        let map = Arc::new(map);
-        let bytes = map.bytes() + 64;
-        if !self.memory.fits(bytes) {
-            cache.maps.clear();
-            cache.charges.clear();
-        }
-        cache.charges.push(self.memory.charge(bytes));
-        cache.maps.insert(key, Arc::clone(&map));
-        map
     }
 
     /// The columns that stand for their orbits under some symmetries, as bits: those that no
@@ -185,7 +179,7 @@ impl Tables {
             bits[column / 64] |= 1 << (column % 64);
         }
         for &pattern in patterns {
-            if let IndexMap::Dense(map) = &*self.map(cache, lane, lane, pattern) {
+            if let IndexMap::Dense(map) = &**self.maps(cache, lane, lane).get(pattern) {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bits[column / 64] &= !(1 << (column % 64));
@@ -199,5 +193,33 @@ impl Tables {
 
     fn lock_classes(&self) -> MutexGuard<'_, FxHashMap<ClassId, Arc<ClassSlot>>> {
         self.classes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The index maps from one lane to another, made as they are asked for.
+pub struct LaneMaps<'a> {
+    tables: &'a Tables,
+    source: &'a LaneTables,
+    target: &'a LaneTables,
+    maps: &'a mut PatternMaps,
+}
+
+impl LaneMaps<'_> {
+    /// The map of a pattern.
+    pub fn get(&mut self, pattern: PatternId) -> &Arc<IndexMap> {
+        if !self.maps.contains_key(&pattern) {
+            self.make(pattern);
+        }
+        &self.maps[&pattern].0
+    }
+
+    fn make(&mut self, pattern: PatternId) {
+        let (source, target) = (&self.source.columns, &self.target.columns);
+        let map = IndexMap::new(self.tables.params(), &self.tables.patterns, pattern, source, target);
+        let bytes = map.bytes() + 64;
+        if !self.tables.memory.fits(bytes) {
+            self.maps.clear();
+        }
+        self.maps.insert(pattern, (Arc::new(map), self.tables.memory.charge(bytes)));
     }
 }
