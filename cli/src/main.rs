@@ -22,6 +22,9 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    // Crash tests name the point at which the process dies in the environment.
+    #[cfg(feature = "failpoints")]
+    let _scenario = fail::FailScenario::setup();
     let cli = Cli::parse();
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,

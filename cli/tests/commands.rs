@@ -1,5 +1,7 @@
 //! The commands that read a run, end to end on small boards.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -51,7 +53,12 @@ impl Solved {
     }
 
     /// Writes a pass's shard again with other items or another commit, as a faulty solver would have.
-    fn tamper(&self, phase: Phase, mut item: impl FnMut(ItemKey, &mut Vec<u8>), commit: impl Fn(&mut Commit)) {
+    fn tamper(
+        &self,
+        phase: Phase,
+        mut item: impl FnMut(ItemKey, &mut Vec<u8>),
+        commit: impl Fn(&mut Commit),
+    ) {
         let params = Run::open(&self.run).unwrap().params().clone();
         let mut run = Run::open_or_create(&self.run, &params).unwrap();
         let shard = run.catalog().shards().into_iter().find(|s| s.record.commit.phase == phase).unwrap();
@@ -83,7 +90,8 @@ fn json_lines(output: &Output) -> Vec<Value> {
 #[test]
 fn query_answers_any_image_and_says_why_not() {
     let run = Solved::new(&["--board", "2x2"]);
-    let output = run.call("query", &["--json", "-"], "2 0 / 0 2\n\n0,2/2,.\n2 4 / 8 16\n256 256 / 0 0\n9 9\n");
+    let output =
+        run.call("query", &["--json", "-"], "2 0 / 0 2\n\n0,2/2,.\n2 4 / 8 16\n256 256 / 0 0\n9 9\n");
     assert_eq!(output.status.code(), Some(2));
     let answers = json_lines(&output);
     assert_eq!(answers.len(), 5);
@@ -96,7 +104,10 @@ fn query_answers_any_image_and_says_why_not() {
     assert_eq!(answers[0]["moves"][1]["afterstate"], "0 2 / 0 2");
     assert_eq!(answers[2]["best"], Value::Null);
     let dead = &answers[2]["moves"][0];
-    assert_eq!((&dead["legal"], &dead["score"], &dead["value"]), (&Value::Bool(false), &Value::Null, &Value::Null));
+    assert_eq!(
+        (&dead["legal"], &dead["score"], &dead["value"]),
+        (&Value::Bool(false), &Value::Null, &Value::Null)
+    );
     assert!(answers[3]["error"].as_str().unwrap().contains("not reachable in this run"));
     assert_eq!(answers[4]["board"], "9 9");
     for (board, code) in [("2 0 / 0 2", 0), ("256 256 / 0 0", 3), ("2 2", 2), ("3 3 / 0 0", 2)] {
@@ -174,7 +185,8 @@ fn verify_finds_a_flipped_bit() {
 #[test]
 fn verify_finds_a_wrong_value() {
     let run = Solved::new(&["--board", "2x2"]);
-    let one_more = |key: ItemKey, bytes: &mut Vec<u8>| bytes[0] = bytes[0].wrapping_add(u8::from(key.layer == 18));
+    let one_more =
+        |key: ItemKey, bytes: &mut Vec<u8>| bytes[0] = bytes[0].wrapping_add(u8::from(key.layer == 18));
     run.tamper(Phase::BackUp, one_more, |_| {});
     for options in [&[] as &[&str], &["--sample", "1000"]] {
         let told = run.problems(options);
@@ -187,22 +199,41 @@ fn verify_finds_a_wrong_value() {
 fn verify_finds_wrong_states() {
     let unchanged = |_: &mut Commit| {};
     let options = ["--board", "2x2", "--until-layer", "30"];
-    // The last byte of an item is of its last occupied row; a state of a row without columns is bit 0.
-    let run = Solved::new(&options);
-    let layer_12 = |key: ItemKey, bytes: &mut Vec<u8>| {
-        if key.layer == 12 && key.part == 0 && key.lane == 0 {
+    // Without large tiles a row has one column: a bit in front, and the byte 1 behind where it is set.
+    let lose_one = |key: ItemKey, bytes: &mut Vec<u8>| {
+        if (key.layer, key.lane) == (12, 0) {
             bytes[0] &= bytes[0] - 1;
             bytes.pop();
         }
     };
-    run.tamper(Phase::Enumerate, layer_12, unchanged);
+    let run = Solved::new(&options);
+    run.tamper(Phase::Enumerate, lose_one, unchanged);
     let told = run.problems(&[]);
-    assert!(told.contains("of layer 12"), "{told}");
+    assert!(told.contains("number of states of layer 12: expected"), "{told}");
+    // The same by a faulty solver that counts what it wrote.
+    let run = Solved::new(&options);
+    run.tamper(Phase::Enumerate, lose_one, |commit| commit.layers.retain(|counts| counts.layer.0 != 12));
+    let told = run.problems(&[]);
+    assert!(told.contains("a spawn of the afterstate") && told.contains("found no such state"), "{told}");
+
+    let invent_one = |key: ItemKey, bytes: &mut Vec<u8>| {
+        if (key.layer, key.lane) == (20, 0) {
+            bytes[0] |= bytes[0] + 1;
+            bytes.push(1);
+        }
+    };
+    let run = Solved::new(&["--board", "3x2", "--until-layer", "20"]);
+    run.tamper(Phase::Enumerate, invent_one, |commit| commit.layers.retain(|counts| counts.layer.0 != 20));
+    let told = run.problems(&[]);
+    assert!(told.contains("which no move and spawn leads to"), "{told}");
 
     let run = Solved::new(&options);
     run.tamper(Phase::Enumerate, |_, _| {}, |commit| commit.layers[3].states += 1);
     let told = run.problems(&[]);
-    assert!(told.contains("number of states of layer 10: expected") && told.contains("as in the journal"), "{told}");
+    assert!(
+        told.contains("number of states of layer 10: expected") && told.contains("as in the journal"),
+        "{told}"
+    );
 
     let run = Solved::new(&["--board", "2x2"]);
     run.tamper(Phase::BackUp, |_, _| {}, |commit| commit.fingerprint = Some(1));

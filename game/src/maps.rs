@@ -5,6 +5,7 @@
 //! of skeletons alone. Applied to the columns of a lane it becomes an [`IndexMap`] from columns to
 //! columns, which all rows with that pattern share.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
@@ -128,6 +129,7 @@ impl PatternId {
 pub struct Patterns {
     table: Mutex<PatternTable>,
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
+    shape_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +170,29 @@ impl Patterns {
     /// The arrangements of a multiset of exponents, sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
         let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(known.entry(multiset).or_insert_with(|| Arc::new(Arrangements::new(multiset))))
+        let arrangements = known.entry(multiset).or_insert_with(|| {
+            let made = Arrangements::new(multiset);
+            self.add_shape_bytes(made.bytes());
+            Arc::new(made)
+        });
+        Arc::clone(arrangements)
+    }
+
+    /// Heap bytes of what is kept about shapes, about.
+    pub fn shape_bytes(&self) -> usize {
+        self.shape_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_shape_bytes(&self, bytes: usize) {
+        self.shape_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Drops what is kept about shapes; it is made again where it is needed.
+    pub fn forget_shapes(&self) {
+        let table = self.lock();
+        table.rearrangements.values().for_each(|rearrangement| rearrangement.forget());
+        self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        self.shape_bytes.store(0, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, PatternTable> {

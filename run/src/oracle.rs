@@ -97,7 +97,9 @@ impl Oracle {
     /// An oracle for a run; an error where the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
         if let Some(layer) = run.params().until_layer {
-            let reason = format!("it only enumerates, up to layer {layer}; solve without --until-layer in another directory");
+            let reason = format!(
+                "it only enumerates, up to layer {layer}; solve without --until-layer in another directory"
+            );
             return Err(QueryError::NotSolved { reason });
         }
         if let Some(next) = run.missing().first() {

@@ -217,8 +217,9 @@ impl LaneMaps<'_> {
         let (source, target) = (&self.source.columns, &self.target.columns);
         let map = IndexMap::new(self.tables.params(), &self.tables.patterns, pattern, source, target);
         let bytes = map.bytes() + 64;
-        if !self.tables.memory.fits(bytes) {
+        if !self.tables.memory.fits(bytes + self.tables.patterns.shape_bytes()) {
             self.maps.clear();
+            self.tables.patterns.forget_shapes();
         }
         self.maps.insert(pattern, (Arc::new(map), self.tables.memory.charge(bytes)));
     }

@@ -134,7 +134,9 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     output::write_field(out, "on disk", ByteSize(info.bytes_on_disk).display().iec())?;
     match &info.fingerprint {
         Some(fingerprint) => output::write_field(out, "fingerprint", fingerprint),
-        None if info.progress == "unfinished" => writeln!(out, "\nThe solve command that began this run resumes it."),
+        None if info.progress == "unfinished" => {
+            writeln!(out, "\nThe solve command that began this run resumes it.")
+        }
         None => Ok(()),
     }
 }

@@ -151,22 +151,34 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     output::write_field(out, "rule hash", format!("{:016x}", identity.rule_hash))?;
     output::write_field(out, "format", format!("version {}", shard.format_version))?;
     output::write_field(out, "header", format!("checksum {}", shard.header_checksum))?;
-    output::write_field(out, "size", format!("{}, {} of it index", bytes(shard.file_bytes), bytes(shard.index_bytes)))?;
-    output::write_field(out, "items", format!(
-        "{} of {} layers and {} lanes, {} to {} each",
-        HumanCount(items.count as u64),
-        HumanCount(items.layers as u64),
-        HumanCount(items.lanes as u64),
-        bytes(items.least_bytes.into()),
-        bytes(items.most_bytes.into()),
-    ))?;
-    output::write_field(out, "frames", format!(
-        "{}, {} in {}: {:.2} times smaller",
-        HumanCount(shard.frames.len() as u64),
-        bytes(shard.raw_bytes),
-        bytes(shard.encoded_bytes),
-        shard.ratio,
-    ))?;
+    output::write_field(
+        out,
+        "size",
+        format!("{}, {} of it index", bytes(shard.file_bytes), bytes(shard.index_bytes)),
+    )?;
+    output::write_field(
+        out,
+        "items",
+        format!(
+            "{} of {} layers and {} lanes, {} to {} each",
+            HumanCount(items.count as u64),
+            HumanCount(items.layers as u64),
+            HumanCount(items.lanes as u64),
+            bytes(items.least_bytes.into()),
+            bytes(items.most_bytes.into()),
+        ),
+    )?;
+    output::write_field(
+        out,
+        "frames",
+        format!(
+            "{}, {} in {}: {:.2} times smaller",
+            HumanCount(shard.frames.len() as u64),
+            bytes(shard.raw_bytes),
+            bytes(shard.encoded_bytes),
+            shard.ratio,
+        ),
+    )?;
     let rows = shard.frames.iter().enumerate().map(|(number, frame)| {
         vec![
             number.to_string(),

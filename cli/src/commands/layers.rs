@@ -37,7 +37,10 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(&args.run)?;
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
-        eprintln!("note: layers {} to {} are not enumerated yet; run solve again to go on", gap.first, gap.last);
+        eprintln!(
+            "note: layers {} to {} are not enumerated yet; run solve again to go on",
+            gap.first, gap.last
+        );
     }
     let layers = layer_counts(&run);
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -148,22 +148,25 @@ fn write_for_people(out: &mut impl Write, answer: &Evaluation, oracle: &Oracle) 
     output::write_field(out, "layer", answer.layer)?;
     output::write_field(out, "canonical", answer.canonical.to_text(size))?;
     output::write_field(out, "objective", oracle.params().objective)?;
-    output::write_field(out, "value", format!("{:.6} (error at most {:.1e})", answer.value, answer.error_bound))?;
+    output::write_field(
+        out,
+        "value",
+        format!("{:.6} (error at most {:.1e})", answer.value, answer.error_bound),
+    )?;
     if answer.best.is_none() {
         return writeln!(out, "\nNo move is legal: the game is over.");
     }
     let row = |m: &exact2048_run::MoveValue| {
         let mark = if answer.best == Some(m.direction) { "best" } else { "" };
         let cells = match m.outcome {
-            Some((after, score, value)) => {
-                [score.to_string(), format!("{value:.6}"), after.to_text(size)]
-            }
+            Some((after, score, value)) => [score.to_string(), format!("{value:.6}"), after.to_text(size)],
             None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
         };
         let [score, value, after] = cells;
         vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after]
     };
-    let mut table = output::table(&["move", "", "score", "value", "afterstate"], 2, answer.moves.iter().map(row));
+    let mut table =
+        output::table(&["move", "", "score", "value", "afterstate"], 2, answer.moves.iter().map(row));
     if let Some(column) = table.column_mut(4) {
         column.set_cell_alignment(CellAlignment::Left);
     }

@@ -98,9 +98,9 @@ struct Seconds {
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let params = params(args)?;
-    let mut run = Run::open_or_create(&args.run, &params)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let budget = Budget::new(run.params(), args.memory, threads)?;
+    let budget = Budget::new(&params, args.memory, threads)?;
+    let mut run = Run::open_or_create(&args.run, &params)?;
     let stop = stop_on_signals()?;
     drop_damaged_shards(&run, threads)?;
     let found_finished = run.missing().is_empty();

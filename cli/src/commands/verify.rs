@@ -63,7 +63,10 @@ pub fn main(args: &Args) -> Result<()> {
     };
     fail_on_problems(&run, &content)?;
     for gap in run.missing() {
-        eprintln!("note: layers {} to {} are not committed ({:?}) and were not checked", gap.first, gap.last, gap.phase);
+        eprintln!(
+            "note: layers {} to {} are not committed ({:?}) and were not checked",
+            gap.first, gap.last, gap.phase
+        );
     }
     print(&whole.checked, &content.checked, args.sample.is_some(), begun.elapsed())?;
     Ok(())
@@ -86,7 +89,10 @@ fn fail_on_problems(run: &Run, outcome: &Outcome) -> Result<()> {
         eprintln!("problem: {text}");
     }
     if damaged {
-        eprintln!("to mend it: the solve command that made {} computes lost and damaged shards again", run.dir().path().display());
+        eprintln!(
+            "to mend it: the solve command that made {} computes lost and damaged shards again",
+            run.dir().path().display()
+        );
     } else {
         eprintln!(
             "the file is as it was written, and what was written is wrong: remove it and give the solve command again, \
@@ -99,25 +105,41 @@ fn fail_on_problems(run: &Run, outcome: &Outcome) -> Result<()> {
 fn print(whole: &Checked, content: &Checked, sampled: bool, took: Duration) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let count = |n: u64| HumanCount(n).to_string();
-    output::write_field(&mut out, "checksums", format!(
-        "{} shards, {} in {} frames: all right",
-        count(whole.shards),
-        ByteSize(whole.bytes).display().iec(),
-        count(whole.frames)
-    ))?;
+    output::write_field(
+        &mut out,
+        "checksums",
+        format!(
+            "{} shards, {} in {} frames: all right",
+            count(whole.shards),
+            ByteSize(whole.bytes).display().iec(),
+            count(whole.frames)
+        ),
+    )?;
     if sampled {
-        output::write_field(&mut out, "values", format!(
-            "{} stored values drawn, {} states looked at for them: each follows from its successors",
-            count(content.values),
-            count(content.states)
-        ))?;
+        output::write_field(
+            &mut out,
+            "values",
+            format!(
+                "{} stored values drawn, {} states looked at for them: each follows from its successors",
+                count(content.values),
+                count(content.states)
+            ),
+        )?;
     } else {
-        output::write_field(&mut out, "states", format!(
-            "{} in {} layers: exactly those that moves and spawns lead to",
-            count(content.states),
-            count(content.layers)
-        ))?;
-        output::write_field(&mut out, "afterstates", format!("{}: as many as in the journal", count(content.afterstates)))?;
+        output::write_field(
+            &mut out,
+            "states",
+            format!(
+                "{} in {} layers: exactly those that moves and spawns lead to",
+                count(content.states),
+                count(content.layers)
+            ),
+        )?;
+        output::write_field(
+            &mut out,
+            "afterstates",
+            format!("{}: as many as in the journal", count(content.afterstates)),
+        )?;
         let values = match content.values {
             0 => "none are stored yet".to_owned(),
             n => format!("{} stored: each follows from its successors, bit for bit", count(n)),

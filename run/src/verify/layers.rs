@@ -198,7 +198,10 @@ impl Descent<'_> {
             (values, missing)
         });
         let (values, missing): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-        for (after, board) in missing.concat().into_iter().take(MOST_PROBLEMS) {
+        let mut missing = missing.concat();
+        missing.sort_unstable();
+        missing.dedup();
+        for (after, board) in missing.into_iter().take(MOST_PROBLEMS) {
             let to = Layer(Board(board).tile_sum(self.run.params().cells()));
             let what = format!("states of layer {to}");
             let (board, after) = (self.store.text(board), self.store.text(after));

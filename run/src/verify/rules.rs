@@ -181,7 +181,7 @@ mod tests {
 
     fn params(board: &str) -> Params {
         let board = board.parse().unwrap();
-        Params::new(board, Objective::Reach { exponent: 10 }, Spawn4::default(), Precision::Bits32, None)
+        Params::new(board, Objective::Reach { exponent: 9 }, Spawn4::default(), Precision::Bits32, None)
             .unwrap()
     }
 

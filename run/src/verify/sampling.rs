@@ -38,7 +38,7 @@ pub fn sample(
     while done < count && total > 0 && outcome.problems.is_empty() {
         let batch = (count - done).min((BATCH * threads) as u64);
         let results = parallel::each(threads, batch as usize, |i| {
-            let drawn = (u128::from(random(SEED + done + i as u64)) * u128::from(total) >> 64) as u64;
+            let drawn = ((u128::from(random(SEED + done + i as u64)) * u128::from(total)) >> 64) as u64;
             let at = items.partition_point(|(end, _)| *end <= drawn);
             let first = at.checked_sub(1).map_or(0, |before| items[before].0);
             sampler.check(items[at].1, (drawn - first) as usize)
@@ -137,7 +137,7 @@ impl Sampler<'_> {
 /// SplitMix64: well mixed bits of a counter.
 fn random(counter: u64) -> u64 {
     let mut x = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }

@@ -1,0 +1,240 @@
+//! What the tests share: running the program, reading what it prints, golden numbers.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod golden;
+pub mod reference;
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How the program ended, and what it printed.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Takes the output of a process. Whatever a test is about, the program never panics.
+    pub fn new(output: Output) -> Self {
+        let finished = Self {
+            code: output.status.code(),
+            signal: output.status.signal(),
+            stdout: String::from_utf8(output.stdout).expect("the program printed what is no UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("the program printed what is no UTF-8"),
+        };
+        assert!(!finished.stderr.contains("panicked"), "the program panicked: {finished:?}");
+        finished
+    }
+
+    /// Requires an exit code. An error is told on stderr in one way, and then stdout has no result.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "exit code of {self:?}");
+        if code != 0 {
+            assert!(!self.stderr.trim().is_empty(), "exit code {code} without a word: {self:?}");
+        }
+        self
+    }
+
+    /// Requires that stderr says all of this.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is missing from: {}", self.stderr);
+        }
+        self
+    }
+
+    /// The one JSON object that stdout is.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let lines = self.json_lines();
+        assert_eq!(lines.len(), 1, "stdout is not one JSON object: {}", self.stdout);
+        lines.into_iter().next().unwrap()
+    }
+
+    /// The JSON objects that stdout is, one a line.
+    #[track_caller]
+    pub fn json_lines(&self) -> Vec<Value> {
+        let parse = |line: &str| match serde_json::from_str(line) {
+            Ok(value @ Value::Object(_)) => value,
+            other => panic!("{line:?} is no JSON object: {other:?}"),
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+/// The program with arguments, not started yet. Fail points are for those tests that ask for them.
+pub fn command<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_exact2048"));
+    command.args(args).stdin(Stdio::null()).env_remove("FAILPOINTS");
+    command
+}
+
+/// Runs the program to its end.
+pub fn exact2048<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Finished {
+    Finished::new(command(args).output().unwrap())
+}
+
+/// Runs the program to its end with something to read.
+pub fn exact2048_reading<S: AsRef<std::ffi::OsStr>>(
+    args: impl IntoIterator<Item = S>,
+    input: String,
+) -> Finished {
+    let mut command = command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // In a thread, since the program may wait for us to read before it reads on. It may end early.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Finished::new(output)
+}
+
+/// The arguments of `solve --json` for a run directory; `options` are separated by spaces.
+pub fn solve_args(run: &Path, options: &str) -> Vec<String> {
+    let mut args = vec!["solve".to_owned(), "--json".to_owned(), "--run".to_owned()];
+    args.push(run.to_str().unwrap().to_owned());
+    args.extend(options.split_whitespace().map(str::to_owned));
+    args
+}
+
+/// Runs `solve --json` to its end, however it ends.
+pub fn try_solve(run: &Path, options: &str) -> Finished {
+    exact2048(solve_args(run, options))
+}
+
+/// Runs `solve --json`, which must succeed, and returns its summary.
+#[track_caller]
+pub fn solve(run: &Path, options: &str) -> Value {
+    try_solve(run, options).exits(0).json()
+}
+
+/// Runs another subcommand on a run directory.
+pub fn on_run(run: &Path, subcommand: &str, options: &[&str]) -> Finished {
+    exact2048([&[subcommand, "--run", run.to_str().unwrap()], options].concat())
+}
+
+/// The answers to many boards, in their order.
+#[track_caller]
+pub fn query(run: &Path, boards: &[String]) -> Vec<Value> {
+    let args = ["query", "--run", run.to_str().unwrap(), "--json", "-"];
+    let answers = exact2048_reading(args, boards.join("\n") + "\n").exits(0).json_lines();
+    assert_eq!(answers.len(), boards.len());
+    answers
+}
+
+/// States and afterstates of each layer, as `layers --json` tells them.
+#[track_caller]
+pub fn layers(run: &Path) -> Vec<(u64, u64, u64)> {
+    let lines = on_run(run, "layers", &["--json"]).exits(0).json_lines();
+    let line = |v: &Value| (whole(&v["layer"]), whole(&v["states"]), whole(&v["afterstates"]));
+    lines.iter().map(line).collect()
+}
+
+/// A place for runs that vanishes with the value.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// A run that is solved already.
+pub struct Solved {
+    place: Place,
+    pub summary: Value,
+}
+
+impl Solved {
+    #[track_caller]
+    pub fn new(options: &str) -> Self {
+        let place = Place::new();
+        let summary = solve(&place.join("run"), options);
+        Self { place, summary }
+    }
+
+    pub fn run(&self) -> PathBuf {
+        self.place.join("run")
+    }
+
+    pub fn fingerprint(&self) -> &str {
+        text(&self.summary["fingerprint"])
+    }
+}
+
+/// A JSON number that is not negative and has no fraction.
+#[track_caller]
+pub fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+/// A JSON number.
+#[track_caller]
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A JSON text.
+#[track_caller]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// Requires that a value is what it should be, up to a bound.
+#[track_caller]
+pub fn close(found: f64, expected: f64, bound: f64, what: &str) {
+    let off = (found - expected).abs();
+    assert!(off <= bound, "{what}: found {found}, expected {expected} within {bound:e}, off by {off:e}");
+}
+
+/// The files of a folder, sorted by name; none if there is no such folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// The published shards of a run.
+pub fn shards(run: &Path) -> Vec<PathBuf> {
+    let mut shards = files(&run.join("shards"));
+    shards.retain(|path| path.extension().is_some_and(|extension| extension == "shard"));
+    shards
+}
+
+/// The shards that the journal names, each with its inode: a shard written again has another one.
+pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
+    let mut shards = Vec::new();
+    for record in files(&run.join("journal")) {
+        if record.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+        let path = run.join("shards").join(text(&record["body"]["record"]["shard"]["file"]));
+        let metadata = std::fs::metadata(&path);
+        let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
+        shards.push((path, std::os::unix::fs::MetadataExt::ino(&metadata)));
+    }
+    shards
+}

@@ -1,0 +1,294 @@
+//! A slow, obvious solver that shares no code with the one under test.
+//!
+//! Boards are plain arrays of exponents, sets and values are hash maps, every board is moved and
+//! spawned into by itself. Values are the scores still to come, not the potentials that the solver
+//! stores, in 128-bit fixed point with 80 fraction bits: next to the solver's 64 bits they are exact.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Exponents row by row, 0 for an empty cell; cells beyond the board are 0.
+pub type Board = [u8; 16];
+
+/// A value: so many 2^-80ths.
+pub type Value = u128;
+
+const ONE: Value = 1 << 80;
+
+/// What is maximised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Objective {
+    Score,
+    Reach { exponent: u8 },
+}
+
+/// The rules of one game.
+pub struct Game {
+    rows: usize,
+    cols: usize,
+    objective: Objective,
+    /// A spawned tile is a 4 with probability `fours / of`.
+    fours: u128,
+    of: u128,
+    /// Per symmetry, the cell that comes to each cell.
+    symmetries: Vec<Vec<usize>>,
+    /// Per direction, the lines that slide, each from the wall outward.
+    lines: [Vec<Vec<usize>>; 4],
+}
+
+/// A layer: its states up to symmetry, with the number of those without a move, and its afterstates.
+#[derive(Default)]
+pub struct Layer {
+    pub states: HashSet<Board>,
+    pub afterstates: HashSet<Board>,
+    pub dead: usize,
+}
+
+/// A solved game.
+pub struct Solution {
+    pub layers: BTreeMap<u32, Layer>,
+    /// Values of the canonical states.
+    pub values: HashMap<Board, Value>,
+}
+
+/// The directions in the order in which the program lists its moves.
+pub const DIRECTIONS: [&str; 4] = ["left", "right", "up", "down"];
+
+/// A value as a number.
+pub fn as_f64(value: Value) -> f64 {
+    value as f64 / ONE as f64
+}
+
+impl Game {
+    /// The game that the options of `solve` describe: `3x2`, `score` or `reach:16`, `1/10`.
+    pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
+        let (rows, cols) = board.split_once('x').unwrap();
+        let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
+        let objective = match objective.strip_prefix("reach:") {
+            Some(tile) => Objective::Reach { exponent: tile.parse::<u32>().unwrap().ilog2() as u8 },
+            None => Objective::Score,
+        };
+        let (fours, of) = spawn4.split_once('/').unwrap();
+        let cell = |r: usize, c: usize| r * cols + c;
+        let mut symmetries = Vec::new();
+        for flips in 0..8 {
+            let (down, across, diagonal) = (flips & 1 != 0, flips & 2 != 0, flips & 4 != 0);
+            if diagonal && rows != cols {
+                continue;
+            }
+            let mut from = Vec::new();
+            for r in 0..rows {
+                for c in 0..cols {
+                    let (r, c) = if diagonal { (c, r) } else { (r, c) };
+                    let r = if down { rows - 1 - r } else { r };
+                    let c = if across { cols - 1 - c } else { c };
+                    from.push(cell(r, c));
+                }
+            }
+            symmetries.push(from);
+        }
+        let left: Vec<Vec<usize>> =
+            (0..rows).map(|r| (0..cols).map(|c| cell(r, c)).collect()).collect();
+        let up: Vec<Vec<usize>> = (0..cols).map(|c| (0..rows).map(|r| cell(r, c)).collect()).collect();
+        let reversed = |lines: &[Vec<usize>]| -> Vec<Vec<usize>> {
+            lines.iter().map(|line| line.iter().rev().copied().collect()).collect()
+        };
+        let lines = [left.clone(), reversed(&left), up.clone(), reversed(&up)];
+        Self { rows, cols, objective, fours: fours.parse().unwrap(), of: of.parse().unwrap(), symmetries, lines }
+    }
+
+    pub fn cells(&self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// The sum of the tiles.
+    pub fn sum(&self, board: &Board) -> u32 {
+        board.iter().filter(|&&e| e > 0).map(|&e| 1u32 << e).sum()
+    }
+
+    /// The board as the program writes it.
+    pub fn text(&self, board: &Board) -> String {
+        let tile = |e: &u8| if *e == 0 { "0".to_owned() } else { (1u32 << e).to_string() };
+        let row = |row: &[u8]| row.iter().map(tile).collect::<Vec<_>>().join(" ");
+        board[..self.cells()].chunks(self.cols).map(row).collect::<Vec<_>>().join(" / ")
+    }
+
+    /// All images of a board, some perhaps more than once.
+    pub fn images(&self, board: &Board) -> Vec<Board> {
+        let image = |from: &Vec<usize>| {
+            let mut image = Board::default();
+            from.iter().enumerate().for_each(|(to, &from)| image[to] = board[from]);
+            image
+        };
+        self.symmetries.iter().map(image).collect()
+    }
+
+    /// The smallest image of a board.
+    pub fn canonical(&self, board: &Board) -> Board {
+        self.images(board).into_iter().min().unwrap()
+    }
+
+    /// Slides: the board afterwards and the score, `None` if nothing changes.
+    pub fn slide(&self, board: &Board, direction: usize) -> Option<(Board, u32)> {
+        let mut after = Board::default();
+        let mut score = 0;
+        for line in &self.lines[direction] {
+            let mut at = 0;
+            let mut may_merge = false;
+            for exponent in line.iter().map(|&cell| board[cell]).filter(|&e| e > 0) {
+                if may_merge && after[line[at - 1]] == exponent {
+                    after[line[at - 1]] += 1;
+                    score += 1 << (exponent + 1);
+                    may_merge = false;
+                } else {
+                    after[line[at]] = exponent;
+                    at += 1;
+                    may_merge = true;
+                }
+            }
+        }
+        (after != *board).then_some((after, score))
+    }
+
+    /// The legal moves: direction, board afterwards, score.
+    pub fn moves(&self, board: &Board) -> Vec<(usize, Board, u32)> {
+        let slide = |d| self.slide(board, d).map(|(after, score)| (d, after, score));
+        (0..4).filter_map(slide).collect()
+    }
+
+    fn is_won(&self, board: &Board) -> bool {
+        match self.objective {
+            Objective::Score => false,
+            Objective::Reach { exponent } => board.iter().any(|&e| e >= exponent),
+        }
+    }
+
+    /// A board with one more tile in each of the empty cells.
+    fn spawns(&self, board: &Board, exponent: u8) -> Vec<Board> {
+        let empty = (0..self.cells()).filter(|&cell| board[cell] == 0);
+        let spawn = |cell| {
+            let mut spawned = *board;
+            spawned[cell] = exponent;
+            spawned
+        };
+        empty.map(spawn).collect()
+    }
+
+    /// Every start, in every place, once for each order of its two tiles.
+    pub fn starts(&self) -> Vec<Board> {
+        let empty = Board::default();
+        let mut starts = Vec::new();
+        for [first, second] in [[1, 1], [1, 2], [2, 1], [2, 2]] {
+            for board in self.spawns(&empty, first) {
+                starts.extend(self.spawns(&board, second));
+            }
+        }
+        starts
+    }
+
+    /// The canonical starts, each once.
+    pub fn canonical_starts(&self) -> Vec<Board> {
+        let set: HashSet<Board> = self.starts().iter().map(|start| self.canonical(start)).collect();
+        let mut starts: Vec<Board> = set.into_iter().collect();
+        starts.sort();
+        starts
+    }
+
+    /// All layers up to `until`, or all there are. A board is reachable if starts, moves and spawns of
+    /// 2s and 4s lead to it, whatever their probability; won boards are not counted and not gone on from.
+    pub fn enumerate(&self, until: u32) -> BTreeMap<u32, Layer> {
+        let mut layers = BTreeMap::<u32, Layer>::new();
+        for start in self.starts() {
+            layers.entry(self.sum(&start)).or_default().states.insert(self.canonical(&start));
+        }
+        let mut sum = 4;
+        while sum <= until && layers.range(sum..).next().is_some() {
+            let mut layer = layers.remove(&sum).unwrap_or_default();
+            for state in &layer.states {
+                let moves = self.moves(state);
+                layer.dead += usize::from(moves.is_empty());
+                for (_, after, _) in moves {
+                    if !self.is_won(&after) {
+                        layer.afterstates.insert(self.canonical(&after));
+                    }
+                }
+            }
+            for exponent in [1u8, 2] {
+                let next = &mut layers.entry(sum + (1 << exponent)).or_default().states;
+                for after in &layer.afterstates {
+                    next.extend(self.spawns(after, exponent).iter().map(|board| self.canonical(board)));
+                }
+            }
+            layers.insert(sum, layer);
+            sum += 2;
+        }
+        layers.retain(|&layer, content| layer <= until && !content.states.is_empty());
+        layers
+    }
+
+    /// Solves the game by backward induction.
+    pub fn solve(&self) -> Solution {
+        let layers = self.enumerate(u32::MAX - 8);
+        let mut solution = Solution { layers, values: HashMap::new() };
+        for layer in solution.layers.values().rev() {
+            let of_layer: HashMap<Board, Value> = {
+                let mut afterstates = HashMap::new();
+                for after in &layer.afterstates {
+                    afterstates.insert(*after, self.mean_over_spawns(after, &solution.values));
+                }
+                let value = |state: &Board| {
+                    let moves = self.moves(state).into_iter();
+                    let worth = |(_, after, score)| self.worth(&after, score, |after| afterstates[after]);
+                    (*state, moves.map(worth).max().unwrap_or(0))
+                };
+                layer.states.iter().map(value).collect()
+            };
+            solution.values.extend(of_layer);
+        }
+        solution
+    }
+
+    /// What a move to `after` that scores `score` is worth.
+    fn worth(&self, after: &Board, score: u32, value: impl Fn(&Board) -> Value) -> Value {
+        match self.objective {
+            Objective::Score => Value::from(score) * ONE + value(&self.canonical(after)),
+            Objective::Reach { .. } if self.is_won(after) => ONE,
+            Objective::Reach { .. } => value(&self.canonical(after)),
+        }
+    }
+
+    fn mean_over_spawns(&self, after: &Board, values: &HashMap<Board, Value>) -> Value {
+        let sum = |exponent| -> Value {
+            let spawns = self.spawns(after, exponent);
+            spawns.iter().map(|board| values[&self.canonical(board)]).sum()
+        };
+        let empty = after[..self.cells()].iter().filter(|&&e| e == 0).count() as u128;
+        ((self.of - self.fours) * sum(1) + self.fours * sum(2)) / (self.of * empty)
+    }
+
+    /// What each of the four moves is worth: `None` where it changes nothing.
+    pub fn move_values(&self, board: &Board, solution: &Solution) -> [Option<(Board, u32, Value)>; 4] {
+        std::array::from_fn(|direction| {
+            let (after, score) = self.slide(board, direction)?;
+            let value = self.worth(&after, score, |after| self.mean_over_spawns(after, &solution.values));
+            Some((after, score, value))
+        })
+    }
+
+    /// The mean over all starts with their probabilities, and over the starts of layers 4, 6 and 8,
+    /// each in every place and order once.
+    pub fn start_values(&self, solution: &Solution) -> (f64, BTreeMap<u32, f64>) {
+        let mut by_layer = BTreeMap::<u32, (f64, f64)>::new();
+        let (mut expected, mut weights) = (0.0, 0.0);
+        for start in self.starts() {
+            let value = as_f64(solution.values[&self.canonical(&start)]);
+            let fours = start.iter().filter(|&&e| e == 2).count() as i32;
+            let p4 = self.fours as f64 / self.of as f64;
+            let weight = p4.powi(fours) * (1.0 - p4).powi(2 - fours);
+            expected += weight * value;
+            weights += weight;
+            let of_layer = by_layer.entry(self.sum(&start)).or_default();
+            *of_layer = (of_layer.0 + value, of_layer.1 + 1.0);
+        }
+        (expected / weights, by_layer.into_iter().map(|(layer, (sum, n))| (layer, sum / n)).collect())
+    }
+}

@@ -1,0 +1,222 @@
+//! The same bits whatever the threads, the memory and the split, and however often it was interrupted.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use common::{Finished, Place, Solved, committed, layers, solve, solve_args, text, try_solve};
+use serde_json::Value;
+
+/// What must not differ between two runs of the same job.
+fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
+    let mut summary = summary.clone();
+    let fields = summary.as_object_mut().unwrap();
+    for how in ["seconds", "bytes_on_disk", "peak_rss_bytes"] {
+        assert!(fields.remove(how).is_some(), "the summary has no {how}");
+    }
+    assert_eq!(text(&summary["fingerprint"]).len(), 32);
+    (summary, layers(run))
+}
+
+/// The least memory for a job, as its refusal names it, for example `50.6MiB`.
+fn least_memory(options: &str) -> String {
+    let place = Place::new();
+    let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
+    let named = refused.stderr.split("at least ").nth(1).unwrap_or_else(|| panic!("{}", refused.stderr));
+    named.split_once("iB").map(|(size, _)| format!("{size}iB").replace(' ', "")).unwrap()
+}
+
+fn check_variants(job: &str, variants: &[&str]) {
+    let first = Solved::new(job);
+    let expected = result(&first.run(), &first.summary);
+    let least = least_memory(&format!("{job} --threads 1"));
+    let least = format!("--threads 1 --memory {least}");
+    for variant in variants.iter().chain([&least.as_str()]) {
+        let other = Solved::new(&format!("{job} {variant}"));
+        assert!(result(&other.run(), &other.summary) == expected, "{job} with {variant} differs");
+    }
+}
+
+const VARIANTS: [&str; 7] = [
+    "--threads 1",
+    "--threads 2",
+    "--threads 5",
+    "--memory 4GiB",
+    "--large 3 --threads 2",
+    "--large 4",
+    "--large 5 --threads 1",
+];
+
+#[test]
+fn results_of_4x2_do_not_depend_on_how_they_are_computed() {
+    check_variants("--board 4x2", &VARIANTS);
+}
+
+#[test]
+fn results_of_3x3_do_not_depend_on_how_they_are_computed() {
+    check_variants("--board 3x3 --objective reach:128", &VARIANTS);
+}
+
+#[test]
+fn results_with_64_bits_do_not_depend_on_how_they_are_computed() {
+    check_variants("--board 4x2 --objective reach:128 --precision 64 --spawn4 1/3", &VARIANTS);
+}
+
+#[test]
+fn other_jobs_have_other_fingerprints() {
+    let jobs = [
+        "--board 3x2",
+        "--board 3x2 --spawn4 0.2",
+        "--board 3x2 --objective reach:32",
+        "--board 3x2 --objective reach:64",
+        "--board 2x2",
+    ];
+    let fingerprints: std::collections::HashSet<String> =
+        jobs.iter().map(|job| Solved::new(job).fingerprint().to_owned()).collect();
+    assert_eq!(fingerprints.len(), jobs.len());
+}
+
+#[test]
+fn a_finished_run_is_not_computed_again() {
+    let solved = Solved::new("--board 4x2");
+    let before = committed(&solved.run());
+    assert!(before.len() >= 2);
+    for options in ["--board 4x2", "--board 4x2 --threads 1", "--board 4x2 --memory 1GiB"] {
+        let again = solve(&solved.run(), options);
+        assert_eq!(result(&solved.run(), &again), result(&solved.run(), &solved.summary));
+        assert_eq!(committed(&solved.run()), before);
+    }
+}
+
+/// How a run is stopped.
+#[derive(Clone, Copy, PartialEq)]
+enum Stop {
+    Interrupt,
+    Terminate,
+    Kill,
+    InterruptTwice,
+}
+
+impl Stop {
+    fn send(self, child: &Child) {
+        let signal = |name: &str| {
+            // The process may have ended already: then there is nothing to stop.
+            let kill = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null());
+            kill.status().unwrap();
+        };
+        match self {
+            Stop::Interrupt => signal("-INT"),
+            Stop::Terminate => signal("-TERM"),
+            Stop::Kill => signal("-KILL"),
+            Stop::InterruptTwice => {
+                signal("-INT");
+                signal("-INT");
+            }
+        }
+    }
+
+    /// Starts `solve`, stops it some time later, and returns how it ended.
+    fn after(self, delay: Duration, run: &Path, options: &str) -> Finished {
+        let mut command = common::command(solve_args(run, options));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Only once the run exists does the program promise anything about being stopped.
+        while !run.join("manifest.json").exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(delay);
+        self.send(&child);
+        let output: Output = child.wait_with_output().unwrap();
+        Finished::new(output)
+    }
+}
+
+/// Delays that look random and are the same in every run of the tests.
+struct Delays(u64);
+
+impl Delays {
+    fn next(&mut self, most_ms: u64) -> Duration {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis((self.0 >> 33) % most_ms)
+    }
+}
+
+/// Interrupts a job again and again, then lets it end; nothing committed is ever computed twice.
+fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
+    let expected = {
+        let uninterrupted = Solved::new(job);
+        result(&uninterrupted.run(), &uninterrupted.summary)
+    };
+    let place = Place::new();
+    let run = place.join("run");
+    let mut delays = Delays(2048);
+    let mut before = Vec::new();
+    for (cycle, (stop, how)) in cycles.iter().enumerate() {
+        let finished = stop.after(delays.next(most_ms), &run, &format!("{job} {how}"));
+        match (finished.code, finished.signal) {
+            // Ended before it was told to.
+            (Some(0), _) => drop(finished.json()),
+            (Some(130), _) if *stop != Stop::Kill => {
+                assert!(finished.stdout.is_empty(), "{finished:?}");
+            }
+            // 2 and 15: the signal came before the program began to listen.
+            (None, Some(9 | 2 | 15)) => {}
+            _ => panic!("cycle {cycle} of {job}: {finished:?}"),
+        }
+        let after = committed(&run);
+        assert!(after.starts_with(&before), "cycle {cycle} of {job} lost or rewrote a shard");
+        before = after;
+        common::on_run(&run, "info", &["--json"]).exits(0).json();
+    }
+    let summary = solve(&run, job);
+    assert!(result(&run, &summary) == expected, "{job}: {summary} after interruptions, expected {expected:?}");
+    assert!(committed(&run).starts_with(&before), "{job} lost or rewrote a shard");
+    common::on_run(&run, "verify", &["--sample", "2000"]).exits(0);
+}
+
+#[test]
+fn interrupted_4x2_ends_the_same() {
+    let cycles = [
+        (Stop::Kill, ""),
+        (Stop::Interrupt, ""),
+        (Stop::Kill, "--threads 1"),
+        (Stop::InterruptTwice, "--threads 5"),
+        (Stop::Terminate, ""),
+        (Stop::Kill, "--threads 2"),
+        (Stop::Kill, "--memory 200MiB"),
+        (Stop::Interrupt, "--threads 5"),
+    ];
+    check_interrupted("--board 4x2", &cycles, 700);
+}
+
+#[test]
+fn interrupted_3x3_ends_the_same() {
+    let cycles = [
+        (Stop::Interrupt, ""),
+        (Stop::Kill, ""),
+        (Stop::Kill, "--threads 5"),
+        (Stop::Interrupt, "--threads 1"),
+        (Stop::Kill, ""),
+        (Stop::InterruptTwice, ""),
+        (Stop::Terminate, "--memory 200MiB"),
+    ];
+    check_interrupted("--board 3x3", &cycles, 3000);
+}
+
+#[test]
+fn interrupted_enumeration_ends_the_same() {
+    let options = "--board 4x3 --until-layer 90";
+    let uninterrupted = Solved::new(options);
+    let place = Place::new();
+    let run = place.join("run");
+    let mut delays = Delays(3);
+    for stop in [Stop::Kill, Stop::Interrupt, Stop::Kill, Stop::Kill] {
+        stop.after(delays.next(500), &run, options);
+        let found = layers(&run);
+        assert!(layers(&uninterrupted.run()).starts_with(&found), "layers appear in order");
+    }
+    solve(&run, options);
+    assert_eq!(layers(&run), layers(&uninterrupted.run()));
+}

@@ -1,0 +1,237 @@
+//! Every state's value, and every layer's counts, against a solver that is slow and obvious.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::reference::{Board, DIRECTIONS, Game, Solution, as_f64};
+use common::{Solved, close, layers, number, query, text, whole};
+use serde_json::Value;
+
+/// A game, and how many of its states are asked about.
+struct Case {
+    board: &'static str,
+    objective: &'static str,
+    spawn4: &'static str,
+    /// Options of `solve` that must not change any result beyond the error bound.
+    variants: &'static [&'static str],
+    /// States that are compared, spread evenly; all if there are fewer.
+    most_states: usize,
+}
+
+const ALL: usize = usize::MAX;
+
+impl Case {
+    /// Compares counts, starts and states of all variants.
+    fn check(&self) {
+        let game = Game::new(self.board, self.objective, self.spawn4);
+        let solution = game.solve();
+        let sample = self.sample(&solution);
+        let mut fingerprints = HashSet::new();
+        for variant in self.variants {
+            let job = format!(
+                "--board {} --objective {} --spawn4 {} {variant}",
+                self.board, self.objective, self.spawn4
+            );
+            let solved = Solved::new(&job);
+            check_counts(&solved, &solution, &job);
+            check_starts(&game, &solved, &solution, &job);
+            let boards: Vec<String> = sample.iter().map(|state| game.text(state)).collect();
+            for (state, answer) in sample.iter().zip(query(&solved.run(), &boards)) {
+                check_answer(&game, &solution, state, &answer, &job);
+            }
+            if !variant.contains("--precision 64") {
+                fingerprints.insert(solved.fingerprint().to_owned());
+            }
+        }
+        assert!(fingerprints.len() <= 1, "the variants of {} differ: {fingerprints:?}", self.board);
+    }
+
+    /// States from all layers, each as one of its images.
+    fn sample(&self, solution: &Solution) -> Vec<Board> {
+        let game = Game::new(self.board, self.objective, self.spawn4);
+        let mut states: Vec<Board> = Vec::new();
+        for layer in solution.layers.values() {
+            let mut of_layer: Vec<Board> = layer.states.iter().copied().collect();
+            of_layer.sort();
+            states.extend(of_layer);
+        }
+        let every = states.len().div_ceil(self.most_states);
+        let image = |(i, state): (usize, Board)| {
+            let images = game.images(&state);
+            images[i % images.len()]
+        };
+        states.into_iter().step_by(every).enumerate().map(image).collect()
+    }
+}
+
+fn check_counts(solved: &Solved, solution: &Solution, job: &str) {
+    let expected: Vec<_> = solution
+        .layers
+        .iter()
+        .map(|(&sum, l)| (u64::from(sum), l.states.len() as u64, l.afterstates.len() as u64))
+        .collect();
+    assert_eq!(layers(&solved.run()), expected, "{job}");
+    assert_eq!(whole(&solved.summary["states"]), solution.values.len() as u64, "{job}");
+}
+
+fn check_starts(game: &Game, solved: &Solved, solution: &Solution, job: &str) {
+    let start = &solved.summary["start"];
+    let (expected, by_layer) = game.start_values(solution);
+    let bound = number(&start["error_bound"]);
+    close(number(&start["expected"]), expected, bound + printed(expected), job);
+    let found = start["by_layer"].as_object().unwrap();
+    assert_eq!(found.len(), 3);
+    for (layer, mean) in by_layer {
+        close(number(&found[&layer.to_string()]), mean, bound + printed(mean), job);
+    }
+}
+
+/// What printing a value as a double, or a mean of some, can change.
+fn printed(value: f64) -> f64 {
+    4.0 * value.abs() * f64::EPSILON
+}
+
+/// Compares an answer with the reference, field by field.
+fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value, job: &str) {
+    let asked = game.text(state);
+    let what = format!("{asked}, {job}");
+    assert_eq!(text(&answer["board"]), asked, "{job}");
+    assert!(
+        game.images(state).iter().any(|image| game.text(image) == text(&answer["canonical"])),
+        "{what}: {} is no image",
+        answer["canonical"]
+    );
+    assert_eq!(whole(&answer["layer"]), u64::from(game.sum(state)), "{what}");
+
+    let bound = number(&answer["error_bound"]);
+    let value = as_f64(solution.values[&game.canonical(state)]);
+    close(number(&answer["value"]), value, bound + printed(value), &what);
+
+    let moves = answer["moves"].as_array().unwrap();
+    let names: Vec<&str> = moves.iter().map(|m| text(&m["move"])).collect();
+    assert_eq!(names, DIRECTIONS, "{what}");
+    for (found, expected) in moves.iter().zip(game.move_values(state, solution)) {
+        assert_eq!(found["legal"], expected.is_some(), "{what}: {found}");
+        if let Some((after, score, value)) = expected {
+            assert_eq!(text(&found["afterstate"]), game.text(&after), "{what}");
+            assert_eq!(whole(&found["score"]), u64::from(score), "{what}");
+            let value = as_f64(value);
+            close(number(&found["value"]), value, bound + printed(value), &format!("{}: {what}", found["move"]));
+        }
+    }
+    check_best(answer, moves, &what);
+}
+
+/// The best move is one that is worth as much as the state, and there is one exactly if a move is legal.
+fn check_best(answer: &Value, moves: &[Value], what: &str) {
+    let legal = || moves.iter().filter(|m| m["legal"] == true);
+    let Some(best) = answer["best"].as_str() else {
+        assert!(answer["best"].is_null() && legal().count() == 0, "{what}: {answer}");
+        return;
+    };
+    let best = legal().find(|m| m["move"] == best);
+    let best = number(&best.unwrap_or_else(|| panic!("{what}: the best move is not legal: {answer}"))["value"]);
+    let greatest = legal().map(|m| number(&m["value"])).fold(0.0, f64::max);
+    assert_eq!(best, greatest, "{what}: {answer}");
+    assert_eq!(best, number(&answer["value"]), "{what}: {answer}");
+}
+
+#[test]
+fn tiny_boards_in_every_way() {
+    for board in ["2x2", "4x1", "1x4", "1x2", "2x1", "1x3"] {
+        for spawn4 in ["1/10", "0/1", "1/3", "1/1", "65535/65536"] {
+            let variants = &["", "--large 3", "--large 5", "--large 6", "--precision 64"];
+            Case { board, objective: "score", spawn4, variants, most_states: ALL }.check();
+        }
+    }
+    for board in ["2x2", "1x4"] {
+        for objective in ["reach:8", "reach:16", "reach:32"] {
+            for spawn4 in ["1/10", "0/1", "1/3", "1/1"] {
+                let variants = &["", "--large 3", "--large 5", "--precision 64", "--threads 1"];
+                Case { board, objective, spawn4, variants, most_states: ALL }.check();
+            }
+        }
+    }
+}
+
+#[test]
+fn all_states_of_boards_of_five_cells() {
+    for board in ["1x5", "5x1"] {
+        for objective in ["score", "reach:16", "reach:64"] {
+            let variants = &["", "--large 3", "--large 5", "--precision 64"];
+            Case { board, objective, spawn4: "1/10", variants, most_states: ALL }.check();
+        }
+    }
+}
+
+#[test]
+fn all_states_of_3x2() {
+    let variants = &["", "--precision 64"];
+    Case { board: "3x2", objective: "score", spawn4: "1/10", variants, most_states: ALL }.check();
+}
+
+#[test]
+fn all_states_of_2x3_with_other_spawns() {
+    let variants = &["--large 3", "--precision 64 --large 5"];
+    Case { board: "2x3", objective: "score", spawn4: "1/3", variants, most_states: ALL }.check();
+}
+
+#[test]
+fn states_of_six_cells_at_the_ends_of_the_spawn_range() {
+    for spawn4 in ["0/1", "1/1"] {
+        let variants = &["", "--large 3", "--large 5", "--precision 64"];
+        Case { board: "3x2", objective: "score", spawn4, variants, most_states: 3000 }.check();
+    }
+}
+
+#[test]
+fn states_of_six_cells_reaching_tiles() {
+    for objective in ["reach:8", "reach:16", "reach:32", "reach:64", "reach:128"] {
+        let variants = &["", "--large 3", "--large 5", "--precision 64"];
+        Case { board: "3x2", objective, spawn4: "1/10", variants, most_states: 2000 }.check();
+        Case { board: "2x3", objective, spawn4: "1/3", variants, most_states: 2000 }.check();
+    }
+}
+
+/// Square boards have skeletons that symmetries fix: counting those right is what 3x3 is for.
+#[test]
+fn states_of_3x3_reaching_tiles() {
+    for (objective, most_states) in [("reach:16", 5000), ("reach:32", 5000)] {
+        let variants = &["", "--large 3", "--large 5", "--precision 64"];
+        Case { board: "3x3", objective, spawn4: "1/10", variants, most_states }.check();
+    }
+}
+
+#[test]
+fn states_of_4x2_scoring() {
+    let variants = &["", "--large 3", "--large 5", "--precision 64"];
+    Case { board: "4x2", objective: "score", spawn4: "1/10", variants, most_states: 2000 }.check();
+}
+
+#[test]
+fn states_of_2x4_reaching_tiles() {
+    let variants = &["", "--large 3", "--precision 64"];
+    Case { board: "2x4", objective: "reach:64", spawn4: "1/4", variants, most_states: 3000 }.check();
+}
+
+/// All images of a board have one canonical image and one value, whatever the image asked for.
+#[test]
+fn all_images_of_a_board_have_the_same_answer() {
+    for (board, objective) in [("3x2", "score"), ("3x3", "reach:32"), ("2x2", "score")] {
+        let solved = Solved::new(&format!("--board {board} --objective {objective}"));
+        let game = Game::new(board, objective, "1/10");
+        let layers = game.enumerate(60);
+        let states = layers.values().flat_map(|layer| layer.states.iter()).step_by(97).take(400);
+        let images: Vec<Vec<Board>> = states.map(|state| game.images(state)).collect();
+        let boards: Vec<String> = images.iter().flatten().map(|image| game.text(image)).collect();
+        let answers = query(&solved.run(), &boards);
+        for (images, answers) in images.iter().zip(answers.chunks(images[0].len())) {
+            for answer in answers {
+                assert_eq!(answer["canonical"], answers[0]["canonical"], "{}", game.text(&images[0]));
+                assert_eq!(answer["value"], answers[0]["value"], "{}", game.text(&images[0]));
+            }
+        }
+    }
+}
