@@ -1,2 +1,453 @@
-//! To come.
-fn main() {}
+//! Damaged, lost, foreign and newer files: always noticed, never trusted, and mended where that is possible.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Finished, Place, Solved, committed, exact2048, files, layers, on_run, shards, solve, text, try_solve};
+use exact2048_storage::{ShardReader, StorageError};
+use xxhash_rust::xxh3::xxh3_64;
+
+const JOB: &str = "--board 2x2";
+
+/// A run with something done to it, to be mended by `solve`.
+struct Patient {
+    place: Place,
+    fingerprint: String,
+}
+
+impl Patient {
+    /// A copy of a finished run.
+    fn of(healthy: &Solved) -> Self {
+        let place = Place::new();
+        copy(&healthy.run(), &place.join("run"));
+        Self { place, fingerprint: healthy.fingerprint().to_owned() }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.place.join("run")
+    }
+
+    fn shard(&self, kind: &str) -> PathBuf {
+        let named = |path: &PathBuf| name(path).starts_with(kind);
+        shards(&self.run()).into_iter().find(named).unwrap()
+    }
+
+    /// `verify` refuses the run and names the file at fault.
+    #[track_caller]
+    fn is_ill(&self, file: &Path) {
+        for sample in [&[][..], &["--sample", "10"]] {
+            on_run(&self.run(), "verify", sample).exits(1).says(&[name(file)]);
+        }
+    }
+
+    /// The same command as ever brings back the same run.
+    #[track_caller]
+    fn is_mended_by_solving(&self) {
+        let summary = solve(&self.run(), JOB);
+        assert_eq!(text(&summary["fingerprint"]), self.fingerprint);
+        on_run(&self.run(), "verify", &[]).exits(0);
+        let named: Vec<PathBuf> = committed(&self.run()).into_iter().map(|(path, _)| path).collect();
+        for shard in shards(&self.run()) {
+            assert!(named.contains(&shard), "{} is left over", shard.display());
+        }
+    }
+
+    /// No command makes anything of the run; all name the file, and none changes it.
+    #[track_caller]
+    fn is_refused(&self, file: &Path) -> Finished {
+        let before = contents(&self.run());
+        let run = self.run();
+        for (subcommand, options) in
+            [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])]
+        {
+            on_run(&run, subcommand, options).exits(1).says(&[name(file)]);
+        }
+        let refused = try_solve(&run, JOB).exits(1).says(&[name(file)]);
+        assert!(contents(&run) == before, "a refused run was changed: {refused:?}");
+        refused
+    }
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for path in files(from) {
+        let to = to.join(name(&path));
+        if path.is_dir() { copy(&path, &to) } else { drop(fs::copy(&path, to).unwrap()) }
+    }
+}
+
+/// All files of a run with their bytes; the lock, which every writer writes, aside.
+fn contents(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let folders = [run.to_path_buf(), run.join("journal"), run.join("shards")];
+    let all = folders.iter().flat_map(|folder| files(folder));
+    let plain = all.filter(|path| path.is_file() && name(path) != "lock");
+    plain.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
+
+fn flip(file: &Path, at: usize, bits: u8) {
+    let mut bytes = fs::read(file).unwrap();
+    bytes[at] ^= bits;
+    fs::write(file, bytes).unwrap();
+}
+
+/// Seals JSON as the manifest and the journal are, see `docs/format.md`.
+fn seal(body: &str) -> String {
+    format!("{{\"xxh3\":\"{:016x}\",\"body\":{body}}}\n", xxh3_64(body.as_bytes()))
+}
+
+#[test]
+fn every_flipped_byte_of_a_shard_is_noticed_by_a_reader() {
+    let healthy = Solved::new(JOB);
+    for shard in shards(&healthy.run()) {
+        let bytes = fs::read(&shard).unwrap();
+        let expected = *ShardReader::open_any(&shard).unwrap().identity();
+        for at in 0..bytes.len() {
+            for bits in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= bits;
+                let read = ShardReader::from_bytes(&shard, damaged, Some(&expected)).and_then(|r| r.verify());
+                let error = read.expect_err("damage was not noticed");
+                let told = matches!(&error, StorageError::Damaged { file, .. } if *file == shard);
+                assert!(told, "byte {at}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_of_a_shard_fail_verification() {
+    let healthy = Solved::new(JOB);
+    let patient = Patient::of(&healthy);
+    for shard in shards(&patient.run()) {
+        let bytes = fs::read(&shard).unwrap();
+        for at in (0..bytes.len()).step_by(7) {
+            flip(&shard, at, 1 << (at % 8));
+            on_run(&patient.run(), "verify", &[]).exits(1).says(&[name(&shard)]);
+            fs::write(&shard, &bytes).unwrap();
+        }
+    }
+    on_run(&patient.run(), "verify", &[]).exits(0);
+}
+
+#[test]
+fn flipped_bytes_of_a_shard_are_mended() {
+    let healthy = Solved::new(JOB);
+    let patient = Patient::of(&healthy);
+    for kind in ["reach", "values"] {
+        let length = fs::metadata(patient.shard(kind)).unwrap().len() as usize;
+        for at in (0..length).step_by(length / 12) {
+            let shard = patient.shard(kind);
+            flip(&shard, at, 0x10);
+            patient.is_ill(&shard);
+            patient.is_mended_by_solving();
+        }
+    }
+}
+
+#[test]
+fn cut_and_lengthened_shards_are_mended() {
+    let healthy = Solved::new(JOB);
+    for kind in ["reach", "values"] {
+        let patient = Patient::of(&healthy);
+        let bytes = fs::read(patient.shard(kind)).unwrap();
+        for length in [0, 1, 8, 16, 103, 104, 105, 128, bytes.len() / 2, bytes.len() - 1] {
+            let shard = patient.shard(kind);
+            fs::write(&shard, &bytes[..length]).unwrap();
+            patient.is_ill(&shard);
+            patient.is_mended_by_solving();
+        }
+        let shard = patient.shard(kind);
+        fs::write(&shard, [&bytes[..], b"and more"].concat()).unwrap();
+        patient.is_ill(&shard);
+        patient.is_mended_by_solving();
+    }
+}
+
+#[test]
+fn removed_shards_are_mended() {
+    let healthy = Solved::new(JOB);
+    for kinds in [&["reach"][..], &["values"], &["reach", "values"]] {
+        let patient = Patient::of(&healthy);
+        let removed: Vec<PathBuf> = kinds.iter().map(|kind| patient.shard(kind)).collect();
+        removed.iter().for_each(|shard| fs::remove_file(shard).unwrap());
+        patient.is_ill(&removed[0]);
+        patient.is_mended_by_solving();
+    }
+    let patient = Patient::of(&healthy);
+    fs::remove_dir_all(patient.run().join("shards")).unwrap();
+    patient.is_mended_by_solving();
+}
+
+#[test]
+fn a_folder_in_place_of_a_shard_is_an_error() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let shard = patient.shard("reach");
+    fs::remove_file(&shard).unwrap();
+    fs::create_dir(&shard).unwrap();
+    patient.is_ill(&shard);
+    try_solve(&patient.run(), JOB).exits(1).says(&[name(&shard)]);
+}
+
+#[test]
+fn shards_of_another_run_are_noticed_and_mended() {
+    let healthy = Solved::new(JOB);
+    // The same job, another job of the same size, another board.
+    for other in [JOB, "--board 2x2 --spawn4 0.2", "--board 4x1"] {
+        let other = Solved::new(other);
+        for kind in ["reach", "values"] {
+            let (patient, other) = (Patient::of(&healthy), Patient::of(&other));
+            let shard = patient.shard(kind);
+            fs::copy(other.shard(kind), &shard).unwrap();
+            patient.is_ill(&shard);
+            patient.is_mended_by_solving();
+        }
+    }
+}
+
+#[test]
+fn shards_in_each_others_place_are_noticed_and_mended() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let (reach, values) = (patient.shard("reach"), patient.shard("values"));
+    fs::copy(&values, &reach).unwrap();
+    patient.is_ill(&reach);
+    patient.is_mended_by_solving();
+}
+
+/// A query does not answer from a damaged shard, whatever part it needs.
+#[test]
+fn queries_do_not_answer_from_damaged_shards() {
+    let healthy = Solved::new(JOB);
+    let patient = Patient::of(&healthy);
+    let answer = |run: &Path| on_run(run, "query", &["--json", "2 0 / 0 2"]);
+    let right = answer(&patient.run()).exits(0).json();
+    for shard in shards(&patient.run()) {
+        let bytes = fs::read(&shard).unwrap();
+        for at in (0..bytes.len()).step_by(41) {
+            flip(&shard, at, 0x20);
+            let found = answer(&patient.run());
+            if found.code == Some(0) {
+                assert_eq!(found.json(), right, "byte {at} of {}", shard.display());
+            } else {
+                found.exits(1).says(&[name(&shard)]);
+            }
+            fs::write(&shard, &bytes).unwrap();
+        }
+    }
+}
+
+/// A shard of a later format is left alone: a newer program may read it.
+#[test]
+fn newer_shards_are_refused_and_kept() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let shard = patient.shard("values");
+    let mut bytes = fs::read(&shard).unwrap();
+    bytes[8] = 2;
+    let checksum = xxh3_64(&bytes[..96]);
+    bytes[96..104].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(&shard, &bytes).unwrap();
+    on_run(&patient.run(), "verify", &[]).exits(1).says(&[name(&shard), "newer program"]);
+    try_solve(&patient.run(), JOB).exits(1).says(&[name(&shard), "newer program"]);
+    exact2048(["inspect", shard.to_str().unwrap()]).exits(1).says(&[name(&shard), "newer program"]);
+    assert!(fs::read(&shard).unwrap() == bytes, "the newer shard was replaced");
+}
+
+#[test]
+fn newer_manifests_are_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let manifest = patient.run().join("manifest.json");
+    let sealed = fs::read_to_string(&manifest).unwrap();
+    let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+    assert_eq!(seal(body), sealed, "the test seals as the program does");
+    let newer = body.replacen("\"format_version\": 1", "\"format_version\": 2", 1);
+    let newer = if newer == body { body.replacen("\"format_version\":1", "\"format_version\":2", 1) } else { newer };
+    assert_ne!(newer, body);
+    fs::write(&manifest, seal(&newer)).unwrap();
+    patient.is_refused(&manifest).says(&["newer program"]);
+}
+
+#[test]
+fn damaged_manifests_are_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let manifest = patient.run().join("manifest.json");
+    let bytes = fs::read(&manifest).unwrap();
+    for at in (0..bytes.len()).step_by(23) {
+        flip(&manifest, at, 0x04);
+        patient.is_refused(&manifest);
+        fs::write(&manifest, &bytes).unwrap();
+    }
+    for length in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&manifest, &bytes[..length]).unwrap();
+        patient.is_refused(&manifest);
+    }
+}
+
+#[test]
+fn a_run_without_its_manifest_is_no_run() {
+    let patient = Patient::of(&Solved::new(JOB));
+    fs::remove_file(patient.run().join("manifest.json")).unwrap();
+    let before = contents(&patient.run());
+    for (subcommand, options) in [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])] {
+        on_run(&patient.run(), subcommand, options).exits(1).says(&["manifest.json"]);
+    }
+    // Solving does not begin a new run on top of an old one.
+    try_solve(&patient.run(), JOB).exits(1);
+    assert!(contents(&patient.run()) == before);
+}
+
+#[test]
+fn damaged_journal_records_are_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    for record in files(&patient.run().join("journal")) {
+        let bytes = fs::read(&record).unwrap();
+        for at in (0..bytes.len()).step_by(bytes.len() / 9) {
+            flip(&record, at, 0x01);
+            patient.is_refused(&record);
+            fs::write(&record, &bytes).unwrap();
+        }
+        fs::write(&record, &bytes[..bytes.len() / 2]).unwrap();
+        patient.is_refused(&record);
+        fs::write(&record, &bytes).unwrap();
+    }
+    on_run(&patient.run(), "verify", &[]).exits(0);
+}
+
+#[test]
+fn a_gap_in_the_journal_is_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let records = files(&patient.run().join("journal"));
+    assert!(records.len() >= 2);
+    fs::remove_file(&records[0]).unwrap();
+    patient.is_refused(&records[0]);
+}
+
+#[test]
+fn journal_records_in_each_others_place_are_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let records = files(&patient.run().join("journal"));
+    fs::copy(&records[1], &records[0]).unwrap();
+    patient.is_refused(&records[0]);
+}
+
+#[test]
+fn journal_records_of_another_run_are_refused() {
+    let healthy = Solved::new(JOB);
+    let (patient, other) = (Patient::of(&healthy), Solved::new(JOB));
+    let record = files(&patient.run().join("journal")).remove(0);
+    fs::copy(files(&other.run().join("journal")).remove(0), &record).unwrap();
+    patient.is_refused(&record).says(&["run id"]);
+}
+
+/// A record that is sound and says what this program does not know is not misread.
+#[test]
+fn unknown_journal_records_are_refused() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let record = files(&patient.run().join("journal")).remove(0);
+    let sealed = fs::read_to_string(&record).unwrap();
+    let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+    let unknown = body.replacen("\"commit\"", "\"later\": 1, \"commit\"", 1);
+    assert_ne!(unknown, body);
+    fs::write(&record, seal(&unknown)).unwrap();
+    let before = contents(&patient.run());
+    for subcommand in ["verify", "info", "layers"] {
+        on_run(&patient.run(), subcommand, &[]).exits(1).says(&["journal", "0"]);
+    }
+    try_solve(&patient.run(), JOB).exits(1).says(&["journal", "0"]);
+    assert!(contents(&patient.run()) == before);
+}
+
+/// The last record cannot be told from one that never was: the work is simply done again.
+#[test]
+fn a_lost_last_record_is_done_again() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let records = files(&patient.run().join("journal"));
+    fs::remove_file(records.last().unwrap()).unwrap();
+    on_run(&patient.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved"]);
+    assert!(on_run(&patient.run(), "info", &["--json"]).exits(0).json()["fingerprint"].is_null());
+    patient.is_mended_by_solving();
+
+    let patient = Patient::of(&Solved::new(JOB));
+    files(&patient.run().join("journal")).iter().for_each(|record| fs::remove_file(record).unwrap());
+    assert!(layers(&patient.run()).is_empty());
+    patient.is_mended_by_solving();
+}
+
+/// What an interrupted or superseded run leaves is removed by the next one, see `docs/format.md`.
+#[test]
+fn left_over_files_are_removed() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let run = patient.run();
+    let left_over = run.join("shards/reach-000004-000008.shard");
+    fs::copy(patient.shard("reach"), &left_over).unwrap();
+    let temps = [run.join(".tmp-a"), run.join("shards/.tmp-b"), run.join("journal/.tmp-c")];
+    temps.iter().for_each(|temp| fs::write(temp, "unfinished").unwrap());
+    let note = run.join("shards/note.txt");
+    fs::write(&note, "not ours").unwrap();
+    solve(&run, JOB);
+    temps.iter().for_each(|temp| assert!(!temp.exists(), "{} is left", temp.display()));
+    assert!(note.exists(), "a file of somebody else was removed");
+    assert!(!left_over.exists(), "a shard that no record names is left");
+}
+
+#[test]
+fn a_missing_lock_file_is_no_damage() {
+    let patient = Patient::of(&Solved::new(JOB));
+    fs::remove_file(patient.run().join("lock")).unwrap();
+    on_run(&patient.run(), "verify", &[]).exits(0);
+    patient.is_mended_by_solving();
+    // A lock file that says anything is none either.
+    fs::write(patient.run().join("lock"), [0xff; 100]).unwrap();
+    patient.is_mended_by_solving();
+}
+
+/// Damage in the middle of a larger run costs that range only.
+#[test]
+fn only_what_is_damaged_is_computed_again() {
+    let solved = Solved::new("--board 4x2 --precision 64");
+    let before = committed(&solved.run());
+    assert!(before.len() >= 3, "the run has several shards of values: {before:?}");
+    let (victim, _) = &before[1];
+    let length = fs::metadata(victim).unwrap().len() as usize;
+    flip(victim, length / 2, 0x40);
+    on_run(&solved.run(), "verify", &["--sample", "10"]).exits(1).says(&[name(victim)]);
+    let again = solve(&solved.run(), "--board 4x2 --precision 64");
+    assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
+    let after = committed(&solved.run());
+    for shard in &before {
+        assert_eq!(shard.0 != *victim, after.contains(shard), "{}", shard.0.display());
+    }
+    on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
+}
+
+/// `inspect` reads files of which nothing is known.
+#[test]
+fn inspecting_what_is_no_shard_is_an_error() {
+    let place = Place::new();
+    for (file, content) in [("empty", ""), ("text", "some text that is no shard at all"), ("magic", "EX2048SH")] {
+        let path = place.join(file);
+        fs::write(&path, content).unwrap();
+        exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
+    }
+    exact2048(["inspect", place.join("missing").to_str().unwrap()]).exits(1).says(&["missing"]);
+    exact2048(["inspect", place.path().to_str().unwrap()]).exits(1);
+    let healthy = Solved::new(JOB);
+    for shard in shards(&healthy.run()) {
+        exact2048(["inspect", shard.to_str().unwrap()]).exits(0);
+        let bytes = fs::read(&shard).unwrap();
+        for at in (0..bytes.len()).step_by(29) {
+            let damaged = place.join("damaged.shard");
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x08;
+            fs::write(&damaged, bytes).unwrap();
+            let inspected = exact2048(["inspect", damaged.to_str().unwrap()]);
+            // Damage within a frame is none of its business.
+            assert!(matches!(inspected.code, Some(0 | 1)), "{inspected:?}");
+        }
+    }
+}

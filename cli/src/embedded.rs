@@ -34,8 +34,25 @@ struct Shared {
     planner: Planner,
     sealed: BTreeMap<Layer, Vec<Frame>>,
     to_write: VecDeque<(Commit, Vec<Frame>)>,
-    writing: bool,
     error: Option<anyhow::Error>,
+}
+
+impl Shared {
+    /// Queues the shards that are to be published, and gives back the other actions.
+    fn queue_shards(&mut self, actions: Vec<Action>) -> Vec<Action> {
+        let mut others = Vec::new();
+        for action in actions {
+            let Action::Publish(commit) = action else {
+                others.push(action);
+                continue;
+            };
+            let mut frames = self.sealed.split_off(&commit.first);
+            let mut above = frames.split_off(&Layer(commit.last.0 + 1));
+            self.sealed.append(&mut above);
+            self.to_write.push_back((commit, frames.into_values().flatten().collect()));
+        }
+        others
+    }
 }
 
 struct Crew<'a, V> {
@@ -61,7 +78,6 @@ pub fn run_segment<V: Value>(
             planner: Planner::new(run.params(), segment),
             sealed: BTreeMap::new(),
             to_write: VecDeque::new(),
-            writing: false,
             error: None,
         }),
         changed: Condvar::new(),
@@ -149,19 +165,7 @@ impl<V: Value> Crew<'_, V> {
         }
         let actions = shared.planner.complete(task, report);
         self.progress.set_layer(shared.planner.frontier());
-        let mut releases = Vec::new();
-        for action in actions {
-            match action {
-                Action::Publish(commit) => {
-                    let mut rest = shared.sealed.split_off(&commit.first);
-                    let mut above = rest.split_off(&Layer(commit.last.0 + 1));
-                    shared.sealed.append(&mut above);
-                    let frames = rest.into_values().flatten().collect();
-                    shared.to_write.push_back((commit, frames));
-                }
-                release => releases.push(release),
-            }
-        }
+        let releases = shared.queue_shards(actions);
         drop(shared);
         self.changed.notify_all();
         for release in releases {
@@ -179,20 +183,21 @@ impl<V: Value> Crew<'_, V> {
         let mut shared = self.lock();
         loop {
             if let Some((commit, frames)) = shared.to_write.pop_front() {
-                shared.writing = true;
                 drop(shared);
                 let written = self.publish(run, commit, frames);
                 shared = self.lock();
-                shared.writing = false;
                 if let Err(error) = written {
                     shared.error.get_or_insert(error);
                 }
                 self.changed.notify_all();
-            } else if shared.error.is_some()
-                || shared.planner.is_done()
-                || (self.stop.load(Ordering::Relaxed) && shared.planner.is_idle())
-            {
+            } else if shared.error.is_some() || shared.planner.is_done() {
                 return;
+            } else if self.stop.load(Ordering::Relaxed) && shared.planner.is_idle() {
+                let rest = shared.planner.flush();
+                shared.queue_shards(rest);
+                if shared.to_write.is_empty() {
+                    return;
+                }
             } else {
                 shared = self.wait(shared);
             }

@@ -124,7 +124,14 @@ impl Planner {
                 self.positions[position].sealed = true;
             }
         }
-        self.publish(&mut actions);
+        self.publish(&mut actions, false);
+        actions
+    }
+
+    /// Publishes what is sealed in order, however little: for a run that is asked to stop.
+    pub fn flush(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.publish(&mut actions, true);
         actions
     }
 
@@ -238,20 +245,29 @@ impl Planner {
         }
     }
 
-    /// Publishes what is sealed in order, once it is a shard's worth or the segment ends.
-    fn publish(&mut self, actions: &mut Vec<Action>) {
-        let mut end = self.unpublished;
-        let mut bytes = 0;
+    /// Publishes what is sealed in order, once it is a shard's worth or the segment ends; `all` that may
+    /// be published, however little.
+    fn publish(&mut self, actions: &mut Vec<Action>, all: bool) {
+        let (mut end, mut bytes, mut may_end) = (self.unpublished, 0, self.unpublished);
         while self.positions.get(end).is_some_and(|p| p.blocks_left == 0 && p.sealed) {
             bytes += self.positions[end].sealed_bytes;
             end += 1;
-            let full = bytes >= SHARD_BYTES || end == self.positions.len();
-            if full && may_end_at(self.segment.phase, self.layer(end - 1), self.segment) {
-                actions.push(Action::Publish(self.commit(self.unpublished..end)));
-                self.unpublished = end;
-                bytes = 0;
+            if may_end_at(self.segment.phase, self.layer(end - 1), self.segment) {
+                may_end = end;
+                if bytes >= SHARD_BYTES || end == self.positions.len() {
+                    self.publish_until(end, actions);
+                    bytes = 0;
+                }
             }
         }
+        if all && may_end > self.unpublished {
+            self.publish_until(may_end, actions);
+        }
+    }
+
+    fn publish_until(&mut self, end: usize, actions: &mut Vec<Action>) {
+        actions.push(Action::Publish(self.commit(self.unpublished..end)));
+        self.unpublished = end;
     }
 
     fn commit(&self, positions: std::ops::Range<usize>) -> Commit {

@@ -94,7 +94,7 @@ fn gaps(phase: Phase, last: Layer, commits: &[Commit]) -> Vec<Segment> {
 pub(crate) fn may_end_at(phase: Phase, layer: Layer, segment: Segment) -> bool {
     match phase {
         Phase::Enumerate => true,
-        Phase::BackUp => layer.0 % CUT_PERIOD == 0 || layer == segment.first,
+        Phase::BackUp => layer.0.is_multiple_of(CUT_PERIOD) || layer == segment.first,
     }
 }
 

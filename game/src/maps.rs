@@ -68,7 +68,7 @@ impl Pattern {
     fn meeting(&self, columns: &Columns) -> Vec<u64> {
         let mut bits = vec![u64::MAX; columns.words()];
         if let Some(last) = bits.last_mut()
-            && columns.len() % 64 != 0
+            && !columns.len().is_multiple_of(64)
         {
             *last = (1 << (columns.len() % 64)) - 1;
         }

@@ -133,7 +133,7 @@ impl FromStr for Spawn4 {
         } else {
             let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
             let fraction = fraction.trim_end_matches('0');
-            if text.len() < 1 || text == "." || fraction.len() > 16 {
+            if text.is_empty() || text == "." || fraction.len() > 16 {
                 return Err(bad());
             }
             let scale = 10u64.pow(fraction.len() as u32);

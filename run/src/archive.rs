@@ -21,8 +21,15 @@ pub struct ShardArchive {
 /// The frames used last, by shard and number.
 #[derive(Debug, Default)]
 struct FrameCache {
-    frames: FxHashMap<(usize, u32), (Arc<Vec<u8>>, u64)>,
+    frames: FxHashMap<(usize, u32), CachedFrame>,
     clock: u64,
+}
+
+#[derive(Debug)]
+struct CachedFrame {
+    frame: Arc<Vec<u8>>,
+    /// The cache's clock when it was last asked for.
+    used: u64,
 }
 
 impl ShardArchive {
@@ -38,20 +45,20 @@ impl ShardArchive {
             let mut cache = lock();
             cache.clock += 1;
             let now = cache.clock;
-            if let Some((frame, used)) = cache.frames.get_mut(&key) {
-                *used = now;
-                return Ok(Arc::clone(frame));
+            if let Some(cached) = cache.frames.get_mut(&key) {
+                cached.used = now;
+                return Ok(Arc::clone(&cached.frame));
             }
         }
         let frame = Arc::new(shard.reader()?.read_frame(number)?);
         let mut cache = lock();
         if cache.frames.len() >= FRAMES_KEPT
-            && let Some(oldest) = cache.frames.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key)
+            && let Some(oldest) = cache.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
         {
             cache.frames.remove(&oldest);
         }
-        let now = cache.clock;
-        cache.frames.insert(key, (Arc::clone(&frame), now));
+        let used = cache.clock;
+        cache.frames.insert(key, CachedFrame { frame: Arc::clone(&frame), used });
         Ok(frame)
     }
 }

@@ -212,9 +212,9 @@ impl Game {
                     }
                 }
             }
-            for exponent in [1u8, 2] {
-                let next = &mut layers.entry(sum + (1 << exponent)).or_default().states;
-                for after in &layer.afterstates {
+            for after in &layer.afterstates {
+                for exponent in [1, 2] {
+                    let next = &mut layers.entry(sum + (1 << exponent)).or_default().states;
                     next.extend(self.spawns(after, exponent).iter().map(|board| self.canonical(board)));
                 }
             }

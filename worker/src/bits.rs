@@ -136,7 +136,7 @@ fn set(target: &mut [u64], column: usize) {
 /// Clears the bits behind the last column of every row.
 pub fn clear_padding(matrix: &mut BitMatrix, columns: usize) {
     let words = matrix.words;
-    if columns % 64 != 0 {
+    if !columns.is_multiple_of(64) {
         let keep = (1u64 << (columns % 64)) - 1;
         matrix.bits.iter_mut().skip(words - 1).step_by(words).for_each(|w| *w &= keep);
     }

@@ -1,6 +1,7 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -16,6 +17,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::embedded::{Ended, new_worker, run_segment};
+use crate::output::write_field;
 use crate::progress::Progress;
 use crate::{Failure, limits};
 
@@ -110,10 +112,11 @@ pub fn main(args: &Args) -> Result<()> {
     };
     let seconds = Seconds { total: begun.elapsed().as_secs_f64(), ..seconds };
     let summary = summary(&run, seconds)?;
+    let mut out = std::io::stdout().lock();
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     } else {
-        print(&summary, &args.run, found_finished);
+        write_for_people(&mut out, &summary, &args.run, found_finished)?;
     }
     Ok(())
 }
@@ -289,34 +292,41 @@ fn start(values: &StartValues) -> Start {
     }
 }
 
-fn print(summary: &Summary, run: &std::path::Path, found_finished: bool) {
-    let line = |name: &str, value: String| println!("{name:<14}{value}");
+fn write_for_people(
+    out: &mut impl Write,
+    summary: &Summary,
+    run: &Path,
+    found_finished: bool,
+) -> std::io::Result<()> {
     if found_finished {
-        println!("This run was finished already; nothing was recomputed.\n");
+        writeln!(out, "This run was finished already; nothing was recomputed.\n")?;
     }
-    line("board", format!("{}, {}, 4s spawn with {}", summary.board, summary.objective, summary.spawn4));
-    line("phase", summary.phase.to_owned());
-    line("layers", HumanCount(summary.layers as u64).to_string());
-    line("states", HumanCount(summary.states).to_string());
-    line("afterstates", HumanCount(summary.afterstates).to_string());
+    let job = format!("{}, {}, 4s spawn with {}", summary.board, summary.objective, summary.spawn4);
+    write_field(out, "board", job)?;
+    write_field(out, "phase", summary.phase)?;
+    write_field(out, "layers", HumanCount(summary.layers as u64))?;
+    write_field(out, "states", HumanCount(summary.states))?;
+    write_field(out, "afterstates", HumanCount(summary.afterstates))?;
     if let Some(start) = &summary.start {
-        line("start", format!("{:.6} (error at most {:.1e})", start.expected, start.error_bound));
+        write_field(out, "start", format!("{:.6} (error at most {:.1e})", start.expected, start.error_bound))?;
         for (layer, mean) in &start.by_layer {
-            line("", format!("{mean:.6} over the starts of layer {layer}"));
+            write_field(out, "", format!("{mean:.6} over the starts of layer {layer}"))?;
         }
     }
     if let Some(fingerprint) = &summary.fingerprint {
-        line("fingerprint", fingerprint.clone());
+        write_field(out, "fingerprint", fingerprint)?;
     }
     let Seconds { enumerate, solve, total } = summary.seconds;
-    line("time", format!("{total:.2} s (enumerate {enumerate:.2} s, back up {solve:.2} s)"));
-    let per_state = |seconds: f64| seconds * 1e9 / summary.states.max(1) as f64;
+    write_field(out, "time", format!("{total:.2} s (enumerate {enumerate:.2} s, back up {solve:.2} s)"))?;
     if enumerate > 0.0 {
-        line("", format!("{:.1} + {:.1} ns a state", per_state(enumerate), per_state(solve)));
+        let per_state = |seconds: f64| seconds * 1e9 / summary.states.max(1) as f64;
+        let line = format!("{:.1} + {:.1} ns a state", per_state(enumerate), per_state(solve));
+        write_field(out, "", line)?;
     }
-    line("on disk", ByteSize(summary.bytes_on_disk).display().iec().to_string());
-    line("peak memory", ByteSize(summary.peak_rss_bytes).display().iec().to_string());
+    write_field(out, "on disk", ByteSize(summary.bytes_on_disk).display().iec())?;
+    write_field(out, "peak memory", ByteSize(summary.peak_rss_bytes).display().iec())?;
     if summary.phase == "solved" {
-        println!("\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", run.display());
+        writeln!(out, "\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", run.display())?;
     }
+    Ok(())
 }

@@ -71,7 +71,7 @@ impl Header {
             return Err(damaged(
                 0,
                 "EX2048SH, the first bytes of a shard",
-                format!("{:?}", magic.escape_ascii()),
+                magic.escape_ascii().to_string(),
             ));
         }
         let version = preamble.u32().ok_or_else(short)?;
