@@ -1,2 +1,166 @@
-//! To come.
-fn main() {}
+//! The program killed at every point of publishing, and on a full disk: the same command resumes it.
+//!
+//! What each crash point leaves is in `docs/format.md`; the fail points are set through the environment.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text};
+
+/// Several shards of values, in a second.
+const JOB: &str = "--board 4x2 --precision 64";
+
+const CREATING: [&str; 2] = ["manifest.synced", "manifest.renamed"];
+
+const PUBLISHING: [&str; 8] = [
+    "shard.before_sync",
+    "shard.synced",
+    "shard.renamed",
+    "shard.folder_synced",
+    "journal.before_sync",
+    "journal.synced",
+    "journal.linked",
+    "journal.folder_synced",
+];
+
+/// Runs `solve` with a fail point.
+fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
+    let mut command = command(solve_args(run, job));
+    Finished::new(command.env("FAILPOINTS", failpoints).output().unwrap())
+}
+
+/// Runs `solve`, which dies at a fail point.
+fn crash(run: &Path, job: &str, failpoints: &str) {
+    let finished = solve_failing(run, job, failpoints);
+    assert_eq!(finished.signal, Some(6), "{failpoints}: {finished:?}");
+    assert!(finished.stdout.is_empty(), "{failpoints}: {finished:?}");
+}
+
+/// Solves to the end, and requires the results of a run that never crashed and nothing left over.
+fn resumes(run: &Path, healthy: &Solved, what: &str) {
+    let before = committed(run);
+    let summary = solve(run, JOB);
+    assert_eq!(text(&summary["fingerprint"]), healthy.fingerprint(), "{what}");
+    assert_eq!(summary["start"], healthy.summary["start"], "{what}");
+    assert_eq!(layers(run), layers(&healthy.run()), "{what}");
+    let after = committed(run);
+    assert!(after.starts_with(&before), "{what}: a committed shard was lost or written again");
+    let named: Vec<_> = after.into_iter().map(|(path, _)| path).collect();
+    for shard in shards(run) {
+        assert!(named.contains(&shard), "{what}: {} is left over", shard.display());
+    }
+    for folder in [run.to_path_buf(), run.join("journal"), run.join("shards")] {
+        for file in files(&folder) {
+            assert!(!file.file_name().unwrap().to_str().unwrap().starts_with(".tmp-"), "{what}: {file:?}");
+        }
+    }
+    on_run(run, "verify", &["--sample", "200"]).exits(0);
+}
+
+#[test]
+fn crashes_while_the_run_is_created() {
+    let healthy = Solved::new(JOB);
+    for point in CREATING {
+        let place = Place::new();
+        let run = place.join("run");
+        crash(&run, JOB, &format!("{point}=return"));
+        let exists = point == "manifest.renamed";
+        on_run(&run, "info", &[]).exits(if exists { 0 } else { 1 });
+        resumes(&run, &healthy, point);
+    }
+}
+
+#[test]
+fn crashes_while_shards_are_published() {
+    let healthy = Solved::new(JOB);
+    let publications = committed(&healthy.run()).len();
+    assert!(publications >= 3, "the job has several shards of values");
+    for point in PUBLISHING {
+        for passed in 0..publications {
+            let place = Place::new();
+            let run = place.join("run");
+            let what = format!("{point}={passed}*off->return");
+            let failpoints = if passed == 0 { format!("{point}=return") } else { what.clone() };
+            crash(&run, JOB, &failpoints);
+            // A journal record that has its name counts.
+            let counts = matches!(point, "journal.linked" | "journal.folder_synced");
+            assert_eq!(committed(&run).len(), passed + usize::from(counts), "{what}");
+            // What is published can be read as it is, by readers that change nothing.
+            on_run(&run, "info", &["--json"]).exits(0).json();
+            on_run(&run, "verify", &["--sample", "50"]).exits(0);
+            resumes(&run, &healthy, &what);
+        }
+    }
+}
+
+/// The same run crashes at every point, one after the other.
+#[test]
+fn a_crash_at_every_start() {
+    let healthy = Solved::new(JOB);
+    let place = Place::new();
+    let run = place.join("run");
+    CREATING.iter().for_each(|point| {
+        // The second is passed only if the first left no manifest.
+        crash(&run, JOB, &format!("{point}=return"));
+    });
+    for point in &PUBLISHING[..6] {
+        crash(&run, JOB, &format!("{point}=return"));
+        assert!(committed(&run).is_empty(), "{point}");
+    }
+    crash(&run, JOB, "journal.linked=return");
+    assert_eq!(committed(&run).len(), 1);
+    resumes(&run, &healthy, "every point");
+}
+
+#[test]
+fn crashes_while_a_damaged_shard_is_replaced() {
+    let healthy = Solved::new(JOB);
+    for point in PUBLISHING {
+        for which in [0, 1] {
+            let place = Place::new();
+            let run = place.join("run");
+            solve(&run, JOB);
+            let (victim, _) = committed(&run).remove(which);
+            let mut bytes = fs::read(&victim).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(&victim, bytes).unwrap();
+            crash(&run, JOB, &format!("{point}=return"));
+            let summary = solve(&run, JOB);
+            assert_eq!(text(&summary["fingerprint"]), healthy.fingerprint(), "{point}");
+            on_run(&run, "verify", &["--sample", "200"]).exits(0);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let healthy = Solved::new(JOB);
+    for passed in [0, 1, 20, 200, 600] {
+        let place = Place::new();
+        let run = place.join("run");
+        let failpoints = match passed {
+            0 => "shard.write=return(enospc)".to_owned(),
+            _ => format!("shard.write={passed}*off->return(enospc)"),
+        };
+        let finished = solve_failing(&run, JOB, &failpoints);
+        if finished.code == Some(0) {
+            continue; // fewer writes than that
+        }
+        let finished = finished.exits(1).says(&["space"]);
+        assert!(finished.stdout.is_empty(), "{finished:?}");
+        assert!(files(&run.join("shards")).iter().all(|file| shards(&run).contains(file)), "a temporary file is left");
+        resumes(&run, &healthy, &failpoints);
+    }
+}
+
+#[test]
+fn a_broken_disk_is_told() {
+    let place = Place::new();
+    let run = place.join("run");
+    let finished = solve_failing(&run, JOB, "shard.write=return").exits(1).says(&["shards"]);
+    assert!(finished.stdout.is_empty(), "{finished:?}");
+}

@@ -79,7 +79,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for path in files(from) {
         let to = to.join(name(&path));
-        if path.is_dir() { copy(&path, &to) } else { drop(fs::copy(&path, to).unwrap()) }
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, to).unwrap();
+        }
     }
 }
 
@@ -435,7 +439,7 @@ fn inspecting_what_is_no_shard_is_an_error() {
         exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
     }
     exact2048(["inspect", place.join("missing").to_str().unwrap()]).exits(1).says(&["missing"]);
-    exact2048(["inspect", place.path().to_str().unwrap()]).exits(1);
+    exact2048(["inspect", place.path().to_str().unwrap()]).exits(2).says(&["directory"]);
     let healthy = Solved::new(JOB);
     for shard in shards(&healthy.run()) {
         exact2048(["inspect", shard.to_str().unwrap()]).exits(0);

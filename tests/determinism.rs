@@ -104,8 +104,8 @@ impl Stop {
     fn send(self, child: &Child) {
         let signal = |name: &str| {
             // The process may have ended already: then there is nothing to stop.
-            let kill = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null());
-            kill.status().unwrap();
+            let mut kill = Command::new("kill");
+            kill.args([name, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
         };
         match self {
             Stop::Interrupt => signal("-INT"),

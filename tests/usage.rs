@@ -1,2 +1,390 @@
-//! To come.
-fn main() {}
+//! Wrong usage is refused with exit code 2 and a word on what is right; nothing ever panics.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Finished, Place, Solved, command, exact2048, exact2048_reading, files, layers, on_run, solve, solve_args, text, try_solve, whole};
+use exact2048_storage::RunDir;
+
+/// Refused as wrong usage, with nothing on stdout.
+#[track_caller]
+fn refused(options: &str, words: &[&str]) {
+    let place = Place::new();
+    let finished = try_solve(&place.join("run"), options).exits(2).says(words);
+    assert!(finished.stdout.is_empty(), "{finished:?}");
+    assert!(files(place.path()).is_empty(), "{options}: a refused command left a run directory");
+}
+
+#[test]
+fn boards_that_are_none() {
+    for board in ["", "3", "3x", "x3", "axb", "3x3x3", "3*3", "-3x3", "3.0x3", "99999999999999999999x3"] {
+        let place = Place::new();
+        let run = place.join("run");
+        let args = ["solve", "--json", "--run", run.to_str().unwrap(), &format!("--board={board}")];
+        exact2048(args).exits(2).says(&["--board"]);
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn boards_out_of_range() {
+    for board in ["0x0", "0x3", "1x1", "9x1", "1x9", "4x5", "5x4", "8x8", "1000x1000"] {
+        refused(&format!("--board {board}"), &["--board", board]);
+    }
+}
+
+#[test]
+fn boards_whose_tiles_do_not_fit() {
+    refused("--board 4x4", &["4x4", "reach:TILE", "--until-layer"]);
+    refused("--board 3x5", &["3x5"]);
+}
+
+#[test]
+fn objectives_that_are_none() {
+    for objective in ["", "Score", "reach", "reach:", "reach:0", "reach:1", "reach:2", "reach:4", "reach:7", "reach:65536", "reach:-8", "reach:x", "reach:8x", "reach:18446744073709551616", "max"] {
+        let place = Place::new();
+        let run = place.join("run");
+        let objective = format!("--objective={objective}");
+        exact2048(["solve", "--run", run.to_str().unwrap(), "--board", "2x2", &objective])
+            .exits(2)
+            .says(&["objective", "reach:TILE"]);
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn objectives_out_of_reach() {
+    refused("--board 2x2 --objective reach:64", &["reach:64", "32"]);
+    refused("--board 3x3 --objective reach:2048", &["reach:2048", "1024"]);
+}
+
+#[test]
+fn spawn_probabilities_that_are_none() {
+    for spawn4 in ["", "-0.1", "1.1", "2", "1/0", "3/2", "nan", "NaN", "inf", "1e-1", "0,1", "1/65537", "0.12345678", "1/", "/2", "one", "0x1"] {
+        let place = Place::new();
+        let run = place.join("run");
+        let spawn4 = format!("--spawn4={spawn4}");
+        exact2048(["solve", "--run", run.to_str().unwrap(), "--board", "2x2", &spawn4])
+            .exits(2)
+            .says(&["spawn4", "probability"]);
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn spellings_of_a_probability_are_one_job() {
+    let solved = Solved::new("--board 2x2 --spawn4 0.25");
+    assert_eq!(text(&solved.summary["spawn4"]), "1/4");
+    for same in ["1/4", ".25", "0.250", "2/8"] {
+        let again = solve(&solved.run(), &format!("--board 2x2 --spawn4 {same}"));
+        assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
+    }
+}
+
+#[test]
+fn layers_to_stop_at_that_are_none() {
+    for layer in ["0", "2", "3", "5", "61", "4294967295"] {
+        refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer", layer]);
+    }
+    for layer in ["x", "4.0", "4294967296"] {
+        refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer"]);
+    }
+}
+
+#[test]
+fn numbers_out_of_range() {
+    for options in ["--threads 0", "--threads 1025", "--threads x", "--threads=-1"] {
+        refused(&format!("--board 2x2 {options}"), &["--threads"]);
+    }
+    for options in ["--precision 16", "--precision x", "--precision 0"] {
+        refused(&format!("--board 2x2 {options}"), &["--precision"]);
+    }
+    for options in ["--memory x", "--memory 3GiBs", "--memory=-1"] {
+        refused(&format!("--board 2x2 {options}"), &["--memory"]);
+    }
+    for options in ["--large 0", "--large 2", "--large 7", "--large 255"] {
+        refused(&format!("--board 2x2 {options}"), &["3 to 6"]);
+    }
+    refused("--board 2x2 --large 256", &["--large"]);
+}
+
+#[test]
+fn options_that_are_missing_or_unknown() {
+    exact2048::<&str>([]).exits(2).says(&["Usage"]);
+    exact2048(["solve"]).exits(2).says(&["--board", "--run"]);
+    exact2048(["solve", "--board", "2x2"]).exits(2).says(&["--run"]);
+    exact2048(["query"]).exits(2).says(&["--run"]);
+    exact2048(["inspect"]).exits(2).says(&["FILE"]);
+    exact2048(["unknown"]).exits(2).says(&["unknown"]);
+    for subcommand in ["solve", "query", "layers", "verify", "info", "inspect"] {
+        exact2048([subcommand, "--no-such-option"]).exits(2);
+        let help = exact2048([subcommand, "--help"]).exits(0);
+        assert!(help.stdout.contains("Usage"));
+        assert!(!help.stdout.contains("--large"), "a hidden option is shown");
+    }
+    assert!(exact2048(["--version"]).exits(0).stdout.starts_with("exact2048 "));
+}
+
+/// The refusal names the least memory, and with just that the job runs.
+#[test]
+fn too_little_memory() {
+    for (board, threads) in [("2x2", 1), ("3x2", 3), ("4x2", 2)] {
+        let options = format!("--board {board} --threads {threads}");
+        refused(&format!("{options} --memory 1"), &["--memory", "at least", board]);
+        let place = Place::new();
+        let said = try_solve(&place.join("run"), &format!("{options} --memory 1MiB")).exits(2).stderr;
+        let named = said.split("at least ").nth(1).unwrap().split_once("iB").unwrap().0;
+        let least = format!("{named}iB").replace(' ', "");
+        let summary = solve(&place.join("enough"), &format!("{options} --memory {least}"));
+        assert_eq!(summary["phase"], "solved");
+    }
+}
+
+#[test]
+fn a_directory_that_holds_another_job() {
+    let solved = Solved::new("--board 2x2 --objective reach:16 --spawn4 0.2");
+    let before = layers(&solved.run());
+    for (field, held, options) in [
+        ("board", "2x2", "--board 3x2 --objective reach:16 --spawn4 0.2"),
+        ("objective", "reach:16", "--board 2x2 --spawn4 0.2"),
+        ("objective", "reach:16", "--board 2x2 --objective reach:32 --spawn4 0.2"),
+        ("spawn4", "1/5", "--board 2x2 --objective reach:16"),
+        ("precision", "32", "--board 2x2 --objective reach:16 --spawn4 0.2 --precision 64"),
+        ("until-layer", "none", "--board 2x2 --objective reach:16 --spawn4 0.2 --until-layer 8"),
+    ] {
+        let finished = try_solve(&solved.run(), options).exits(2).says(&["another job", field, held]);
+        assert!(finished.stdout.is_empty());
+    }
+    assert_eq!(layers(&solved.run()), before);
+}
+
+/// `--large` changes speed, not results: a run goes on whatever it is.
+#[test]
+fn the_split_is_no_part_of_the_job() {
+    let solved = Solved::new("--board 3x2 --large 3");
+    let again = solve(&solved.run(), "--board 3x2 --large 5");
+    assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
+}
+
+#[test]
+fn directories_that_are_no_runs() {
+    let place = Place::new();
+    let (missing, empty, other, file) =
+        (place.join("missing"), place.join("empty"), place.join("other"), place.join("file"));
+    fs::create_dir(&empty).unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("holiday.jpg"), "not ours").unwrap();
+    fs::write(&file, "a file").unwrap();
+    for path in [&missing, &empty, &other, &file] {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for (subcommand, options) in
+            [("query", &["2 2 / 0 0"][..]), ("layers", &[]), ("verify", &[]), ("info", &[])]
+        {
+            let finished = on_run(path, subcommand, options).exits(1).says(&[name]);
+            assert!(finished.stdout.is_empty(), "{finished:?}");
+        }
+    }
+    assert!(!missing.exists(), "reading made a directory");
+    assert!(files(&empty).is_empty(), "reading made files");
+    // Solving takes an empty directory, and none that holds something else.
+    try_solve(&other, "--board 2x2").exits(1).says(&["other", "holiday.jpg"]);
+    assert_eq!(files(&other).len(), 1);
+    try_solve(&file, "--board 2x2").exits(1).says(&["file"]);
+    solve(&empty, "--board 2x2");
+    solve(&missing.join("and").join("more"), "--board 2x2");
+}
+
+#[test]
+fn directories_that_cannot_be_written() {
+    let place = Place::new();
+    let file = place.join("file");
+    fs::write(&file, "a file").unwrap();
+    try_solve(&file.join("run"), "--board 2x2").exits(1).says(&["file"]);
+    try_solve(Path::new("/proc/run"), "--board 2x2").exits(1).says(&["/proc"]);
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let solved = Solved::new("--board 2x2");
+    let writer = RunDir::open_for_writing(&solved.run()).unwrap();
+    let pid = std::process::id().to_string();
+    let refused = try_solve(&solved.run(), "--board 2x2").exits(1).says(&[&pid, "written"]);
+    assert!(refused.stdout.is_empty());
+    // Readers do not mind.
+    on_run(&solved.run(), "info", &["--json"]).exits(0);
+    on_run(&solved.run(), "verify", &[]).exits(0);
+    on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(0);
+    drop(writer);
+    solve(&solved.run(), "--board 2x2");
+}
+
+#[test]
+fn queries_of_what_is_no_board() {
+    let solved = Solved::new("--board 2x2");
+    for board in ["", "2", "2 2", "2 2 / 0", "2 2 / 0 0 / 0 0", "2 2 0 / 0 0 0", "2 3 / 0 0", "1 2 / 0 0", "x 2 / 0 0", "-2 2 / 0 0", "2 2 / 0 65536", "2 2 / 0 99999999999999999999", "2 2 // 0 0", "2;2/0;0", "2 2 \\ 0 0", "\u{fffd}"] {
+        let finished = on_run(&solved.run(), "query", &["--json", "--", board]).exits(2);
+        assert!(finished.stdout.is_empty(), "{finished:?}");
+    }
+}
+
+#[test]
+fn spellings_of_a_board() {
+    let solved = Solved::new("--board 2x2");
+    for board in ["2 0 / 0 4", "2,0/0,4", "2 . / . 4", " 2  0/0 4 ", "2,./.,4"] {
+        let answer = on_run(&solved.run(), "query", &["--json", board]).exits(0).json();
+        assert_eq!(text(&answer["board"]), "2 0 / 0 4");
+        assert_eq!(whole(&answer["layer"]), 6);
+    }
+}
+
+#[test]
+fn queries_of_unreachable_states() {
+    let solved = Solved::new("--board 2x2");
+    for board in ["0 0 / 0 0", "2 0 / 0 0", "4 0 / 0 0", "8 0 / 0 0", "8 8 / 8 8", "64 0 / 0 2", "32768 32768 / 32768 32768", "16 16 / 16 16"] {
+        let finished = on_run(&solved.run(), "query", &["--json", board]).exits(3).says(&[board]);
+        assert!(finished.stdout.is_empty(), "{finished:?}");
+    }
+    let solved = Solved::new("--board 2x2 --objective reach:16");
+    for board in ["16 0 / 0 2", "32 0 / 0 2"] {
+        on_run(&solved.run(), "query", &["--json", board]).exits(3).says(&[board]);
+    }
+}
+
+#[test]
+fn queries_of_runs_that_are_not_solved() {
+    let solved = Solved::new("--board 2x2 --until-layer 20");
+    on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved", "--until-layer"]);
+    on_run(&solved.run(), "query", &["--json", "-"]).exits(1).says(&["not solved"]);
+}
+
+#[test]
+fn lines_without_an_answer_do_not_stop_the_others() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let ask = |lines: &str| {
+        exact2048_reading(["query", "--run", run.to_str().unwrap(), "--json", "-"], lines.to_owned())
+    };
+    let values = |finished: &Finished| -> Vec<bool> {
+        finished.json_lines().iter().map(|answer| answer["value"].is_number()).collect()
+    };
+    assert_eq!(values(&ask("2 2 / 0 0\n2 0 / 0 2\n").exits(0)), [true, true]);
+    assert!(values(&ask("").exits(0)).is_empty());
+    let mixed = ask("2 2 / 0 0\nrubbish\n8 8 / 8 8\n2 0 / 0 2");
+    assert_eq!(mixed.code, Some(2));
+    assert_eq!(values(&mixed), [true, false, false, true]);
+    let unreachable = ask("8 8 / 8 8\n2 0 / 0 2\n");
+    assert_eq!(unreachable.code, Some(3));
+    assert_eq!(values(&unreachable), [false, true]);
+}
+
+#[test]
+fn input_that_is_no_text() {
+    let solved = Solved::new("--board 2x2");
+    let input = solved.run().join("bytes");
+    fs::write(&input, [0xff, 0xfe, b'\n', 0x00, b'\n']).unwrap();
+    let mut query = command(["query", "--run", solved.run().to_str().unwrap(), "-"]);
+    let finished = Finished::new(query.stdin(fs::File::open(&input).unwrap()).output().unwrap());
+    assert!(matches!(finished.code, Some(1 | 2)), "{finished:?}");
+}
+
+#[test]
+fn json_is_one_object_with_all_its_fields() {
+    let solved = Solved::new("--board 3x2");
+    let fields = |value: &serde_json::Value| -> Vec<String> {
+        let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let mut expected = vec![
+        "board", "objective", "spawn4", "phase", "layers", "states", "afterstates", "start", "fingerprint",
+        "seconds", "bytes_on_disk", "peak_rss_bytes",
+    ];
+    expected.sort();
+    assert_eq!(fields(&solved.summary), expected);
+    assert_eq!(fields(&solved.summary["start"]), ["by_layer", "error_bound", "expected"]);
+    assert_eq!(fields(&solved.summary["seconds"]), ["enumerate", "solve", "total"]);
+    assert_eq!(fields(&solved.summary["start"]["by_layer"]), ["4", "6", "8"]);
+    assert_eq!(text(&solved.summary["board"]), "3x2");
+    assert_eq!(text(&solved.summary["objective"]), "score");
+    assert_eq!(text(&solved.summary["spawn4"]), "1/10");
+    let on_disk: u64 = ["", "journal", "shards"]
+        .iter()
+        .flat_map(|folder| files(&solved.run().join(folder)))
+        .filter(|path| path.is_file())
+        .map(|path| fs::metadata(path).unwrap().len())
+        .sum();
+    assert_eq!(whole(&solved.summary["bytes_on_disk"]), on_disk);
+    let answer = on_run(&solved.run(), "query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
+    assert_eq!(fields(&answer), ["best", "board", "canonical", "error_bound", "layer", "moves", "value"]);
+    assert_eq!(fields(&answer["moves"][0]), ["afterstate", "legal", "move", "score", "value"]);
+    on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+}
+
+/// Readers who leave early, as `head` does, are no failure worth a word, let alone a panic.
+#[test]
+fn closed_standard_output() {
+    let solved = Solved::new("--board 3x2");
+    let run = solved.run();
+    let run = run.to_str().unwrap();
+    let fresh = Place::new();
+    let fresh = fresh.join("run");
+    let shard = common::shards(&solved.run()).remove(0);
+    let boards = "2 2 / 0 0 / 0 0\n".repeat(5000);
+    let boards_file = solved.run().join("boards");
+    fs::write(&boards_file, boards).unwrap();
+    let all: [&[&str]; 9] = [
+        &["layers", "--run", run],
+        &["layers", "--run", run, "--json"],
+        &["query", "--run", run, "--json", "-"],
+        &["query", "--run", run, "-"],
+        &["info", "--run", run],
+        &["inspect", shard.to_str().unwrap()],
+        &["verify", "--run", run],
+        &["solve", "--run", run, "--board", "3x2"],
+        &["solve", "--run", fresh.to_str().unwrap(), "--board", "2x2", "--json"],
+    ];
+    for args in all {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut closed = command(args);
+        closed.stdin(fs::File::open(&boards_file).unwrap()).stdout(writer).stderr(Stdio::piped());
+        let finished = Finished::new(closed.spawn().unwrap().wait_with_output().unwrap());
+        assert!(matches!(finished.code, Some(0 | 1)) || finished.signal == Some(13), "{args:?}: {finished:?}");
+        assert!(!finished.stderr.contains("error"), "{args:?}: {finished:?}");
+    }
+}
+
+/// Results that cannot be written are a failure.
+#[test]
+fn full_standard_output() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let run = run.to_str().unwrap();
+    for args in [
+        &["layers", "--run", run, "--json"][..],
+        &["query", "--run", run, "--json", "2 2 / 0 0"],
+        &["info", "--run", run, "--json"],
+        &["solve", "--run", run, "--board", "2x2", "--json"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = command(args);
+        command.stdout(full).stderr(Stdio::piped());
+        Finished::new(command.spawn().unwrap().wait_with_output().unwrap()).exits(1);
+    }
+}
+
+#[test]
+fn progress_does_not_disturb_the_result() {
+    let place = Place::new();
+    let mut solving = command(solve_args(&place.join("run"), "--board 4x2"));
+    let finished = Finished::new(solving.output().unwrap()).exits(0);
+    finished.json();
+    // Not a terminal: no cursor movements in what may be a log file.
+    assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
+    let printed = exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
+    assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
+}

@@ -277,18 +277,20 @@ impl Game {
     /// The mean over all starts with their probabilities, and over the starts of layers 4, 6 and 8,
     /// each in every place and order once.
     pub fn start_values(&self, solution: &Solution) -> (f64, BTreeMap<u32, f64>) {
-        let mut by_layer = BTreeMap::<u32, (f64, f64)>::new();
-        let (mut expected, mut weights) = (0.0, 0.0);
+        let mut by_layer = BTreeMap::<u32, (Value, u128)>::new();
+        let (mut weighted, mut weights) = (0, 0);
         for start in self.starts() {
-            let value = as_f64(solution.values[&self.canonical(&start)]);
-            let fours = start.iter().filter(|&&e| e == 2).count() as i32;
-            let p4 = self.fours as f64 / self.of as f64;
-            let weight = p4.powi(fours) * (1.0 - p4).powi(2 - fours);
-            expected += weight * value;
+            // Without the last bits, so that the weighted sum fits.
+            let value = solution.values[&self.canonical(&start)] >> 16;
+            let fours = start.iter().filter(|&&e| e == 2).count() as u32;
+            let weight = self.fours.pow(fours) * (self.of - self.fours).pow(2 - fours);
+            weighted += weight * value;
             weights += weight;
-            let of_layer = by_layer.entry(self.sum(&start)).or_default();
-            *of_layer = (of_layer.0 + value, of_layer.1 + 1.0);
+            let (sum, number) = by_layer.entry(self.sum(&start)).or_default();
+            *sum += value;
+            *number += 1;
         }
-        (expected / weights, by_layer.into_iter().map(|(layer, (sum, n))| (layer, sum / n)).collect())
+        let mean = |(layer, (sum, number)): (u32, (Value, u128))| (layer, as_f64((sum / number) << 16));
+        (as_f64((weighted / weights) << 16), by_layer.into_iter().map(mean).collect())
     }
 }

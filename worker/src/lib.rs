@@ -5,13 +5,13 @@
 //! next is not decided here.
 
 mod backup;
-mod bits;
+pub mod bits;
 mod blocks;
 mod enumerate;
 mod fingerprint;
 mod memory;
 mod payload;
-mod rows;
+pub mod rows;
 mod seal;
 mod tables;
 mod value;

@@ -1,0 +1,109 @@
+//! Kernels on the blocks of 3×3: `cargo bench -p exact2048-worker`. Throughput is in entries (rows ×
+//! columns), so that its inverse is the time an entry.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::transitions::Transitions;
+use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+use exact2048_worker::bits::{BitMatrix, or_mapped};
+use exact2048_worker::rows::{Rows, max_over_edges, means_over_spawns};
+use exact2048_worker::{Backup, Parts};
+
+/// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
+const LANE: Lane = Lane { k: 4, large_sum: 16 + 64 + 256 + 512 };
+const CLASS: ClassId = ClassId { k: 4, small_sum: 16 };
+
+struct Setup {
+    params: Params,
+    space: Space,
+    patterns: Patterns,
+    columns: Columns,
+}
+
+fn setup() -> Setup {
+    let (board, spawn4) = ("3x3".parse().expect("a size"), Spawn4::default());
+    let params =
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).expect("parameters of 3x3");
+    let columns = Columns::new(&params, LANE);
+    Setup { space: Space::new(&params), patterns: Patterns::default(), columns, params }
+}
+
+fn transitions(setup: &Setup, id: ClassId) -> Transitions {
+    let class = setup.space.class(id).expect("a class of 3x3");
+    Transitions::new(&setup.space, &setup.patterns, class)
+}
+
+fn kernels(c: &mut Criterion) {
+    let setup = setup();
+    let own = transitions(&setup, CLASS);
+    let rows = own.rows;
+    let (columns, stride) = (setup.columns.len(), IndexMap::stride(setup.columns.len()));
+    let all_rows = vec![u64::MAX; 100_000];
+    let mut group = c.benchmark_group("3x3 block");
+
+    group.throughput(Throughput::Elements(rows as u64));
+    group.bench_function("transitions, per row", |b| b.iter(|| black_box(transitions(&setup, CLASS)).rows));
+
+    let stay = own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
+    let made = || -> Vec<(Arc<IndexMap>, &[(u32, u32)])> {
+        let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
+        stay.runs().map(|(pattern, edges)| (Arc::new(map(pattern)), edges)).collect()
+    };
+    let maps = made();
+    group.throughput(Throughput::Elements((maps.len() * columns) as u64));
+    group.bench_function("index maps, per column", |b| b.iter(|| black_box(made()).len()));
+
+    let entries = (stay.edges.len() * columns) as u64;
+    group.throughput(Throughput::Elements(entries));
+    let source = vec![(1u64 << columns) - 1; rows];
+    let mut target = BitMatrix::new(rows, 1);
+    group.bench_function("moves of bits, per entry", |b| {
+        b.iter(|| maps.iter().for_each(|(map, edges)| or_mapped(&mut target, &source, 1, edges, map)));
+    });
+
+    let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
+    let mut states = vec![0u32; rows * stride];
+    let nothing = vec![0u32; stride];
+    let after_rows = Rows { stride, occupied: &all_rows, values: &after };
+    group.bench_function("maximum over moves, per entry", |b| {
+        b.iter(|| {
+            for (map, edges) in &maps {
+                max_over_edges(&mut states, &all_rows, stride, edges, after_rows, &nothing, map);
+            }
+        });
+    });
+
+    let backup = Backup::new(&setup.params);
+    let block = |spawned: u32| -> Vec<u32> {
+        let id = ClassId { small_sum: CLASS.small_sum + spawned, ..CLASS };
+        let rows = setup.space.class(id).map_or(0, |class| class.rows());
+        (0..rows * stride).map(|i| 1 << 20 | i as u32).collect()
+    };
+    let (twos, fours) = (block(2), block(4));
+    let spawn_map = |&p: &PatternId| Arc::new(IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns));
+    let spawn_maps: Vec<_> = own.spawn_patterns.iter().map(spawn_map).collect();
+    let (mut out, mut occupied) = (vec![0u32; rows * stride], vec![0u64; rows.div_ceil(64)]);
+    group.throughput(Throughput::Elements((2 * own.spawn2.len() * columns) as u64));
+    group.bench_function("mean over spawns, per entry", |b| {
+        b.iter(|| {
+            let twos = Rows { stride, occupied: &all_rows, values: &twos };
+            let fours = Rows { stride, occupied: &all_rows, values: &fours };
+            means_over_spawns(&mut out, &mut occupied, &backup, &own, twos, fours, &spawn_maps);
+        });
+    });
+
+    let parts = Parts::new(rows, columns);
+    group.throughput(Throughput::Elements((rows * columns) as u64));
+    group.bench_function("values to items, per entry", |b| {
+        b.iter(|| black_box(parts.encode_values(0, &source, stride, &states)).len());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, kernels);
+criterion_main!(benches);
