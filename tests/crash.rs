@@ -10,8 +10,11 @@ use std::path::Path;
 
 use common::{Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text};
 
-/// Several shards of values, in a second.
-const JOB: &str = "--board 4x2 --precision 64";
+/// One shard of states and one of values, in a fraction of a second.
+const JOB: &str = "--board 4x2";
+
+/// Several shards of values, in a second or two.
+const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
 
 const CREATING: [&str; 2] = ["manifest.synced", "manifest.renamed"];
 
@@ -40,9 +43,9 @@ fn crash(run: &Path, job: &str, failpoints: &str) {
 }
 
 /// Solves to the end, and requires the results of a run that never crashed and nothing left over.
-fn resumes(run: &Path, healthy: &Solved, what: &str) {
+fn resumes(run: &Path, job: &str, healthy: &Solved, what: &str) {
     let before = committed(run);
-    let summary = solve(run, JOB);
+    let summary = solve(run, job);
     assert_eq!(text(&summary["fingerprint"]), healthy.fingerprint(), "{what}");
     assert_eq!(summary["start"], healthy.summary["start"], "{what}");
     assert_eq!(layers(run), layers(&healthy.run()), "{what}");
@@ -69,31 +72,45 @@ fn crashes_while_the_run_is_created() {
         crash(&run, JOB, &format!("{point}=return"));
         let exists = point == "manifest.renamed";
         on_run(&run, "info", &[]).exits(if exists { 0 } else { 1 });
-        resumes(&run, &healthy, point);
+        resumes(&run, JOB, &healthy, point);
+    }
+}
+
+/// Crashes at the points of publishing when so many publications have passed them, and resumes.
+fn check_publishing(job: &str, points: &[&str], passed: impl Fn(usize) -> Vec<usize>) {
+    let healthy = Solved::new(job);
+    for point in points {
+        for passed in passed(committed(&healthy.run()).len()) {
+            let place = Place::new();
+            let run = place.join("run");
+            let failpoints = match passed {
+                0 => format!("{point}=return"),
+                _ => format!("{point}={passed}*off->return"),
+            };
+            crash(&run, job, &failpoints);
+            // A journal record that has its name counts.
+            let counts = matches!(*point, "journal.linked" | "journal.folder_synced");
+            assert_eq!(committed(&run).len(), passed + usize::from(counts), "{failpoints}");
+            // What is published can be read as it is, by readers that change nothing.
+            on_run(&run, "info", &["--json"]).exits(0).json();
+            on_run(&run, "verify", &["--sample", "50"]).exits(0);
+            resumes(&run, job, &healthy, &failpoints);
+        }
     }
 }
 
 #[test]
 fn crashes_while_shards_are_published() {
-    let healthy = Solved::new(JOB);
-    let publications = committed(&healthy.run()).len();
-    assert!(publications >= 3, "the job has several shards of values");
-    for point in PUBLISHING {
-        for passed in 0..publications {
-            let place = Place::new();
-            let run = place.join("run");
-            let what = format!("{point}={passed}*off->return");
-            let failpoints = if passed == 0 { format!("{point}=return") } else { what.clone() };
-            crash(&run, JOB, &failpoints);
-            // A journal record that has its name counts.
-            let counts = matches!(point, "journal.linked" | "journal.folder_synced");
-            assert_eq!(committed(&run).len(), passed + usize::from(counts), "{what}");
-            // What is published can be read as it is, by readers that change nothing.
-            on_run(&run, "info", &["--json"]).exits(0).json();
-            on_run(&run, "verify", &["--sample", "50"]).exits(0);
-            resumes(&run, &healthy, &what);
-        }
-    }
+    check_publishing(JOB, &PUBLISHING, |publications| (0..publications).collect());
+}
+
+#[test]
+fn crashes_between_shards_of_values() {
+    let points = ["shard.folder_synced", "journal.synced", "journal.linked"];
+    check_publishing(LARGE_JOB, &points, |publications| {
+        assert!(publications >= 3, "the job has several shards of values");
+        vec![publications - 1]
+    });
 }
 
 /// The same run crashes at every point, one after the other.
@@ -112,7 +129,7 @@ fn a_crash_at_every_start() {
     }
     crash(&run, JOB, "journal.linked=return");
     assert_eq!(committed(&run).len(), 1);
-    resumes(&run, &healthy, "every point");
+    resumes(&run, JOB, &healthy, "every point");
 }
 
 #[test]
@@ -153,7 +170,7 @@ fn a_full_disk_loses_nothing() {
         let finished = finished.exits(1).says(&["space"]);
         assert!(finished.stdout.is_empty(), "{finished:?}");
         assert!(files(&run.join("shards")).iter().all(|file| shards(&run).contains(file)), "a temporary file is left");
-        resumes(&run, &healthy, &failpoints);
+        resumes(&run, JOB, &healthy, &failpoints);
     }
 }
 

@@ -12,6 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const JOB: &str = "--board 2x2";
 
+/// Several shards of values, in a second or two.
+const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
+
 /// A run with something done to it, to be mended by `solve`.
 struct Patient {
     place: Place,
@@ -413,14 +416,14 @@ fn a_missing_lock_file_is_no_damage() {
 /// Damage in the middle of a larger run costs that range only.
 #[test]
 fn only_what_is_damaged_is_computed_again() {
-    let solved = Solved::new("--board 4x2 --precision 64");
+    let solved = Solved::new(LARGE_JOB);
     let before = committed(&solved.run());
     assert!(before.len() >= 3, "the run has several shards of values: {before:?}");
     let (victim, _) = &before[1];
     let length = fs::metadata(victim).unwrap().len() as usize;
     flip(victim, length / 2, 0x40);
     on_run(&solved.run(), "verify", &["--sample", "10"]).exits(1).says(&[name(victim)]);
-    let again = solve(&solved.run(), "--board 4x2 --precision 64");
+    let again = solve(&solved.run(), LARGE_JOB);
     assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
     let after = committed(&solved.run());
     for shard in &before {

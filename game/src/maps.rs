@@ -207,8 +207,23 @@ pub enum IndexMap {
     Identity,
     /// Where every column leads.
     Dense(DenseMap),
-    /// The pairs (column, where it leads), for maps that most columns have no part in.
-    Sparse(Vec<(u32, u32)>),
+    /// Pairs, for maps that most columns have no part in.
+    Sparse(SparseMap),
+}
+
+/// The pairs (column, where it leads) of the columns that take part, as far as they were asked for.
+#[derive(Debug)]
+pub struct SparseMap {
+    pairs: Vec<(u32, u32)>,
+    /// The columns that meet the conditions and were not looked up yet, one bit a column.
+    rest: Vec<u64>,
+}
+
+impl SparseMap {
+    /// The pairs of the columns that were asked for so far, and perhaps more.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.pairs
+    }
 }
 
 /// Entry `c` is where column `c` leads: a column of the target, or one of the two that follow the last,
@@ -276,7 +291,7 @@ impl IndexMap {
     }
 
     /// The map of a pattern from the columns of one lane to those of another. Cost: about a
-    /// nanosecond a column; where tiles merge, some tens for each column that takes part.
+    /// nanosecond a column; where tiles merge, nothing yet: see [`IndexMap::extend`].
     pub fn new(
         params: &Params,
         patterns: &Patterns,
@@ -290,20 +305,29 @@ impl IndexMap {
         let (pattern, rearrangement) = patterns.get(id);
         let meeting = pattern.meeting(source);
         if pattern.merges() {
-            Self::merging(params, &rearrangement, &meeting, source, target)
+            IndexMap::Sparse(SparseMap { pairs: Vec::new(), rest: meeting })
         } else {
             Self::rearranging(params, patterns, &rearrangement, &meeting, source, target)
         }
     }
 
-    /// Where tiles merge few columns take part: each is looked up.
-    fn merging(
+    /// Sees to it that the map covers the `wanted` columns, one bit each; the arguments are those that it
+    /// was made with. Where tiles merge few columns take part, and of those many never occur: each is
+    /// looked up when it is first wanted, for some tens of nanoseconds.
+    pub fn extend(
+        &mut self,
         params: &Params,
-        rearrangement: &Rearrangement,
-        meeting: &[u64],
+        patterns: &Patterns,
+        id: PatternId,
         source: &Columns,
         target: &Columns,
-    ) -> Self {
+        wanted: &[u64],
+    ) {
+        let IndexMap::Sparse(map) = self else { return };
+        if map.rest.iter().zip(wanted).all(|(rest, wanted)| rest & wanted == 0) {
+            return;
+        }
+        let (_, rearrangement) = patterns.get(id);
         let k = source.lane().k;
         let leads_to = |column: usize| {
             let image = rearrangement.items().apply(source.sequences()[column], k, params.large)?;
@@ -314,8 +338,11 @@ impl IndexMap {
                 None => None,
             }
         };
-        let pairs = ones(meeting).filter_map(|column| Some((column as u32, leads_to(column)?)));
-        IndexMap::Sparse(pairs.collect())
+        for (w, (rest, wanted)) in map.rest.iter_mut().zip(wanted).enumerate() {
+            let columns = ones(*rest & wanted).map(|bit| w * 64 + bit);
+            map.pairs.extend(columns.filter_map(|column| Some((column as u32, leads_to(column)?))));
+            *rest &= !wanted;
+        }
     }
 
     /// Where none merge a multiset's arrangements lead to those of one other, alike in all lanes.
@@ -338,8 +365,9 @@ impl IndexMap {
         }
         let taking_part: u32 = meeting.iter().map(|w| w.count_ones()).sum();
         if (taking_part as usize) < source.len() / 4 {
-            let pairs = ones(meeting).map(|column| (column as u32, dense[column]));
-            return IndexMap::Sparse(pairs.filter(|&(_, to)| to != none).collect());
+            let columns = meeting.iter().enumerate().flat_map(|(w, &word)| ones(word).map(move |bit| w * 64 + bit));
+            let pairs = columns.map(|column| (column as u32, dense[column])).filter(|&(_, to)| to != none);
+            return IndexMap::Sparse(SparseMap { pairs: pairs.collect(), rest: Vec::new() });
         }
         for (w, &word) in meeting.iter().enumerate() {
             for (bit, out) in dense[w * 64..].iter_mut().take(64).enumerate() {
@@ -356,7 +384,7 @@ impl IndexMap {
         match self {
             IndexMap::Identity => 0,
             IndexMap::Dense(map) => 4 * map.leads_to.len(),
-            IndexMap::Sparse(pairs) => 8 * pairs.len(),
+            IndexMap::Sparse(map) => 8 * (map.pairs.len() + map.rest.len()),
         }
     }
 }
@@ -368,12 +396,10 @@ fn wins(params: &Params, sequence: Sequence) -> bool {
 }
 
 /// The numbers of the bits that are set, ascending.
-fn ones(bits: &[u64]) -> impl Iterator<Item = usize> {
-    bits.iter().enumerate().flat_map(|(w, &word)| {
-        std::iter::successors((word != 0).then_some(word), |&rest| {
-            let rest = rest & (rest - 1);
-            (rest != 0).then_some(rest)
-        })
-        .map(move |rest| w * 64 + rest.trailing_zeros() as usize)
+fn ones(word: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors((word != 0).then_some(word), |&rest| {
+        let rest = rest & (rest - 1);
+        (rest != 0).then_some(rest)
     })
+    .map(|rest| rest.trailing_zeros() as usize)
 }

@@ -221,12 +221,18 @@ mod tests {
                             Some(image) => target.column(image).unwrap_or(IndexMap::none(&target)),
                         })
                         .collect();
-                    let found = match IndexMap::new(&params, &patterns, id, &source, &target) {
+                    let mut map = IndexMap::new(&params, &patterns, id, &source, &target);
+                    // In two halves, as a task and a later one may ask.
+                    for wanted in [0x5555_5555_5555_5555, u64::MAX] {
+                        let wanted = vec![wanted; source.words()];
+                        map.extend(&params, &patterns, id, &source, &target, &wanted);
+                    }
+                    let found = match map {
                         IndexMap::Identity => (0..source.len() as u32).collect(),
                         IndexMap::Dense(map) => map.leads_to()[..source.len()].to_vec(),
-                        IndexMap::Sparse(pairs) => {
+                        IndexMap::Sparse(map) => {
                             let mut to = vec![IndexMap::none(&target); source.len()];
-                            pairs.into_iter().for_each(|(from, t)| to[from as usize] = t);
+                            map.pairs().iter().for_each(|&(from, t)| to[from as usize] = t);
                             to
                         }
                     };

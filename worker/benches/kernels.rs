@@ -2,7 +2,6 @@
 //! columns), so that its inverse is the time an entry.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use exact2048_game::class::{ClassId, Space};
@@ -50,9 +49,9 @@ fn kernels(c: &mut Criterion) {
     group.bench_function("transitions, per row", |b| b.iter(|| black_box(transitions(&setup, CLASS)).rows));
 
     let stay = own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
-    let made = || -> Vec<(Arc<IndexMap>, &[(u32, u32)])> {
-        let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
-        stay.runs().map(|(pattern, edges)| (Arc::new(map(pattern)), edges)).collect()
+    let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
+    let made = || -> Vec<(IndexMap, &[(u32, u32)])> {
+        stay.runs().map(|(pattern, edges)| (map(pattern), edges)).collect()
     };
     let maps = made();
     group.throughput(Throughput::Elements((maps.len() * columns) as u64));
@@ -85,8 +84,8 @@ fn kernels(c: &mut Criterion) {
         (0..rows * stride).map(|i| 1 << 20 | i as u32).collect()
     };
     let (twos, fours) = (block(2), block(4));
-    let spawn_map = |&p: &PatternId| Arc::new(IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns));
-    let spawn_maps: Vec<_> = own.spawn_patterns.iter().map(spawn_map).collect();
+    let spawn_maps: Vec<IndexMap> = own.spawn_patterns.iter().map(|&p| map(p)).collect();
+    let spawn_maps: Vec<&IndexMap> = spawn_maps.iter().collect();
     let (mut out, mut occupied) = (vec![0u32; rows * stride], vec![0u64; rows.div_ceil(64)]);
     group.throughput(Throughput::Elements((2 * own.spawn2.len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {

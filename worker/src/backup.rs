@@ -42,7 +42,8 @@ impl<V: Value> Worker<V> {
             return Ok(BlockValues::default());
         };
         let occupied = occupancy(&reach);
-        let states = self.max_over_moves(layer, &tables, &transitions, &occupied, &after, &mut cache);
+        let wanted = (&*occupied, &*reach.columns_used());
+        let states = self.max_over_moves(layer, &tables, &transitions, wanted, &after, &mut cache);
         if keep {
             self.keep_value_items(layer, lane, &tables, &reach, &states);
         }
@@ -69,7 +70,7 @@ impl<V: Value> Worker<V> {
         }
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut maps = self.tables.maps(cache, tables, tables);
-        let maps: Vec<_> = transitions.spawn_patterns.iter().map(|&p| Arc::clone(maps.get(p))).collect();
+        let maps = maps.get_all(&transitions.spawn_patterns);
         let mut values = vec![V::default(); transitions.rows * stride];
         let mut occupied = vec![0u64; transitions.rows.div_ceil(64)];
         let (twos, fours) = (twos.rows(), fours.rows());
@@ -87,7 +88,7 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         tables: &LaneTables,
         transitions: &Transitions,
-        wanted: &[u64],
+        (wanted, columns_used): (&[u64], &[u64]),
         own_after: &Arc<ValueBlock<V>>,
         cache: &mut MapCache,
     ) -> Vec<V> {
@@ -121,7 +122,8 @@ impl<V: Value> Worker<V> {
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
             for (pattern, edges) in group.runs() {
-                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, maps.get(pattern));
+                let map = maps.get(pattern, columns_used);
+                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, map);
             }
         }
         states

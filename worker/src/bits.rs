@@ -48,6 +48,11 @@ impl BitMatrix {
         &mut self.bits[row * self.words..][..self.words]
     }
 
+    /// The columns in which some row has a bit, one bit a column.
+    pub fn columns_used(&self) -> Vec<u64> {
+        columns_used(&self.bits, self.words)
+    }
+
     /// Number of bits set.
     pub fn count_ones(&self) -> u64 {
         self.bits.iter().map(|w| u64::from(w.count_ones())).sum()
@@ -57,6 +62,15 @@ impl BitMatrix {
     pub fn into_bits(self) -> Vec<u64> {
         self.bits
     }
+}
+
+/// The columns in which some row has a bit, one bit a column; rows have `words` words.
+pub fn columns_used(bits: &[u64], words: usize) -> Vec<u64> {
+    let mut used = vec![0u64; words];
+    for row in bits.chunks_exact(words.max(1)) {
+        used.iter_mut().zip(row).for_each(|(u, r)| *u |= r);
+    }
+    used
 }
 
 /// Whether a row has any bit set.
@@ -83,9 +97,9 @@ pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[
                 or_dense(target.row_mut(to as usize), source_row(from), map.leads_to());
             }
         }
-        IndexMap::Sparse(pairs) => {
+        IndexMap::Sparse(map) => {
             for &(from, to) in edges {
-                or_sparse(target.row_mut(to as usize), source_row(from), pairs);
+                or_sparse(target.row_mut(to as usize), source_row(from), map.pairs());
             }
         }
     }
@@ -96,7 +110,7 @@ pub fn or_mapped_row(target: &mut [u64], source: &[u64], map: &IndexMap) {
     match map {
         IndexMap::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
         IndexMap::Dense(map) => or_dense(target, source, map.leads_to()),
-        IndexMap::Sparse(pairs) => or_sparse(target, source, pairs),
+        IndexMap::Sparse(map) => or_sparse(target, source, map.pairs()),
     }
 }
 
@@ -159,7 +173,7 @@ mod tests {
         assert_eq!(target.row(0), [0, 0]);
         assert_eq!(target.row(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
         let mut target = BitMatrix::new(1, 2);
-        or_mapped(&mut target, &source, 2, &[(0, 0)], &IndexMap::Sparse(vec![(65, 0), (1, 71)]));
+        or_sparse(target.row_mut(0), &source, &[(65, 0), (1, 71)]);
         clear_padding(&mut target, 70);
         assert_eq!(target.row(0), [1, 0]);
     }

@@ -17,6 +17,8 @@ pub struct ReachBlock {
     pub words: usize,
     /// The rows' words.
     pub bits: Buffer<u64>,
+    /// The columns in which some row has an entry, one bit a column.
+    pub columns_used: Vec<u64>,
 }
 
 impl ReachBlock {

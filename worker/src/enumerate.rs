@@ -89,7 +89,7 @@ impl<V: crate::Value> Worker<V> {
         cache: &mut MapCache,
     ) {
         let mut maps = self.tables.maps(cache, tables, tables);
-        let maps: Vec<_> = transitions.spawn_patterns.iter().map(|&p| Arc::clone(maps.get(p))).collect();
+        let maps = maps.get_all(&transitions.spawn_patterns);
         for row in 0..transitions.rows as u32 {
             let from = afterstates.row(row);
             if !bits::any(from) {
@@ -97,7 +97,7 @@ impl<V: crate::Value> Worker<V> {
             }
             let range = transitions.spawn_start[row as usize]..transitions.spawn_start[row as usize + 1];
             for edge in &edges[range.start as usize..range.end as usize] {
-                bits::or_mapped_row(states.row_mut(edge.row as usize), from, &maps[edge.pattern as usize]);
+                bits::or_mapped_row(states.row_mut(edge.row as usize), from, maps[edge.pattern as usize]);
             }
         }
     }
@@ -123,7 +123,8 @@ impl<V: crate::Value> Worker<V> {
             let target = afterstates.get_or_insert_with(|| self.empty_bits(place.class, words));
             let mut maps = self.tables.maps(cache, &source_tables, place.tables);
             for (pattern, edges) in group.runs() {
-                bits::or_mapped(target, &states.bits, states.words, edges, maps.get(pattern));
+                let map = maps.get(pattern, &states.columns_used);
+                bits::or_mapped(target, &states.bits, states.words, edges, map);
             }
         }
         let Some(mut afterstates) = afterstates else { return Ok((0, None)) };
@@ -191,7 +192,7 @@ impl<V: crate::Value> Worker<V> {
             images.copy_from_slice(matrix.row(row));
             let mut maps = self.tables.maps(cache, place.tables, place.tables);
             for &pattern in &symmetric.patterns {
-                bits::or_mapped_row(&mut images, matrix.row(row), maps.get(pattern));
+                bits::or_mapped_row(&mut images, matrix.row(row), maps.get(pattern, &[]));
             }
             matrix.row_mut(row).copy_from_slice(&images);
             let representatives = self.tables.representatives(cache, place.tables, &symmetric.patterns);
@@ -221,8 +222,9 @@ impl<V: crate::Value> Worker<V> {
 
     pub(crate) fn settle_bits(&self, bits: Option<BitMatrix>) -> Result<ReachBlock, WorkerError> {
         let words = bits.as_ref().map_or(0, BitMatrix::words);
+        let columns_used = bits.as_ref().map_or_else(Vec::new, BitMatrix::columns_used);
         let bits = bits.map_or_else(Vec::new, BitMatrix::into_bits);
-        Ok(ReachBlock { words, bits: self.memory.settle(bits)? })
+        Ok(ReachBlock { words, bits: self.memory.settle(bits)?, columns_used })
     }
 
     /// Sets aside the items of a block until its layer is sealed.

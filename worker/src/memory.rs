@@ -73,6 +73,18 @@ pub struct Charge {
     memory: Arc<Memory>,
 }
 
+impl Charge {
+    /// Changes what is accounted for.
+    pub fn resize(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            self.memory.used_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else if bytes < self.bytes {
+            self.memory.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -5,8 +5,6 @@
 //! several instruction sets and picked at run time; integer sums and maxima, and f64 operations that are
 //! never contracted, give the same bits in all of them.
 
-use std::sync::Arc;
-
 use exact2048_game::maps::{DenseMap, IndexMap};
 use exact2048_game::transitions::Transitions;
 use multiversion::multiversion;
@@ -73,8 +71,8 @@ pub fn max_over_edges<V: Value>(
                 }
             }
             IndexMap::Dense(map) => max_dense(state, after, map),
-            IndexMap::Sparse(pairs) => {
-                for &(from, to) in pairs {
+            IndexMap::Sparse(map) => {
+                for &(from, to) in map.pairs() {
                     let state = &mut state[from as usize];
                     *state = (*state).max(after[to as usize]);
                 }
@@ -104,7 +102,7 @@ pub fn means_over_spawns<V: Value>(
     transitions: &Transitions,
     twos: Rows<'_, V>,
     fours: Rows<'_, V>,
-    maps: &[Arc<IndexMap>],
+    maps: &[&IndexMap],
 ) {
     let stride = twos.stride;
     for row in 0..transitions.rows {
@@ -123,10 +121,10 @@ pub fn means_over_spawns<V: Value>(
             let mut sum2 = [V::Sum::default(); LANES];
             let mut sum4 = [V::Sum::default(); LANES];
             for edge in to2 {
-                add_chunk(&mut sum2, twos.row(edge.row), chunk, &maps[edge.pattern as usize]);
+                add_chunk(&mut sum2, twos.row(edge.row), chunk, maps[edge.pattern as usize]);
             }
             for edge in to4 {
-                add_chunk(&mut sum4, fours.row(edge.row), chunk, &maps[edge.pattern as usize]);
+                add_chunk(&mut sum4, fours.row(edge.row), chunk, maps[edge.pattern as usize]);
             }
             for lane in 0..LANES {
                 after[lane] = V::mean(sum2[lane], sum4[lane], divisor);

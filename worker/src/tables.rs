@@ -58,7 +58,7 @@ pub struct LaneTables {
 }
 
 /// Index maps from one lane to another.
-type PatternMaps = FxHashMap<PatternId, (Arc<IndexMap>, Charge)>;
+type PatternMaps = FxHashMap<PatternId, (IndexMap, Charge)>;
 
 /// Index maps by their lanes, and column sets by symmetries.
 #[derive(Debug, Default)]
@@ -154,6 +154,10 @@ impl Tables {
         source: &'a LaneTables,
         target: &'a LaneTables,
     ) -> LaneMaps<'a> {
+        if !self.memory.fits(self.patterns.shape_bytes()) {
+            cache.lanes.clear();
+            self.patterns.forget_shapes();
+        }
         let lanes = (source.columns.lane(), target.columns.lane());
         LaneMaps {
             tables: self,
@@ -179,7 +183,7 @@ impl Tables {
             bits[column / 64] |= 1 << (column % 64);
         }
         for &pattern in patterns {
-            if let IndexMap::Dense(map) = &**self.maps(cache, lane, lane).get(pattern) {
+            if let IndexMap::Dense(map) = self.maps(cache, lane, lane).get(pattern, &[]) {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bits[column / 64] &= !(1 << (column % 64));
@@ -205,22 +209,40 @@ pub struct LaneMaps<'a> {
 }
 
 impl LaneMaps<'_> {
-    /// The map of a pattern.
-    pub fn get(&mut self, pattern: PatternId) -> &Arc<IndexMap> {
+    /// The map of a pattern; it covers the `wanted` columns of the source, one bit each, and perhaps more.
+    pub fn get(&mut self, pattern: PatternId, wanted: &[u64]) -> &IndexMap {
         if !self.maps.contains_key(&pattern) {
             self.make(pattern);
         }
-        &self.maps[&pattern].0
+        let (source, target) = (&self.source.columns, &self.target.columns);
+        let tables = self.tables;
+        match self.maps.get_mut(&pattern) {
+            Some((map, charge)) => {
+                map.extend(tables.params(), &tables.patterns, pattern, source, target, wanted);
+                charge.resize(map.bytes() + MAP_BYTES);
+                map
+            }
+            None => unreachable!("made just now"),
+        }
+    }
+
+    /// The maps of several patterns in which every column takes part.
+    pub fn get_all(&mut self, patterns: &[PatternId]) -> Vec<&IndexMap> {
+        for &pattern in patterns {
+            if !self.maps.contains_key(&pattern) {
+                self.make(pattern);
+            }
+        }
+        patterns.iter().map(|pattern| &self.maps[pattern].0).collect()
     }
 
     fn make(&mut self, pattern: PatternId) {
         let (source, target) = (&self.source.columns, &self.target.columns);
         let map = IndexMap::new(self.tables.params(), &self.tables.patterns, pattern, source, target);
-        let bytes = map.bytes() + 64;
-        if !self.tables.memory.fits(bytes + self.tables.patterns.shape_bytes()) {
-            self.maps.clear();
-            self.tables.patterns.forget_shapes();
-        }
-        self.maps.insert(pattern, (Arc::new(map), self.tables.memory.charge(bytes)));
+        let charge = self.tables.memory.charge(map.bytes() + MAP_BYTES);
+        self.maps.insert(pattern, (map, charge));
     }
 }
+
+/// What an entry of the cache takes beside the map's own bytes.
+const MAP_BYTES: usize = 96;
