@@ -8,10 +8,12 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text};
+use common::{
+    Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text,
+};
 
 /// One shard of states and one of values, in a fraction of a second.
-const JOB: &str = "--board 4x2";
+const JOB: &str = "--board 3x2";
 
 /// Several shards of values, in a second or two.
 const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
@@ -93,7 +95,9 @@ fn check_publishing(job: &str, points: &[&str], passed: impl Fn(usize) -> Vec<us
             assert_eq!(committed(&run).len(), passed + usize::from(counts), "{failpoints}");
             // What is published can be read as it is, by readers that change nothing.
             on_run(&run, "info", &["--json"]).exits(0).json();
-            on_run(&run, "verify", &["--sample", "50"]).exits(0);
+            if job == JOB {
+                on_run(&run, "verify", &[]).exits(0);
+            }
             resumes(&run, job, &healthy, &failpoints);
         }
     }
@@ -169,7 +173,10 @@ fn a_full_disk_loses_nothing() {
         }
         let finished = finished.exits(1).says(&["space"]);
         assert!(finished.stdout.is_empty(), "{finished:?}");
-        assert!(files(&run.join("shards")).iter().all(|file| shards(&run).contains(file)), "a temporary file is left");
+        assert!(
+            files(&run.join("shards")).iter().all(|file| shards(&run).contains(file)),
+            "a temporary file is left"
+        );
         resumes(&run, JOB, &healthy, &failpoints);
     }
 }

@@ -6,7 +6,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, Place, Solved, committed, exact2048, files, layers, on_run, shards, solve, text, try_solve};
+use common::{
+    Finished, Place, Solved, committed, exact2048, files, layers, on_run, shards, solve, text, try_solve,
+};
 use exact2048_storage::{ShardReader, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -273,7 +275,8 @@ fn newer_manifests_are_refused() {
     let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
     assert_eq!(seal(body), sealed, "the test seals as the program does");
     let newer = body.replacen("\"format_version\": 1", "\"format_version\": 2", 1);
-    let newer = if newer == body { body.replacen("\"format_version\":1", "\"format_version\":2", 1) } else { newer };
+    let newer =
+        if newer == body { body.replacen("\"format_version\":1", "\"format_version\":2", 1) } else { newer };
     assert_ne!(newer, body);
     fs::write(&manifest, seal(&newer)).unwrap();
     patient.is_refused(&manifest).says(&["newer program"]);
@@ -300,7 +303,9 @@ fn a_run_without_its_manifest_is_no_run() {
     let patient = Patient::of(&Solved::new(JOB));
     fs::remove_file(patient.run().join("manifest.json")).unwrap();
     let before = contents(&patient.run());
-    for (subcommand, options) in [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])] {
+    for (subcommand, options) in
+        [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])]
+    {
         on_run(&patient.run(), subcommand, options).exits(1).says(&["manifest.json"]);
     }
     // Solving does not begin a new run on top of an old one.
@@ -436,7 +441,9 @@ fn only_what_is_damaged_is_computed_again() {
 #[test]
 fn inspecting_what_is_no_shard_is_an_error() {
     let place = Place::new();
-    for (file, content) in [("empty", ""), ("text", "some text that is no shard at all"), ("magic", "EX2048SH")] {
+    for (file, content) in
+        [("empty", ""), ("text", "some text that is no shard at all"), ("magic", "EX2048SH")]
+    {
         let path = place.join(file);
         fs::write(&path, content).unwrap();
         exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);

@@ -171,7 +171,10 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
         common::on_run(&run, "info", &["--json"]).exits(0).json();
     }
     let summary = solve(&run, job);
-    assert!(result(&run, &summary) == expected, "{job}: {summary} after interruptions, expected {expected:?}");
+    assert!(
+        result(&run, &summary) == expected,
+        "{job}: {summary} after interruptions, expected {expected:?}"
+    );
     assert!(committed(&run).starts_with(&before), "{job} lost or rewrote a shard");
     common::on_run(&run, "verify", &["--sample", "2000"]).exits(0);
 }

@@ -118,7 +118,12 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
             assert_eq!(text(&found["afterstate"]), game.text(&after), "{what}");
             assert_eq!(whole(&found["score"]), u64::from(score), "{what}");
             let value = as_f64(value);
-            close(number(&found["value"]), value, bound + printed(value), &format!("{}: {what}", found["move"]));
+            close(
+                number(&found["value"]),
+                value,
+                bound + printed(value),
+                &format!("{}: {what}", found["move"]),
+            );
         }
     }
     check_best(answer, moves, &what);
@@ -132,7 +137,8 @@ fn check_best(answer: &Value, moves: &[Value], what: &str) {
         return;
     };
     let best = legal().find(|m| m["move"] == best);
-    let best = number(&best.unwrap_or_else(|| panic!("{what}: the best move is not legal: {answer}"))["value"]);
+    let best =
+        number(&best.unwrap_or_else(|| panic!("{what}: the best move is not legal: {answer}"))["value"]);
     let greatest = legal().map(|m| number(&m["value"])).fold(0.0, f64::max);
     assert_eq!(best, greatest, "{what}: {answer}");
     assert_eq!(best, number(&answer["value"]), "{what}: {answer}");

@@ -7,7 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Finished, Place, Solved, command, exact2048, exact2048_reading, files, layers, on_run, solve, solve_args, text, try_solve, whole};
+use common::{
+    Finished, Place, Solved, command, exact2048, exact2048_reading, files, layers, on_run, solve, solve_args,
+    text, try_solve, whole,
+};
 use exact2048_storage::RunDir;
 
 /// Refused as wrong usage, with nothing on stdout.
@@ -45,7 +48,23 @@ fn boards_whose_tiles_do_not_fit() {
 
 #[test]
 fn objectives_that_are_none() {
-    for objective in ["", "Score", "reach", "reach:", "reach:0", "reach:1", "reach:2", "reach:4", "reach:7", "reach:65536", "reach:-8", "reach:x", "reach:8x", "reach:18446744073709551616", "max"] {
+    for objective in [
+        "",
+        "Score",
+        "reach",
+        "reach:",
+        "reach:0",
+        "reach:1",
+        "reach:2",
+        "reach:4",
+        "reach:7",
+        "reach:65536",
+        "reach:-8",
+        "reach:x",
+        "reach:8x",
+        "reach:18446744073709551616",
+        "max",
+    ] {
         let place = Place::new();
         let run = place.join("run");
         let objective = format!("--objective={objective}");
@@ -64,7 +83,25 @@ fn objectives_out_of_reach() {
 
 #[test]
 fn spawn_probabilities_that_are_none() {
-    for spawn4 in ["", "-0.1", "1.1", "2", "1/0", "3/2", "nan", "NaN", "inf", "1e-1", "0,1", "1/65537", "0.12345678", "1/", "/2", "one", "0x1"] {
+    for spawn4 in [
+        "",
+        "-0.1",
+        "1.1",
+        "2",
+        "1/0",
+        "3/2",
+        "nan",
+        "NaN",
+        "inf",
+        "1e-1",
+        "0,1",
+        "1/65537",
+        "0.12345678",
+        "1/",
+        "/2",
+        "one",
+        "0x1",
+    ] {
         let place = Place::new();
         let run = place.join("run");
         let spawn4 = format!("--spawn4={spawn4}");
@@ -225,7 +262,24 @@ fn one_writer_at_a_time() {
 #[test]
 fn queries_of_what_is_no_board() {
     let solved = Solved::new("--board 2x2");
-    for board in ["", "2", "2 2", "2 2 / 0", "2 2 / 0 0 / 0 0", "2 2 0 / 0 0 0", "2 3 / 0 0", "1 2 / 0 0", "x 2 / 0 0", "-2 2 / 0 0", "2 2 / 0 65536", "2 2 / 0 99999999999999999999", "2 2 // 0 0", "2;2/0;0", "2 2 \\ 0 0", "\u{fffd}"] {
+    for board in [
+        "",
+        "2",
+        "2 2",
+        "2 2 / 0",
+        "2 2 / 0 0 / 0 0",
+        "2 2 0 / 0 0 0",
+        "2 3 / 0 0",
+        "1 2 / 0 0",
+        "x 2 / 0 0",
+        "-2 2 / 0 0",
+        "2 2 / 0 65536",
+        "2 2 / 0 99999999999999999999",
+        "2 2 // 0 0",
+        "2;2/0;0",
+        "2 2 \\ 0 0",
+        "\u{fffd}",
+    ] {
         let finished = on_run(&solved.run(), "query", &["--json", "--", board]).exits(2);
         assert!(finished.stdout.is_empty(), "{finished:?}");
     }
@@ -244,7 +298,16 @@ fn spellings_of_a_board() {
 #[test]
 fn queries_of_unreachable_states() {
     let solved = Solved::new("--board 2x2");
-    for board in ["0 0 / 0 0", "2 0 / 0 0", "4 0 / 0 0", "8 0 / 0 0", "8 8 / 8 8", "64 0 / 0 2", "32768 32768 / 32768 32768", "16 16 / 16 16"] {
+    for board in [
+        "0 0 / 0 0",
+        "2 0 / 0 0",
+        "4 0 / 0 0",
+        "8 0 / 0 0",
+        "8 8 / 8 8",
+        "64 0 / 0 2",
+        "32768 32768 / 32768 32768",
+        "16 16 / 16 16",
+    ] {
         let finished = on_run(&solved.run(), "query", &["--json", board]).exits(3).says(&[board]);
         assert!(finished.stdout.is_empty(), "{finished:?}");
     }
@@ -300,8 +363,18 @@ fn json_is_one_object_with_all_its_fields() {
         names
     };
     let mut expected = vec![
-        "board", "objective", "spawn4", "phase", "layers", "states", "afterstates", "start", "fingerprint",
-        "seconds", "bytes_on_disk", "peak_rss_bytes",
+        "board",
+        "objective",
+        "spawn4",
+        "phase",
+        "layers",
+        "states",
+        "afterstates",
+        "start",
+        "fingerprint",
+        "seconds",
+        "bytes_on_disk",
+        "peak_rss_bytes",
     ];
     expected.sort();
     assert_eq!(fields(&solved.summary), expected);
@@ -353,7 +426,10 @@ fn closed_standard_output() {
         let mut closed = command(args);
         closed.stdin(fs::File::open(&boards_file).unwrap()).stdout(writer).stderr(Stdio::piped());
         let finished = Finished::new(closed.spawn().unwrap().wait_with_output().unwrap());
-        assert!(matches!(finished.code, Some(0 | 1)) || finished.signal == Some(13), "{args:?}: {finished:?}");
+        assert!(
+            matches!(finished.code, Some(0 | 1)) || finished.signal == Some(13),
+            "{args:?}: {finished:?}"
+        );
         assert!(!finished.stderr.contains("error"), "{args:?}: {finished:?}");
     }
 }
@@ -385,6 +461,7 @@ fn progress_does_not_disturb_the_result() {
     finished.json();
     // Not a terminal: no cursor movements in what may be a log file.
     assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
-    let printed = exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
+    let printed =
+        exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
     assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
 }

@@ -344,7 +344,10 @@ mod tests {
                 let Some(task) = planner.next_task() else { break };
                 if let Some((layer, lane)) = block_of(task) {
                     assert!(!done.contains(&(layer, lane)) && exists(layer, lane), "each block once");
-                    assert!(!running.iter().any(|&t| block_of(t).is_some_and(|(_, l)| l == lane)), "one at a time");
+                    assert!(
+                        !running.iter().any(|&t| block_of(t).is_some_and(|(_, l)| l == lane)),
+                        "one at a time"
+                    );
                     for step in Step::all(params).into_iter().filter(|&s| s != Step::STAY) {
                         let other = match segment.phase {
                             Phase::Enumerate => lane.before(step, params.large),

@@ -61,6 +61,11 @@ impl Scale {
         bits as f64 / (1u64 << self.fraction_bits) as f64
     }
 
+    /// The mean of fixed-point numbers that sum to `sum`, by their number or the sum of their weights.
+    pub fn decode_sum(self, sum: u128, weights: u128) -> f64 {
+        sum as f64 / weights as f64 / (1u64 << self.fraction_bits) as f64
+    }
+
     /// A proven bound on the absolute error of any value of `layer`: half a unit in the last place
     /// for each mean that an optimal or any other policy can still expect to pass.
     pub fn error_bound(self, layer: Layer) -> f64 {

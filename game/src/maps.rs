@@ -365,7 +365,8 @@ impl IndexMap {
         }
         let taking_part: u32 = meeting.iter().map(|w| w.count_ones()).sum();
         if (taking_part as usize) < source.len() / 4 {
-            let columns = meeting.iter().enumerate().flat_map(|(w, &word)| ones(word).map(move |bit| w * 64 + bit));
+            let columns =
+                meeting.iter().enumerate().flat_map(|(w, &word)| ones(word).map(move |bit| w * 64 + bit));
             let pairs = columns.map(|column| (column as u32, dense[column])).filter(|&(_, to)| to != none);
             return IndexMap::Sparse(SparseMap { pairs: pairs.collect(), rest: Vec::new() });
         }

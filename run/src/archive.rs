@@ -53,7 +53,8 @@ impl ShardArchive {
         let frame = Arc::new(shard.reader()?.read_frame(number)?);
         let mut cache = lock();
         if cache.frames.len() >= FRAMES_KEPT
-            && let Some(oldest) = cache.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
+            && let Some(oldest) =
+                cache.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
         {
             cache.frames.remove(&oldest);
         }

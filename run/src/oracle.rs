@@ -155,25 +155,28 @@ impl Oracle {
         })
     }
 
-    /// Values of the starts of the game.
+    /// Values of the starts of the game: exact sums of the stored values, each divided once.
     pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let cells = self.params.cells();
-        let p4 = self.params.spawn4.probability();
-        let mut sums = [(0.0f64, 0u32); 3];
-        let mut expected = 0.0;
+        let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
+        let scale = self.params.scale();
+        let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
+        let mut layers = [(0u128, 0u32); 3];
+        let mut weighted = 0u128;
         let mut known = FxHashMap::default();
         for (board, exponents) in rules::starts(self.params.board) {
-            let value = self.decode(self.state_bits(board, &mut known)?, board);
-            let probability: f64 = exponents.iter().map(|&e| if e == 2 { p4 } else { 1.0 - p4 }).product();
-            expected += probability * value / (cells * (cells - 1)) as f64;
-            let slot = &mut sums[(board.tile_sum(cells) / 2 - 2) as usize];
-            *slot = (slot.0 + value, slot.1 + 1);
+            let bits = u128::from(self.value_bits(self.state_bits(board, &mut known)?, board));
+            weighted += bits * weight(exponents[0]) * weight(exponents[1]);
+            let slot = &mut layers[(board.tile_sum(cells) / 2 - 2) as usize];
+            *slot = (slot.0 + bits, slot.1 + 1);
         }
-        let mean = |(i, (sum, count)): (usize, (f64, u32))| (Layer(4 + 2 * i as u32), sum / f64::from(count));
+        let mean = |(i, (sum, count)): (usize, (u128, u32))| {
+            (Layer(4 + 2 * i as u32), scale.decode_sum(sum, u128::from(count)))
+        };
+        let weights = u128::from(spawn4.denominator()).pow(2) * (cells * (cells - 1)) as u128;
         Ok(StartValues {
-            expected,
-            error_bound: self.params.scale().error_bound(Layer(4)),
-            by_layer: sums.into_iter().enumerate().map(mean).collect(),
+            expected: scale.decode_sum(weighted, weights),
+            error_bound: scale.error_bound(Layer(4)),
+            by_layer: layers.into_iter().enumerate().map(mean).collect(),
         })
     }
 
@@ -303,12 +306,17 @@ impl Oracle {
 
     /// The value that fixed-point bits stand for, seen from `board`.
     fn decode(&self, bits: u64, board: Board) -> f64 {
+        self.params.scale().decode(self.value_bits(bits, board))
+    }
+
+    /// What is still to come, in fixed point: the stored value without the potential of `board`.
+    fn value_bits(&self, bits: u64, board: Board) -> u64 {
         let past = match self.params.objective {
             Objective::Score => self.params.scale().encode(rules::potential(board, self.params.board)),
             Objective::Reach { .. } => 0,
         };
         // W is at least Φ: no rounding takes a value below the score already made.
-        self.params.scale().decode(bits.saturating_sub(past))
+        bits.saturating_sub(past)
     }
 }
 

@@ -86,14 +86,21 @@ impl Game {
             }
             symmetries.push(from);
         }
-        let left: Vec<Vec<usize>> =
-            (0..rows).map(|r| (0..cols).map(|c| cell(r, c)).collect()).collect();
+        let left: Vec<Vec<usize>> = (0..rows).map(|r| (0..cols).map(|c| cell(r, c)).collect()).collect();
         let up: Vec<Vec<usize>> = (0..cols).map(|c| (0..rows).map(|r| cell(r, c)).collect()).collect();
         let reversed = |lines: &[Vec<usize>]| -> Vec<Vec<usize>> {
             lines.iter().map(|line| line.iter().rev().copied().collect()).collect()
         };
         let lines = [left.clone(), reversed(&left), up.clone(), reversed(&up)];
-        Self { rows, cols, objective, fours: fours.parse().unwrap(), of: of.parse().unwrap(), symmetries, lines }
+        Self {
+            rows,
+            cols,
+            objective,
+            fours: fours.parse().unwrap(),
+            of: of.parse().unwrap(),
+            symmetries,
+            lines,
+        }
     }
 
     pub fn cells(&self) -> usize {

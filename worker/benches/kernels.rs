@@ -48,7 +48,8 @@ fn kernels(c: &mut Criterion) {
     group.throughput(Throughput::Elements(rows as u64));
     group.bench_function("transitions, per row", |b| b.iter(|| black_box(transitions(&setup, CLASS)).rows));
 
-    let stay = own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
+    let stay =
+        own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
     let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
     let made = || -> Vec<(IndexMap, &[(u32, u32)])> {
         stay.runs().map(|(pattern, edges)| (map(pattern), edges)).collect()

@@ -64,14 +64,16 @@ impl<'a> CanonicalBoards<'a> {
         let cells = &self.space.masks(k)[mask];
         let permutations = self.space.symmetries().permutations();
         // In bits: where a symmetry's image holds what was in `cell`.
-        let place = |perm: &[u8], cell: u8| 4 * perm.iter().position(|&from| from == cell).unwrap_or(0) as u32;
+        let place =
+            |perm: &[u8], cell: u8| 4 * perm.iter().position(|&from| from == cell).unwrap_or(0) as u32;
         let small_places = cells.small_cells.iter().rev().map(|&cell| {
             std::array::from_fn(|g| place(permutations.get(g).unwrap_or(&permutations[0]), cell))
         });
         self.small_places = small_places.collect();
         self.large_images.clear();
         self.large_images.resize(permutations.len() * self.columns.len(), 0);
-        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(self.columns.len())) {
+        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(self.columns.len()))
+        {
             for (i, &cell) in cells.large_cells.iter().rev().enumerate() {
                 add_images(images, self.columns.sequences(), 4 * i as u32, place(perm, cell));
             }

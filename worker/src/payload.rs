@@ -117,7 +117,8 @@ impl Parts {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 *word = u64::from_le_bytes(padded);
             }
-            if !self.columns.is_multiple_of(64) && row.last().is_some_and(|&w| w >> (self.columns % 64) != 0) {
+            if !self.columns.is_multiple_of(64) && row.last().is_some_and(|&w| w >> (self.columns % 64) != 0)
+            {
                 let expected = format!("no bit behind column {}", self.columns);
                 return Err(PayloadError::new(key, expected, format!("one in row {i}")));
             }

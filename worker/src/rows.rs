@@ -45,7 +45,10 @@ pub fn is_set(rows: &[u64], row: u32) -> bool {
 
 /// For each edge whose source row is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the
 /// afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
 pub fn max_over_edges<V: Value>(
     states: &mut [V],
     wanted: &[u64],
@@ -94,7 +97,10 @@ fn max_dense<V: Value>(state: &mut [V], after: &[V], map: &DenseMap) {
 
 /// Means over spawns for every row whose spawns all lead to rows that were computed; sets their bits in
 /// `occupied`. That covers the reachable afterstates; others are read by no reachable state.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
 pub fn means_over_spawns<V: Value>(
     after: &mut [V],
     occupied: &mut [u64],

@@ -159,12 +159,7 @@ impl Tables {
             self.patterns.forget_shapes();
         }
         let lanes = (source.columns.lane(), target.columns.lane());
-        LaneMaps {
-            tables: self,
-            source,
-            target,
-            maps: cache.lanes.entry(lanes).or_default(),
-        }
+        LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
 
     /// The columns that stand for their orbits under some symmetries, as bits: those that no

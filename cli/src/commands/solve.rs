@@ -142,11 +142,11 @@ impl Budget {
         let needed = exact2048_worker::working_set_bytes(params, threads);
         if limit < needed {
             return Err(Failure::usage(format!(
-                "--memory {} is too small: a {} board with {} threads needs at least {}; give more memory or fewer --threads",
+                "--memory {} is too small: a {} board with {} threads needs at least {}MiB; give more memory or fewer --threads",
                 ByteSize(limit).display().iec(),
                 params.board,
                 threads,
-                ByteSize(needed).display().iec(),
+                needed.div_ceil(1 << 20),
             ))
             .into());
         }
@@ -308,7 +308,11 @@ fn write_for_people(
     write_field(out, "states", HumanCount(summary.states))?;
     write_field(out, "afterstates", HumanCount(summary.afterstates))?;
     if let Some(start) = &summary.start {
-        write_field(out, "start", format!("{:.6} (error at most {:.1e})", start.expected, start.error_bound))?;
+        write_field(
+            out,
+            "start",
+            format!("{:.6} (error at most {:.1e})", start.expected, start.error_bound),
+        )?;
         for (layer, mean) in &start.by_layer {
             write_field(out, "", format!("{mean:.6} over the starts of layer {layer}"))?;
         }

@@ -68,11 +68,7 @@ impl Header {
         let mut preamble = Fields(bytes);
         let magic: [u8; 8] = preamble.array().ok_or_else(short)?;
         if magic != MAGIC {
-            return Err(damaged(
-                0,
-                "EX2048SH, the first bytes of a shard",
-                magic.escape_ascii().to_string(),
-            ));
+            return Err(damaged(0, "EX2048SH, the first bytes of a shard", magic.escape_ascii().to_string()));
         }
         let version = preamble.u32().ok_or_else(short)?;
         let length = preamble.u32().ok_or_else(short)?;
