@@ -4,16 +4,16 @@
 //! shards, so that compute does not wait for the disk unless it falls far behind.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use exact2048_coordinator::{Action, Commit, Phase, Planner, Report, Segment, Task};
-use exact2048_game::{Layer, Params};
+use exact2048_game::Layer;
 use exact2048_run::{Record, Run};
 use exact2048_storage::{Frame, ShardWriter};
-use exact2048_worker::{Value, Worker, WorkerError};
+use exact2048_worker::{Tuning, Value, Worker, WorkerError};
 
 use crate::progress::Progress;
 
@@ -112,12 +112,12 @@ impl<V: Value> Crew<'_, V> {
     /// A compute thread: tasks until there are none.
     fn compute(&self) {
         while let Some(task) = self.next_task() {
-            match self.run(task) {
-                Ok((report, frames)) => self.complete(task, report, frames),
-                Err(error) => {
-                    self.lock().error.get_or_insert(error.into());
-                    self.changed.notify_all();
-                }
+            let done = no_panic(|| self.run(task).map_err(anyhow::Error::from));
+            let completed =
+                done.and_then(|(report, frames)| no_panic(|| Ok(self.complete(task, report, frames))));
+            if let Err(error) = completed {
+                self.lock().error.get_or_insert(error);
+                self.changed.notify_all();
             }
         }
     }
@@ -182,9 +182,12 @@ impl<V: Value> Crew<'_, V> {
     fn write(&self, run: &mut Run) {
         let mut shared = self.lock();
         loop {
-            if let Some((commit, frames)) = shared.to_write.pop_front() {
+            // After a failure nothing more is published: what is committed stays a prefix of the plan.
+            if shared.error.is_none()
+                && let Some((commit, frames)) = shared.to_write.pop_front()
+            {
                 drop(shared);
-                let written = self.publish(run, commit, frames);
+                let written = no_panic(|| self.publish(run, commit, frames));
                 shared = self.lock();
                 if let Err(error) = written {
                     shared.error.get_or_insert(error);
@@ -218,11 +221,18 @@ impl<V: Value> Crew<'_, V> {
     }
 }
 
-/// A worker for a run with a memory limit of `budget_bytes` for finished blocks.
-pub fn new_worker<V: Value>(run: &Run, budget_bytes: usize) -> Worker<V> {
-    let params: &Params = run.params();
-    let scratch: &Path = run.dir().path();
-    Worker::new(params, budget_bytes, scratch.to_path_buf(), run.archive().clone())
+/// Turns a panic into an error: the other threads must hear of it, or they would wait for ever.
+fn no_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(anyhow!(
+            "a task panicked, as said above: this is a defect of exact2048; what is committed is safe"
+        ))
+    })
+}
+
+/// A worker for a run.
+pub fn new_worker<V: Value>(run: &Run, tuning: Tuning) -> Worker<V> {
+    Worker::new(run.params(), tuning, run.dir().path().to_path_buf(), run.archive().clone())
 }
 
 /// The name of a phase in progress lines.

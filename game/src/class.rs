@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use crate::board::Board;
 use crate::lane::{Lane, Layer};
 use crate::params::Params;
+use crate::rowset::{self, RowSet};
 use crate::skeleton::{Config, Configs, Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
@@ -170,6 +171,26 @@ impl Space {
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
         Some(slot.get_or_init(|| Class::new(self, id)))
+    }
+
+    /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`, one bit a
+    /// row: each of those rows with one of its 2s taken away.
+    pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> Vec<u64> {
+        let mut found = vec![0u64; class.rows().div_ceil(64)];
+        for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
+            let (of_mask, cells) = (above.mask_rows(index), mask.small_cells.len());
+            let first = of_mask.start as u32;
+            for row in rows.rows_in(of_mask) {
+                let config = above.config(&self.configs, cells, index, row - first);
+                for digit in (0..cells).filter(|digit| config >> (4 * digit) & 15 == 1) {
+                    let without = config & !(15 << (4 * digit));
+                    let images = mask.stabiliser.iter().map(|&g| self.config_image(mask, without, g));
+                    let canonical = images.fold(without, Config::min);
+                    rowset::set(&mut found, class.row(&self.configs, cells, index as u32, canonical));
+                }
+            }
+        }
+        found
     }
 
     /// The small tiles of a row of a mask, as a board without its large ones.

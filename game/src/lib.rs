@@ -20,6 +20,7 @@ pub mod lane;
 pub mod maps;
 pub mod objective;
 pub mod params;
+pub mod rowset;
 pub mod rules;
 pub mod shapes;
 pub mod skeleton;

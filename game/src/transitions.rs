@@ -1,28 +1,33 @@
 //! Transitions of a class: what moves and spawns do to each of its rows.
 //!
-//! Computed once for a class and used for every block with its rows. A move is an edge from a row to
+//! Computed once for a class and used for every block with its rows; of very large classes, for the rows of
+//! one block. Rows of the class itself are given by *slot*, their number among the rows that transitions were
+//! computed for; rows of target classes by number. A move is an edge from a row to
 //! a row of the target class together with a pattern; edges are grouped by [`Step`], which decides the
 //! target lane, and within a step by pattern, so that a kernel fetches each index map once.
+
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
 use crate::maps::{Pattern, PatternId, Patterns};
+use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
 use crate::slide::Outcome;
 
-/// What moves and spawns do to the rows of one class.
+/// What moves and spawns do to rows of one class. Every list has an entry a slot.
 #[derive(Debug)]
 pub struct Transitions {
-    /// Number of rows.
-    pub rows: usize,
+    /// The rows.
+    pub rows: Arc<RowSet>,
     /// The config of each row.
     pub configs: Vec<Config>,
     /// Φ of each row's small tiles.
     pub potential: Vec<u32>,
-    /// Spawns of row `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
+    /// Spawns of slot `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
     pub spawn_start: Vec<u32>,
     /// Where a spawned 2 leads, in the class with small sum + 2.
     pub spawn2: Vec<SpawnEdge>,
@@ -32,7 +37,7 @@ pub struct Transitions {
     pub spawn_patterns: Vec<PatternId>,
     /// Legal moves, by what they do to the large tiles.
     pub moves: Vec<MoveGroup>,
-    /// Rows in which a move of small tiles alone makes the wanted tile, ascending.
+    /// Slots in which a move of small tiles alone makes the wanted tile, ascending.
     pub won_rows: Vec<u32>,
     /// Rows that symmetries map to themselves, with what those do to the columns.
     pub symmetric: Vec<SymmetricRow>,
@@ -56,7 +61,7 @@ pub struct MoveGroup {
     pub target: ClassId,
     /// Runs of edges with the same pattern; each ends where the next begins.
     pub runs: Vec<Run>,
-    /// Edges from a row to a row of the target class, ordered by pattern and then by row.
+    /// Edges from a slot to a row of the target class, ordered by pattern and then by slot.
     pub edges: Vec<(u32, u32)>,
 }
 
@@ -72,8 +77,8 @@ pub struct Run {
 /// A row that symmetries of the board map to itself: its columns fall into orbits.
 #[derive(Debug)]
 pub struct SymmetricRow {
-    /// The row.
-    pub row: u32,
+    /// The slot.
+    pub slot: u32,
     /// What each of the symmetries does to the columns; at least one pattern, none the identity.
     pub patterns: Vec<PatternId>,
 }
@@ -91,15 +96,21 @@ impl MoveGroup {
 }
 
 impl Transitions {
-    /// Computes the transitions of a class. Cost: some hundred nanoseconds a row.
-    pub fn new(space: &Space, patterns: &Patterns, class: &Class) -> Self {
-        Builder::new(space, class).build(patterns)
+    /// Computes the transitions of some rows of a class. Cost: some hundred nanoseconds a row.
+    pub fn new(space: &Space, patterns: &Patterns, class: &Class, rows: Arc<RowSet>) -> Self {
+        Builder::new(space, class).build(patterns, rows)
+    }
+
+    /// The edges of each slot, in order, for a spawned 2 or for a spawned 4.
+    pub fn spawns_of(&self, tile: u32) -> impl Iterator<Item = &[SpawnEdge]> {
+        let edges = if tile == 2 { &self.spawn2 } else { &self.spawn4 };
+        self.spawn_start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
     }
 
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
         let edges: usize = self.moves.iter().map(|g| 8 * (g.edges.len() + g.runs.len())).sum();
-        16 * self.rows + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
+        16 * self.rows.len() + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
     }
 }
 
@@ -148,18 +159,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(mut self, patterns: &Patterns) -> Transitions {
-        let rows = self.class.rows();
-        let (mut configs, mut potential) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    fn build(mut self, patterns: &Patterns, rows: Arc<RowSet>) -> Transitions {
+        let count = rows.len();
+        let (mut configs, mut potential) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut spawn_start = vec![0u32];
         let (mut spawn2, mut spawn4) = (Vec::new(), Vec::new());
         let mut symmetric = Vec::new();
         for (index, mask) in self.space.masks(self.id.k).iter().enumerate() {
-            let rows = self.class.mask_rows(index);
-            for (within, row) in rows.enumerate() {
-                let row = row as u32;
+            let of_mask = self.class.mask_rows(index);
+            let first = of_mask.start as u32;
+            for row in rows.rows_in(of_mask) {
+                let slot = potential.len() as u32;
                 let cells = mask.small_cells.len();
-                let config = self.class.config(&self.space.configs, cells, index, within as u32);
+                let config = self.class.config(&self.space.configs, cells, index, row - first);
                 let digits = self.space.digits(mask, config);
                 configs.push(config);
                 potential.push(
@@ -176,9 +188,9 @@ impl<'a> Builder<'a> {
                     }
                 }
                 spawn_start.push(spawn2.len() as u32);
-                self.moves_of(row, mask, &digits);
+                self.moves_of(slot, mask, &digits);
                 if let Some(kept) = self.symmetries_of(mask, config) {
-                    symmetric.push((row, kept));
+                    symmetric.push((slot, kept));
                 }
             }
         }
@@ -201,8 +213,8 @@ impl<'a> Builder<'a> {
             won_rows: self.won_rows,
             symmetric: symmetric
                 .into_iter()
-                .map(|(row, kept)| SymmetricRow {
-                    row,
+                .map(|(slot, kept)| SymmetricRow {
+                    slot,
                     patterns: kept.iter().map(|&p: &u32| ids[p as usize]).collect(),
                 })
                 .collect(),
@@ -277,7 +289,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the legal moves of a row.
-    fn moves_of(&mut self, row: u32, mask: &Mask, digits: &[u8; 16]) {
+    fn moves_of(&mut self, slot: u32, mask: &Mask, digits: &[u8; 16]) {
         let large = self.space.params().large;
         let (mut tokens, mut number) = (*digits, [0u8; 16]);
         for (i, &cell) in mask.large_cells.iter().enumerate() {
@@ -295,14 +307,14 @@ impl<'a> Builder<'a> {
                 births: 0,
                 changed: false,
             };
-            self.slide_lines(row, lines, &tokens, &number, start);
+            self.slide_lines(slot, lines, &tokens, &number, start);
         }
     }
 
     /// Slides the lines one after the other, once for each outcome of each.
     fn slide_lines(
         &mut self,
-        row: u32,
+        slot: u32,
         lines: &[Vec<u8>],
         tokens: &[u8; 16],
         number: &[u8; 16],
@@ -310,7 +322,7 @@ impl<'a> Builder<'a> {
     ) {
         let Some((line, rest)) = lines.split_first() else {
             if target.changed {
-                self.add_move(row, &target);
+                self.add_move(slot, &target);
             }
             return;
         };
@@ -320,20 +332,20 @@ impl<'a> Builder<'a> {
         for outcome in others {
             let mut branch = target.clone();
             branch.put(line, outcome, tokens, number, space.params().large);
-            self.slide_lines(row, rest, tokens, number, branch);
+            self.slide_lines(slot, rest, tokens, number, branch);
         }
         if let Some(outcome) = last {
             target.put(line, outcome, tokens, number, space.params().large);
-            self.slide_lines(row, rest, tokens, number, target);
+            self.slide_lines(slot, rest, tokens, number, target);
         }
     }
 
     /// Adds one legal move: canonicalises the target skeleton and files the edge.
-    fn add_move(&mut self, row: u32, target: &Target) {
+    fn add_move(&mut self, slot: u32, target: &Target) {
         let space = self.space;
         if target.births > 0 && space.params().winning_exponent() == Some(space.params().large) {
-            if self.won_rows.last() != Some(&row) {
-                self.won_rows.push(row);
+            if self.won_rows.last() != Some(&slot) {
+                self.won_rows.push(slot);
             }
             return;
         }
@@ -368,7 +380,7 @@ impl<'a> Builder<'a> {
         };
         let (_, _, class, edges) = &mut self.groups[group];
         let to = class.row(&space.configs, mask.small_cells.len(), image.index, best);
-        edges.push(Edge { pattern, from: row, to });
+        edges.push(Edge { pattern, from: slot, to });
     }
 }
 

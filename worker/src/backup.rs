@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use exact2048_game::class::ClassId;
 use exact2048_game::maps::IndexMap;
+use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ShardKind;
@@ -13,7 +14,7 @@ use crate::bits::{self, BitMatrix};
 use crate::blocks::ValueBlock;
 use crate::fingerprint::{CanonicalBoards, state_hash};
 use crate::payload::{Parts, for_each_bit};
-use crate::rows::{Rows, is_set, max_over_edges, means_over_spawns};
+use crate::rows::{Rows, max_over_edges, means_over_spawns};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Value, Worker, WorkerError};
 
@@ -33,23 +34,21 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
-        let Some(transitions) = self.tables.transitions(class) else { return Ok(BlockValues::default()) };
         let mut cache = tables.maps();
-        let after = self.mean_over_spawns(layer, &tables, &transitions, &mut cache)?;
+        let after = self.mean_over_spawns(layer, class, &tables, &mut cache)?;
         let after = self.after_values.insert(layer, lane, after);
-        let Some(reach) = self.read_reach(layer, lane)? else {
-            self.values.insert(layer, lane, self.settle_values(0, Vec::new(), Vec::new())?);
+        let reach = self.read_reach(layer, lane)?;
+        let transitions = reach.as_ref().and_then(|reach| self.tables.transitions(class, reach.rows()));
+        let (Some(reach), Some(transitions)) = (reach, transitions) else {
+            self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
-        let occupied = occupancy(&reach);
-        let wanted = (&*occupied, &*reach.columns_used());
-        let states = self.max_over_moves(layer, &tables, &transitions, wanted, &after, &mut cache);
+        let states = self.max_over_moves(layer, &tables, &transitions, &reach, &after, &mut cache);
         if keep {
-            self.keep_value_items(layer, lane, &tables, &reach, &states);
+            self.keep_value_items(layer, class, &tables, &reach, &states);
         }
         let found = self.fingerprint(class, &tables, &transitions, &reach, &states, &mut cache);
-        let stride = stride(&tables);
-        self.values.insert(layer, lane, self.settle_values(stride, occupied, states)?);
+        self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
         Ok(found)
     }
 
@@ -58,28 +57,42 @@ impl<V: Value> Worker<V> {
     fn mean_over_spawns(
         &self,
         layer: Layer,
+        class: ClassId,
         tables: &Arc<LaneTables>,
-        transitions: &Transitions,
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let lane = tables.columns.lane();
         let twos = self.state_values(Layer(layer.0 + 2), lane)?;
         let fours = self.state_values(Layer(layer.0 + 4), lane)?;
         if twos.values.is_empty() || fours.values.is_empty() {
-            return self.settle_values(0, Vec::new(), Vec::new());
+            return self.no_values();
         }
+        let Some(rows) = self.afterstate_rows(class, &twos) else { return self.no_values() };
+        let Some(transitions) = self.tables.transitions(class, &rows) else { return self.no_values() };
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut maps = self.tables.maps(cache, tables, tables);
         let maps = maps.get_all(&transitions.spawn_patterns);
-        let mut values = vec![V::default(); transitions.rows * stride];
-        let mut occupied = vec![0u64; transitions.rows.div_ceil(64)];
+        let mut values = vec![V::default(); rows.len() * stride];
+        let mut occupied = vec![0u64; rows.bits().len()];
         let (twos, fours) = (twos.rows(), fours.rows());
-        means_over_spawns(&mut values, &mut occupied, &self.backup, transitions, twos, fours, &maps);
+        means_over_spawns(&mut values, &mut occupied, &self.backup, &transitions, twos, fours, &maps);
         // The padding that index maps lead to: nothing, and a won game.
         for row in values.chunks_exact_mut(stride) {
             (row[columns], row[columns + 1]) = (V::default(), self.backup.won());
         }
-        self.settle_values(stride, occupied, values)
+        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
+    }
+
+    /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
+    /// 2 can lead from to a state.
+    fn afterstate_rows(&self, class: ClassId, twos: &ValueBlock<V>) -> Option<Arc<RowSet>> {
+        if let Some(all) = self.tables.all_rows(class) {
+            return Some(all);
+        }
+        let space = &self.tables.space;
+        let above = ClassId { small_sum: class.small_sum + 2, ..class };
+        let rows = space.before_spawned_2(space.class(class)?, space.class(above)?, &twos.rows);
+        Some(Arc::new(RowSet::new(rows)))
     }
 
     /// The states' values of a block, for the rows that hold reachable states.
@@ -88,22 +101,25 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         tables: &LaneTables,
         transitions: &Transitions,
-        (wanted, columns_used): (&[u64], &[u64]),
+        reach: &BitMatrix,
         own_after: &Arc<ValueBlock<V>>,
         cache: &mut MapCache,
     ) -> Vec<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
-        let mut states = vec![V::default(); transitions.rows * stride];
-        let has = |row: u32| is_set(wanted, row);
-        for row in (0..transitions.rows as u32).filter(|&row| has(row)) {
-            let small = transitions.potential[row as usize];
-            let values = &mut states[row as usize * stride..][..columns];
+        let columns_used = reach.columns_used();
+        let slots = transitions.rows.len();
+        let mut wanted = vec![0u64; slots.div_ceil(64)];
+        let mut states = vec![V::default(); slots * stride];
+        for slot in (0..slots).filter(|&slot| bits::any(reach.slot(slot))) {
+            set(&mut wanted, slot as u32);
+            let small = transitions.potential[slot];
+            let values = &mut states[slot * stride..][..columns];
             for (value, large) in values.iter_mut().zip(tables.columns.potential()) {
                 *value = self.backup.terminal(small + large);
             }
         }
-        for &row in transitions.won_rows.iter().filter(|&&row| has(row)) {
-            states[row as usize * stride..][..columns].fill(self.backup.won());
+        for &slot in transitions.won_rows.iter().filter(|&&slot| is_set(&wanted, slot)) {
+            states[slot as usize * stride..][..columns].fill(self.backup.won());
         }
         let own_lane = tables.columns.lane();
         for group in &transitions.moves {
@@ -118,12 +134,13 @@ impl<V: Value> Worker<V> {
             }
             let target = self.tables.lane_or_empty(target_lane);
             let nothing = self.padding_row(&target);
-            let not_computed = Rows { stride: nothing.len(), occupied: &[], values: &[] };
+            let no_rows = RowSet::all(0);
+            let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
             for (pattern, edges) in group.runs() {
-                let map = maps.get(pattern, columns_used);
-                max_over_edges(&mut states, wanted, stride, edges, after, &nothing, map);
+                let map = maps.get(pattern, &columns_used);
+                max_over_edges(&mut states, &wanted, stride, edges, after, &nothing, map);
             }
         }
         states
@@ -143,7 +160,7 @@ impl<V: Value> Worker<V> {
         }
         let block = match self.read_values(layer, lane)? {
             Some(block) => block,
-            None => self.settle_values(0, Vec::new(), Vec::new())?,
+            None => self.no_values()?,
         };
         Ok(self.values.insert(layer, lane, block))
     }
@@ -153,20 +170,26 @@ impl<V: Value> Worker<V> {
             return Ok(None);
         }
         let Some(tables) = self.tables.lane(lane) else { return Ok(None) };
+        let Some(class) = self.tables.class(layer, lane) else { return Ok(None) };
         let Some(reach) = self.read_reach(layer, lane)? else { return Ok(None) };
-        let parts = Parts::new(reach.rows(), tables.columns.len());
+        let parts = self.parts(class, &tables);
         let stride = stride(&tables);
-        let mut values = vec![V::default(); reach.rows() * stride];
+        let mut values = vec![V::default(); reach.rows().len() * stride];
         for part in 0..parts.count() {
-            let rows = parts.rows(part);
-            if !bits::any(&reach.bits()[rows.start * reach.words()..rows.end * reach.words()]) {
+            let mut rows = reach.rows().rows_in(parts.rows(part));
+            if !rows.any(|row| bits::any(reach.slot(reach.rows().slot(row)))) {
                 continue;
             }
             let key = Parts::key(layer, lane, part);
             let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
-            parts.decode_values(key, &item, reach.bits(), stride, &mut values)?;
+            parts.decode_values(key, &item, reach.rows(), reach.bits(), stride, &mut values)?;
         }
-        Ok(Some(self.settle_values(stride, occupancy(&reach), values)?))
+        Ok(Some(self.settle_states(&tables, &reach, values)?))
+    }
+
+    fn parts(&self, class: ClassId, tables: &LaneTables) -> Parts {
+        let rows = self.tables.space.class(class).map_or(0, |class| class.rows());
+        Parts::new(rows, tables.columns.len())
     }
 
     fn fingerprint(
@@ -184,18 +207,19 @@ impl<V: Value> Worker<V> {
         let mut symmetric = transitions.symmetric.iter().peekable();
         let mut marked = vec![0u64; reach.words()];
         for mask in 0..class.masks() {
-            for row in class.mask_rows(mask) {
-                let one_an_orbit = symmetric.next_if(|s| s.row as usize == row);
-                if !bits::any(reach.row(row)) {
+            for row in reach.rows().rows_in(class.mask_rows(mask)) {
+                let slot = reach.rows().slot(row);
+                let one_an_orbit = symmetric.next_if(|s| s.slot as usize == slot);
+                if !bits::any(reach.slot(slot)) {
                     continue;
                 }
-                marked.copy_from_slice(reach.row(row));
+                marked.copy_from_slice(reach.slot(slot));
                 if let Some(symmetric) = one_an_orbit {
                     let one = self.tables.representatives(cache, tables, &symmetric.patterns);
                     marked.iter_mut().zip(&**one).for_each(|(m, o)| *m &= o);
                 }
-                let boards = canonical.of_row(mask, transitions.configs[row]);
-                let values = &states[row * stride(tables)..][..boards.len()];
+                let boards = canonical.of_row(mask, transitions.configs[slot]);
+                let values = &states[slot * stride(tables)..][..boards.len()];
                 for_each_bit(&marked, |column| {
                     found.states += 1;
                     let hash = state_hash(boards[column], values[column].to_bits());
@@ -206,28 +230,39 @@ impl<V: Value> Worker<V> {
         found
     }
 
-    fn settle_values(
+    fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
+        let (rows, values) = (Arc::new(RowSet::all(0)), self.memory.settle(Vec::new())?);
+        Ok(ValueBlock { rows, stride: 0, occupied: Vec::new(), values })
+    }
+
+    /// A block of states' values; the rows that hold reachable entries are those that were computed.
+    fn settle_states(
         &self,
-        stride: usize,
-        occupied: Vec<u64>,
+        tables: &LaneTables,
+        reach: &BitMatrix,
         values: Vec<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        Ok(ValueBlock { stride, occupied, values: self.memory.settle(values)? })
+        let mut occupied = vec![0u64; reach.rows().bits().len()];
+        for (_, row) in reach.rows().iter().enumerate().filter(|&(slot, _)| bits::any(reach.slot(slot))) {
+            set(&mut occupied, row);
+        }
+        let (rows, stride) = (Arc::clone(reach.rows()), stride(tables));
+        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 
     /// Sets aside the items of a block until its layer is sealed.
     fn keep_value_items(
         &self,
         layer: Layer,
-        lane: Lane,
+        class: ClassId,
         tables: &LaneTables,
         reach: &BitMatrix,
         states: &[V],
     ) {
-        let parts = Parts::new(reach.rows(), tables.columns.len());
+        let parts = self.parts(class, tables);
         let items = (0..parts.count()).map(|part| {
-            let item = parts.encode_values(part, reach.bits(), stride(tables), states);
-            (Parts::key(layer, lane, part), item)
+            let item = parts.encode_values(part, reach.rows(), reach.bits(), stride(tables), states);
+            (Parts::key(layer, tables.columns.lane(), part), item)
         });
         self.pending(ShardKind::Values).extend(items.filter(|(_, item)| !item.is_empty()));
     }
@@ -236,13 +271,4 @@ impl<V: Value> Worker<V> {
 /// Values a row: the columns and the padding that index maps may lead to.
 fn stride(tables: &LaneTables) -> usize {
     IndexMap::stride(tables.columns.len())
-}
-
-/// One bit a row: whether it holds a reachable entry.
-fn occupancy(reach: &BitMatrix) -> Vec<u64> {
-    let mut occupied = vec![0u64; reach.rows().div_ceil(64)];
-    for row in (0..reach.rows()).filter(|&row| bits::any(reach.row(row))) {
-        occupied[row / 64] |= 1 << (row % 64);
-    }
-    occupied
 }

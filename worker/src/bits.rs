@@ -1,29 +1,33 @@
 //! Rows of bits, one bit a column, and what index maps do to them.
 
+use std::sync::Arc;
+
 use exact2048_game::maps::IndexMap;
+use exact2048_game::rowset::RowSet;
 use multiversion::multiversion;
 
-/// Which entries of a block are reachable: `rows` rows of `words` words.
+/// Which entries of a block are reachable: a row of `words` words for each row of a set.
 #[derive(Debug)]
 pub struct BitMatrix {
+    rows: Arc<RowSet>,
     words: usize,
     bits: Vec<u64>,
 }
 
 impl BitMatrix {
     /// A matrix without a bit set.
-    pub fn new(rows: usize, words: usize) -> Self {
-        Self { words, bits: vec![0; rows * words] }
+    pub fn new(rows: Arc<RowSet>, words: usize) -> Self {
+        Self { words, bits: vec![0; rows.len() * words], rows }
     }
 
     /// A matrix of given words.
-    pub fn from_bits(words: usize, bits: Vec<u64>) -> Self {
-        Self { words, bits }
+    pub fn from_bits(rows: Arc<RowSet>, words: usize, bits: Vec<u64>) -> Self {
+        Self { rows, words, bits }
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.bits.len() / self.words.max(1)
+    /// The rows.
+    pub fn rows(&self) -> &Arc<RowSet> {
+        &self.rows
     }
 
     /// The words of all rows.
@@ -36,16 +40,22 @@ impl BitMatrix {
         self.words
     }
 
-    /// One row.
+    /// The row in a slot.
     #[inline]
-    pub fn row(&self, row: usize) -> &[u64] {
-        &self.bits[row * self.words..][..self.words]
+    pub fn slot(&self, slot: usize) -> &[u64] {
+        &self.bits[slot * self.words..][..self.words]
     }
 
-    /// One row, to be changed.
+    /// The row in a slot, to be changed.
     #[inline]
-    pub fn row_mut(&mut self, row: usize) -> &mut [u64] {
-        &mut self.bits[row * self.words..][..self.words]
+    pub fn slot_mut(&mut self, slot: usize) -> &mut [u64] {
+        &mut self.bits[slot * self.words..][..self.words]
+    }
+
+    /// A row of the set, to be changed.
+    #[inline(always)]
+    pub fn row_mut(&mut self, row: u32) -> &mut [u64] {
+        &mut self.bits[self.rows.slot(row) * self.words..][..self.words]
     }
 
     /// The columns in which some row has a bit, one bit a column.
@@ -79,27 +89,29 @@ pub fn any(row: &[u64]) -> bool {
     row.iter().any(|&w| w != 0)
 }
 
-/// For each edge whose source row has bits, sets the bits of the target row that the map leads to.
+/// For each edge, from a slot of the source to a row of the target, sets the bits of the target row that the map leads to.
 /// Bits that lead to a padding column are dropped.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[(u32, u32)], map: &IndexMap) {
     let source_row = |from: u32| &source[from as usize * words..][..words];
+    // Rows without entries are passed over: their targets need not be rows of the target at all.
+    let edges = edges.iter().filter(|edge| any(source_row(edge.0)));
     match map {
         IndexMap::Identity => {
             for &(from, to) in edges {
-                for (t, &s) in target.row_mut(to as usize).iter_mut().zip(source_row(from)) {
+                for (t, &s) in target.row_mut(to).iter_mut().zip(source_row(from)) {
                     *t |= s;
                 }
             }
         }
         IndexMap::Dense(map) => {
             for &(from, to) in edges {
-                or_dense(target.row_mut(to as usize), source_row(from), map.leads_to());
+                or_dense(target.row_mut(to), source_row(from), map.leads_to());
             }
         }
         IndexMap::Sparse(map) => {
             for &(from, to) in edges {
-                or_sparse(target.row_mut(to as usize), source_row(from), map.pairs());
+                or_sparse(target.row_mut(to), source_row(from), map.pairs());
             }
         }
     }
@@ -167,14 +179,14 @@ mod tests {
         let mut to: Vec<u32> = (0..70).rev().collect();
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
-        let mut target = BitMatrix::new(2, 2);
+        let mut target = BitMatrix::new(Arc::new(RowSet::all(2)), 2);
         or_mapped(&mut target, &source, 2, &[(0, 1)], &IndexMap::Dense(DenseMap::new(to, 70)));
         clear_padding(&mut target, 70);
-        assert_eq!(target.row(0), [0, 0]);
-        assert_eq!(target.row(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
-        let mut target = BitMatrix::new(1, 2);
+        assert_eq!(target.slot(0), [0, 0]);
+        assert_eq!(target.slot(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
+        let mut target = BitMatrix::new(Arc::new(RowSet::all(1)), 2);
         or_sparse(target.row_mut(0), &source, &[(65, 0), (1, 71)]);
         clear_padding(&mut target, 70);
-        assert_eq!(target.row(0), [1, 0]);
+        assert_eq!(target.slot(0), [1, 0]);
     }
 }

@@ -1,7 +1,8 @@
 //! Blocks in memory, and where they come from when they are not.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::{ItemKey, ShardKind};
 use rustc_hash::FxHashMap;
@@ -9,16 +10,21 @@ use rustc_hash::FxHashMap;
 use crate::WorkerError;
 use crate::memory::Buffer;
 use crate::rows::Rows;
+use crate::tables::SharedTransitions;
 
 /// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
 #[derive(Debug)]
 pub struct ReachBlock {
+    /// The rows that the block holds.
+    pub rows: Arc<RowSet>,
     /// Words a row; 0 in a block without entries.
     pub words: usize,
     /// The rows' words.
     pub bits: Buffer<u64>,
     /// The columns in which some row has an entry, one bit a column.
     pub columns_used: Vec<u64>,
+    /// The transitions of the rows, from when they are first needed.
+    pub transitions: OnceLock<SharedTransitions>,
 }
 
 impl ReachBlock {
@@ -27,19 +33,21 @@ impl ReachBlock {
         self.bits.is_empty()
     }
 
-    /// The bits of a row.
+    /// The bits of the row in a slot.
     #[inline]
-    pub fn row(&self, row: u32) -> &[u64] {
-        &self.bits[row as usize * self.words..][..self.words]
+    pub fn slot(&self, slot: usize) -> &[u64] {
+        &self.bits[slot * self.words..][..self.words]
     }
 }
 
 /// The values of a block: rows of columns, behind them the padding that index maps lead to.
 #[derive(Debug)]
 pub struct ValueBlock<V> {
+    /// The rows that the block holds.
+    pub rows: Arc<RowSet>,
     /// Values a row, padding included; 0 in a block without rows.
     pub stride: usize,
-    /// One bit a row: whether its values were computed.
+    /// One bit a row of the class: whether its values were computed.
     pub occupied: Vec<u64>,
     /// The rows.
     pub values: Buffer<V>,
@@ -48,7 +56,7 @@ pub struct ValueBlock<V> {
 impl<V: bytemuck::Pod> ValueBlock<V> {
     /// The rows, for the kernels.
     pub fn rows(&self) -> Rows<'_, V> {
-        Rows { stride: self.stride, occupied: &self.occupied, values: &self.values }
+        Rows { stride: self.stride, set: &self.rows, occupied: &self.occupied, values: &self.values }
     }
 }
 

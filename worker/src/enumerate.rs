@@ -1,17 +1,19 @@
 //! Enumeration of one block: its states from the spawns of earlier afterstates, then its
 //! afterstates from the moves of its layer's states.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use exact2048_game::class::ClassId;
-use exact2048_game::transitions::{SpawnEdge, Transitions};
+use exact2048_game::lane::Step;
+use exact2048_game::rowset::{RowSet, set};
+use exact2048_game::transitions::{MoveGroup, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_storage::ShardKind;
 
 use crate::bits::{self, BitMatrix};
 use crate::blocks::ReachBlock;
 use crate::payload::Parts;
-use crate::tables::{LaneTables, MapCache};
+use crate::tables::{LaneTables, MapCache, SharedTransitions};
 use crate::{Worker, WorkerError};
 
 /// What enumerating a block found, up to symmetry.
@@ -54,52 +56,45 @@ impl<V: crate::Value> Worker<V> {
         place: &Place<'_>,
         cache: &mut MapCache,
     ) -> Result<(u64, Option<BitMatrix>), WorkerError> {
-        let words = place.tables.words();
-        let mut states = None;
-        if place.lane.k == 0 && place.layer.0 <= 8 {
-            self.mark_starts(place, states.get_or_insert_with(|| self.empty_bits(place.class, words)));
-        }
+        let starts = self.starts(place);
+        let mut below = Vec::new();
         for spawned in [2, 4] {
-            let Some(below) = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer)
-            else {
-                continue;
-            };
-            let afterstates = self.afterstates(below, place.lane, cache)?;
-            if afterstates.is_empty() {
-                continue;
-            }
-            let Some(class) = self.tables.class(below, place.lane) else { continue };
-            let Some(transitions) = self.tables.transitions(class) else { continue };
-            let edges = if spawned == 2 { &transitions.spawn2 } else { &transitions.spawn4 };
-            let states = states.get_or_insert_with(|| self.empty_bits(place.class, words));
-            self.spawn_into(states, &afterstates, &transitions, edges, place.tables, cache);
+            let layer = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer);
+            let Some(layer) = layer else { continue };
+            let afterstates = self.afterstates(layer, place.lane, cache)?;
+            let transitions =
+                self.tables.class(layer, place.lane).and_then(|c| self.transitions(c, &afterstates));
+            below.extend(transitions.map(|transitions| (spawned, afterstates, transitions)));
         }
-        let Some(mut states) = states else { return Ok((0, None)) };
+        if below.is_empty() && starts.is_empty() {
+            return Ok((0, None));
+        }
+        let rows = self.rows_of(place.class, |found| {
+            starts.iter().for_each(|&row| set(found, row));
+            for (spawned, afterstates, transitions) in &below {
+                for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
+                    if bits::any(afterstates.slot(slot)) {
+                        edges.iter().for_each(|edge| set(found, edge.row));
+                    }
+                }
+            }
+        });
+        let mut states = BitMatrix::new(rows, place.tables.words());
+        starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
+        for (spawned, afterstates, transitions) in &below {
+            let mut maps = self.tables.maps(cache, place.tables, place.tables);
+            let maps = maps.get_all(&transitions.spawn_patterns);
+            for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
+                let from = afterstates.slot(slot);
+                if bits::any(from) {
+                    for edge in edges {
+                        bits::or_mapped_row(states.row_mut(edge.row), from, maps[edge.pattern as usize]);
+                    }
+                }
+            }
+        }
         let count = self.close_under_symmetry(&mut states, place, cache);
         Ok((count, (count > 0).then_some(states)))
-    }
-
-    fn spawn_into(
-        &self,
-        states: &mut BitMatrix,
-        afterstates: &ReachBlock,
-        transitions: &Transitions,
-        edges: &[SpawnEdge],
-        tables: &LaneTables,
-        cache: &mut MapCache,
-    ) {
-        let mut maps = self.tables.maps(cache, tables, tables);
-        let maps = maps.get_all(&transitions.spawn_patterns);
-        for row in 0..transitions.rows as u32 {
-            let from = afterstates.row(row);
-            if !bits::any(from) {
-                continue;
-            }
-            let range = transitions.spawn_start[row as usize]..transitions.spawn_start[row as usize + 1];
-            for edge in &edges[range.start as usize..range.end as usize] {
-                bits::or_mapped_row(states.row_mut(edge.row as usize), from, maps[edge.pattern as usize]);
-            }
-        }
     }
 
     /// The afterstates of a block, counted.
@@ -108,29 +103,59 @@ impl<V: crate::Value> Worker<V> {
         place: &Place<'_>,
         cache: &mut MapCache,
     ) -> Result<(u64, Option<BitMatrix>), WorkerError> {
-        let mut afterstates: Option<BitMatrix> = None;
+        let mut sources = Vec::new();
         for &step in &self.steps {
-            let Some(source_lane) = place.lane.before(step, self.tables.params().large) else { continue };
-            let Some(source_class) = self.tables.class(place.layer, source_lane) else { continue };
-            let Some(source_tables) = self.tables.lane(source_lane) else { continue };
-            let states = self.states(place.layer, source_lane)?;
-            if states.is_empty() {
-                continue;
+            let Some(lane) = place.lane.before(step, self.tables.params().large) else { continue };
+            let Some(class) = self.tables.class(place.layer, lane) else { continue };
+            let Some(tables) = self.tables.lane(lane) else { continue };
+            let states = self.states(place.layer, lane)?;
+            let Some(transitions) = self.transitions(class, &states) else { continue };
+            sources.push((step, tables, states, transitions));
+        }
+        if sources.is_empty() {
+            return Ok((0, None));
+        }
+        let rows = self.rows_of(place.class, |found| {
+            for (step, _, states, transitions) in &sources {
+                let edges = group_of(transitions, *step).map_or(&[][..], |group| &group.edges);
+                let reached = edges.iter().filter(|edge| bits::any(states.slot(edge.0 as usize)));
+                reached.for_each(|&(_, to)| set(found, to));
             }
-            let Some(transitions) = self.tables.transitions(source_class) else { continue };
-            let Some(group) = transitions.moves.iter().find(|group| group.step == step) else { continue };
-            let words = place.tables.words();
-            let target = afterstates.get_or_insert_with(|| self.empty_bits(place.class, words));
-            let mut maps = self.tables.maps(cache, &source_tables, place.tables);
+        });
+        let mut afterstates = BitMatrix::new(rows, place.tables.words());
+        for (step, tables, states, transitions) in &sources {
+            let Some(group) = group_of(transitions, *step) else { continue };
+            let mut maps = self.tables.maps(cache, tables, place.tables);
             for (pattern, edges) in group.runs() {
                 let map = maps.get(pattern, &states.columns_used);
-                bits::or_mapped(target, &states.bits, states.words, edges, map);
+                bits::or_mapped(&mut afterstates, &states.bits, states.words, edges, map);
             }
         }
-        let Some(mut afterstates) = afterstates else { return Ok((0, None)) };
         bits::clear_padding(&mut afterstates, place.tables.columns.len());
         let count = self.close_under_symmetry(&mut afterstates, place, cache);
         Ok((count, (count > 0).then_some(afterstates)))
+    }
+
+    /// The transitions of a block's rows, `None` where it has no entry.
+    fn transitions(&self, class: ClassId, block: &ReachBlock) -> Option<SharedTransitions> {
+        if block.is_empty() {
+            return None;
+        }
+        if let Some(transitions) = block.transitions.get() {
+            return Some(transitions.clone());
+        }
+        let transitions = self.tables.transitions(class, &block.rows)?;
+        Some(block.transitions.get_or_init(|| transitions).clone())
+    }
+
+    /// The rows for a new block: all, or those that `mark` marks where the class has very many.
+    fn rows_of(&self, class: ClassId, mark: impl FnOnce(&mut [u64])) -> Arc<RowSet> {
+        self.tables.all_rows(class).unwrap_or_else(|| {
+            let rows = self.tables.space.class(class).map_or(0, |class| class.rows());
+            let mut found = vec![0u64; rows.div_ceil(64)];
+            mark(&mut found);
+            Arc::new(RowSet::new(found))
+        })
     }
 
     /// The reachable states of a block: held, or read from its shard.
@@ -165,36 +190,54 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(None);
         };
-        let rows = self.tables.space.class(class).map_or(0, |c| c.rows());
-        let parts = Parts::new(rows, tables.columns.len());
-        let mut found: Option<Vec<u64>> = None;
+        let class_rows = self.tables.space.class(class).map_or(0, |c| c.rows());
+        let parts = Parts::new(class_rows, tables.columns.len());
+        let words = parts.words();
+        let mut found: Vec<(u32, Vec<u64>)> = Vec::new();
         for part in 0..parts.count() {
             let key = Parts::key(layer, lane, part);
             if let Some(item) = self.archive.read(ShardKind::Reach, key)? {
-                let bits = found.get_or_insert_with(|| vec![0; rows * tables.words()]);
-                parts.decode_reach(key, &item, bits)?;
+                let mut bits = vec![0u64; parts.rows(part).len() * words];
+                parts.decode_reach_part(key, &item, &mut bits)?;
+                found.push((part, bits));
             }
         }
-        Ok(found.map(|bits| BitMatrix::from_bits(tables.words(), bits)))
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let decoded = || {
+            found.iter().flat_map(|(part, bits)| {
+                let first = parts.rows(*part).start as u32;
+                bits.chunks_exact(words).enumerate().map(move |(i, row)| (first + i as u32, row))
+            })
+        };
+        let rows = self.rows_of(class, |marked| {
+            decoded().filter(|(_, bits)| bits::any(bits)).for_each(|(row, _)| set(marked, row));
+        });
+        let mut matrix = BitMatrix::new(rows, words);
+        for (row, bits) in decoded().filter(|(_, bits)| bits::any(bits)) {
+            matrix.row_mut(row).copy_from_slice(bits);
+        }
+        Ok(Some(matrix))
     }
 
     /// Sets all images of the entries in symmetric rows, and counts orbits.
     fn close_under_symmetry(&self, matrix: &mut BitMatrix, place: &Place<'_>, cache: &mut MapCache) -> u64 {
         let mut count = matrix.count_ones();
-        let Some(transitions) = self.tables.transitions(place.class) else { return count };
+        let Some(transitions) = self.tables.transitions(place.class, matrix.rows()) else { return count };
         let mut images = vec![0u64; matrix.words()];
         for symmetric in &transitions.symmetric {
-            let row = symmetric.row as usize;
-            if !bits::any(matrix.row(row)) {
+            let slot = symmetric.slot as usize;
+            if !bits::any(matrix.slot(slot)) {
                 continue;
             }
-            count -= ones(matrix.row(row));
-            images.copy_from_slice(matrix.row(row));
+            count -= ones(matrix.slot(slot));
+            images.copy_from_slice(matrix.slot(slot));
             let mut maps = self.tables.maps(cache, place.tables, place.tables);
             for &pattern in &symmetric.patterns {
-                bits::or_mapped_row(&mut images, matrix.row(row), maps.get(pattern, &[]));
+                bits::or_mapped_row(&mut images, matrix.slot(slot), maps.get(pattern, &[]));
             }
-            matrix.row_mut(row).copy_from_slice(&images);
+            matrix.slot_mut(slot).copy_from_slice(&images);
             let representatives = self.tables.representatives(cache, place.tables, &symmetric.patterns);
             count += images
                 .iter()
@@ -205,37 +248,52 @@ impl<V: crate::Value> Worker<V> {
         count
     }
 
-    /// Marks the starts of the layer: two tiles on an empty board.
-    fn mark_starts(&self, place: &Place<'_>, states: &mut BitMatrix) {
-        for (board, _) in rules::starts(self.tables.params().board) {
-            if let Some((lane, layer, row, _)) = self.tables.space.locate(board)
-                && (layer, lane) == (place.layer, place.lane)
-            {
-                states.row_mut(row as usize)[0] |= 1;
-            }
+    /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
+    fn starts(&self, place: &Place<'_>) -> Vec<u32> {
+        if place.lane.k > 0 || place.layer.0 > 8 {
+            return Vec::new();
         }
-    }
-
-    fn empty_bits(&self, class: ClassId, words: usize) -> BitMatrix {
-        BitMatrix::new(self.tables.space.class(class).map_or(0, |c| c.rows()), words)
+        let located = rules::starts(self.tables.params().board)
+            .filter_map(|(board, _)| self.tables.space.locate(board))
+            .filter(|&(lane, layer, ..)| (layer, lane) == (place.layer, place.lane));
+        located.map(|(_, _, row, _)| row).collect()
     }
 
     pub(crate) fn settle_bits(&self, bits: Option<BitMatrix>) -> Result<ReachBlock, WorkerError> {
-        let words = bits.as_ref().map_or(0, BitMatrix::words);
-        let columns_used = bits.as_ref().map_or_else(Vec::new, BitMatrix::columns_used);
-        let bits = bits.map_or_else(Vec::new, BitMatrix::into_bits);
-        Ok(ReachBlock { words, bits: self.memory.settle(bits)?, columns_used })
+        let Some(matrix) = bits else {
+            return Ok(ReachBlock {
+                rows: Arc::new(RowSet::all(0)),
+                words: 0,
+                bits: self.memory.settle(Vec::new())?,
+                columns_used: Vec::new(),
+                transitions: OnceLock::new(),
+            });
+        };
+        Ok(ReachBlock {
+            rows: Arc::clone(matrix.rows()),
+            words: matrix.words(),
+            columns_used: matrix.columns_used(),
+            bits: self.memory.settle(matrix.into_bits())?,
+            transitions: OnceLock::new(),
+        })
     }
 
     /// Sets aside the items of a block until its layer is sealed.
     fn keep_reach_items(&self, place: &Place<'_>, bits: &Option<BitMatrix>) {
-        let Some(bits) = bits else { return };
-        let parts = Parts::new(bits.rows(), place.tables.columns.len());
+        let Some(matrix) = bits else { return };
+        let class_rows = self.tables.space.class(place.class).map_or(0, |c| c.rows());
+        let parts = Parts::new(class_rows, place.tables.columns.len());
         let items = (0..parts.count()).filter_map(|part| {
-            Some((Parts::key(place.layer, place.lane, part), parts.encode_reach(part, bits.bits())?))
+            let item = parts.encode_reach(part, matrix.rows(), matrix.bits())?;
+            Some((Parts::key(place.layer, place.lane, part), item))
         });
         self.pending(ShardKind::Reach).extend(items);
     }
+}
+
+/// The moves of a step, if the class has any.
+fn group_of(transitions: &Transitions, step: Step) -> Option<&MoveGroup> {
+    transitions.moves.iter().find(|group| group.step == step)
 }
 
 fn ones(row: &[u64]) -> u64 {

@@ -61,6 +61,21 @@ pub enum WorkerError {
     },
 }
 
+/// What changes the speed and the memory of a worker, and no result.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Heap bytes that finished blocks and tables may take.
+    pub budget_bytes: usize,
+    /// Blocks of classes with at most so many rows hold all of them, and keep their transitions; blocks of
+    /// larger classes hold only the rows that occur.
+    pub dense_rows: usize,
+}
+
+impl Tuning {
+    /// The number of rows that measured well on all boards; see `docs/performance.md`.
+    pub const DENSE_ROWS: usize = 1 << 18;
+}
+
 /// Items of finished blocks whose layer is not sealed yet.
 type PendingItems = BTreeMap<ItemKey, Vec<u8>>;
 
@@ -72,7 +87,9 @@ pub fn working_set_bytes(params: &Params, threads: usize) -> u64 {
     let space = Space::new(params);
     let block = |lane: &Lane| -> u64 {
         let columns = IndexMap::stride(Columns::count(params, *lane) as usize) as u64;
-        space.most_rows(lane.k) * columns * if params.until_layer.is_some() { 1 } else { value_bytes }
+        space.most_rows(lane.k).min(Tuning::DENSE_ROWS as u64)
+            * columns
+            * if params.until_layer.is_some() { 1 } else { value_bytes }
     };
     let largest = lane::lanes(params).iter().map(block).max().unwrap_or(0);
     // An afterstate block and a state block are in the making on each thread.
@@ -95,11 +112,11 @@ pub struct Worker<V> {
 }
 
 impl<V: Value> Worker<V> {
-    /// A worker for a run, with a heap budget, a folder to spill to, and the published shards.
-    pub fn new(params: &Params, budget_bytes: usize, scratch: PathBuf, archive: Arc<dyn Archive>) -> Self {
-        let memory = Memory::new(budget_bytes, scratch);
+    /// A worker for a run, with a folder to spill to and the published shards.
+    pub fn new(params: &Params, tuning: Tuning, scratch: PathBuf, archive: Arc<dyn Archive>) -> Self {
+        let memory = Memory::new(tuning.budget_bytes, scratch);
         Self {
-            tables: Tables::new(params, Arc::clone(&memory)),
+            tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
             backup: Backup::new(params),
             memory,

@@ -3,6 +3,7 @@
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
 
+use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ItemKey;
 
@@ -67,33 +68,26 @@ impl Parts {
         self.columns.div_ceil(8)
     }
 
-    fn words(self) -> usize {
+    /// Words of a row of bits.
+    pub fn words(self) -> usize {
         self.columns.div_ceil(64)
     }
 
     /// The reach item of a part: its rows' occupancy, then the bits of the occupied rows. `None`
-    /// where no row is occupied.
-    pub fn encode_reach(self, part: u32, bits: &[u64]) -> Option<Vec<u8>> {
+    /// where no row is occupied. `bits` holds the rows of the set `held`.
+    pub fn encode_reach(self, part: u32, held: &RowSet, bits: &[u64]) -> Option<Vec<u8>> {
         let rows = self.rows(part);
-        let words = self.words();
-        let mut item = vec![0u8; rows.len().div_ceil(8)];
-        for (i, row) in rows.enumerate() {
-            let row_bits = &bits[row * words..][..words];
+        let (first, words) = (rows.start, self.words());
+        let occupancy_bytes = rows.len().div_ceil(8);
+        let mut item = vec![0u8; occupancy_bytes];
+        for (row, row_bits) in slots_in(held, rows, bits, words) {
             if row_bits.iter().any(|&w| w != 0) {
+                let i = row as usize - first;
                 item[i / 8] |= 1 << (i % 8);
-                let bytes = row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes());
-                item.extend(bytes);
+                item.extend(row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes()));
             }
         }
-        (item.len() > self.rows(part).len().div_ceil(8)).then_some(item)
-    }
-
-    /// Reads a reach item into the rows of the whole block's bits.
-    pub fn decode_reach(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
-        let rows = self.rows(key.part);
-        let words = self.words();
-        let part_bits = bits.get_mut(rows.start * words..rows.end * words).unwrap_or_default();
-        self.decode_reach_part(key, item, part_bits)
+        (item.len() > occupancy_bytes).then_some(item)
     }
 
     /// Reads a reach item into the rows of its part alone.
@@ -126,39 +120,48 @@ impl Parts {
         Ok(())
     }
 
-    /// The values item of a part: the values of the reachable entries, row by row.
-    pub fn encode_values<V: Value>(self, part: u32, bits: &[u64], stride: usize, values: &[V]) -> Vec<u8> {
+    /// The values item of a part: the values of the reachable entries, row by row. `bits` and `values` hold
+    /// the rows of the set `held`.
+    pub fn encode_values<V: Value>(
+        self,
+        part: u32,
+        held: &RowSet,
+        bits: &[u64],
+        stride: usize,
+        values: &[V],
+    ) -> Vec<u8> {
         let mut item = Vec::new();
-        for row in self.rows(part) {
-            let row_values = &values[row * stride..][..self.columns];
-            for_each_bit(&bits[row * self.words()..][..self.words()], |column| {
-                row_values[column].write_to(&mut item);
-            });
+        let rows = self.rows(part);
+        let row_values = slots_in(held, rows.clone(), values, stride);
+        for ((_, row_bits), (_, row_values)) in slots_in(held, rows, bits, self.words()).zip(row_values) {
+            for_each_bit(row_bits, |column| row_values[column].write_to(&mut item));
         }
         item
     }
 
-    /// Reads a values item into the rows of the whole block, for the entries that `bits` marks.
+    /// Reads a values item into the rows of the set `held`, for the entries that `bits` marks.
     pub fn decode_values<V: Value>(
         self,
         key: ItemKey,
         item: &[u8],
+        held: &RowSet,
         bits: &[u64],
         stride: usize,
         values: &mut [V],
     ) -> Result<(), PayloadError> {
         let width = size_of::<V>();
-        let words = self.words();
-        let range = self.rows(key.part);
-        let marked: u32 = bits[range.start * words..range.end * words].iter().map(|w| w.count_ones()).sum();
+        let (rows, words) = (self.rows(key.part), self.words());
+        let marked: u32 = slots_in(held, rows.clone(), bits, words)
+            .flat_map(|(_, row_bits)| row_bits.iter().map(|w| w.count_ones()))
+            .sum();
         if item.len() != marked as usize * width {
             let expected = format!("{marked} values of {width} bytes");
             return Err(PayloadError::new(key, expected, format!("{} bytes", item.len())));
         }
         let mut next = item.chunks_exact(width);
-        for row in range {
-            let row_values = &mut values[row * stride..][..self.columns];
-            for_each_bit(&bits[row * words..][..words], |column| {
+        for (row, row_bits) in slots_in(held, rows, bits, words) {
+            let row_values = &mut values[held.slot(row) * stride..][..self.columns];
+            for_each_bit(row_bits, |column| {
                 if let Some(bytes) = next.next() {
                     row_values[column] = V::read_from(bytes);
                 }
@@ -171,6 +174,16 @@ impl Parts {
     pub fn key(layer: Layer, lane: Lane, part: u32) -> ItemKey {
         ItemKey { layer: layer.0, lane: lane.code(), part }
     }
+}
+
+/// The rows of a set that lie in a range, with the `width` elements of `data` that each has.
+fn slots_in<'a, T>(
+    held: &'a RowSet,
+    range: std::ops::Range<usize>,
+    data: &'a [T],
+    width: usize,
+) -> impl Iterator<Item = (u32, &'a [T])> {
+    held.rows_in(range).map(move |row| (row, &data[held.slot(row) * width..][..width]))
 }
 
 /// Calls `visit` with the column of each bit, ascending.
@@ -211,17 +224,20 @@ mod tests {
             let stride = columns + 2;
             let values: Vec<u32> = (0..rows * stride).map(|i| i as u32 * 7).collect();
             let (mut bits_back, mut values_back) = (vec![0u64; bits.len()], vec![0u32; values.len()]);
+            let held = RowSet::all(rows);
             let lane = Lane { k: 1, large_sum: 16 };
             for part in 0..parts.count() {
                 let key = Parts::key(Layer(100), lane, part);
-                let Some(item) = parts.encode_reach(part, &bits) else { continue };
-                parts.decode_reach(key, &item, &mut bits_back).unwrap();
-                let values_item = parts.encode_values(part, &bits, stride, &values);
-                parts.decode_values(key, &values_item, &bits, stride, &mut values_back).unwrap();
-                assert!(parts.decode_reach(key, &item[..item.len() - 1], &mut vec![0; bits.len()]).is_err());
-                assert!(
-                    parts.decode_values(key, &values_item[1..], &bits, stride, &mut values.clone()).is_err()
-                );
+                let Some(item) = parts.encode_reach(part, &held, &bits) else { continue };
+                let part_rows = parts.rows(part);
+                let part_bits = part_rows.start * parts.words()..part_rows.end * parts.words();
+                parts.decode_reach_part(key, &item, &mut bits_back[part_bits.clone()]).unwrap();
+                let values_item = parts.encode_values(part, &held, &bits, stride, &values);
+                parts.decode_values(key, &values_item, &held, &bits, stride, &mut values_back).unwrap();
+                let cut = &item[..item.len() - 1];
+                assert!(parts.decode_reach_part(key, cut, &mut bits_back.clone()[part_bits]).is_err());
+                let (cut, mut into) = (&values_item[1..], values.clone());
+                assert!(parts.decode_values(key, cut, &held, &bits, stride, &mut into).is_err());
             }
             assert_eq!(bits_back, bits);
             for row in 0..rows {

@@ -6,6 +6,7 @@
 //! never contracted, give the same bits in all of them.
 
 use exact2048_game::maps::{DenseMap, IndexMap};
+use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::Transitions;
 use multiversion::multiversion;
 
@@ -19,7 +20,9 @@ pub const LANES: usize = IndexMap::LANES;
 pub struct Rows<'a, V> {
     /// Values a row, a multiple of [`LANES`].
     pub stride: usize,
-    /// One bit a row.
+    /// The rows that there are.
+    pub set: &'a RowSet,
+    /// One bit a row of the class: whether its values were computed.
     pub occupied: &'a [u64],
     /// The rows.
     pub values: &'a [V],
@@ -33,17 +36,11 @@ impl<'a, V> Rows<'a, V> {
 
     #[inline(always)]
     fn row(&self, row: u32) -> &'a [V] {
-        &self.values[row as usize * self.stride..][..self.stride]
+        &self.values[self.set.slot(row) * self.stride..][..self.stride]
     }
 }
 
-/// Bit `row` of a set of rows.
-#[inline(always)]
-pub fn is_set(rows: &[u64], row: u32) -> bool {
-    rows.get(row as usize / 64).is_some_and(|w| w >> (row % 64) & 1 == 1)
-}
-
-/// For each edge whose source row is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the
+/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the
 /// afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
@@ -95,8 +92,8 @@ fn max_dense<V: Value>(state: &mut [V], after: &[V], map: &DenseMap) {
     });
 }
 
-/// Means over spawns for every row whose spawns all lead to rows that were computed; sets their bits in
-/// `occupied`. That covers the reachable afterstates; others are read by no reachable state.
+/// Means over spawns for every slot whose spawns all lead to rows that were computed; sets the bits of
+/// their rows in `occupied`. That covers the reachable afterstates; others are read by no reachable state.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -111,8 +108,8 @@ pub fn means_over_spawns<V: Value>(
     maps: &[&IndexMap],
 ) {
     let stride = twos.stride;
-    for row in 0..transitions.rows {
-        let spawns = transitions.spawn_start[row] as usize..transitions.spawn_start[row + 1] as usize;
+    for (slot, row) in transitions.rows.iter().enumerate() {
+        let spawns = transitions.spawn_start[slot] as usize..transitions.spawn_start[slot + 1] as usize;
         let (to2, to4) = (&transitions.spawn2[spawns.clone()], &transitions.spawn4[spawns.clone()]);
         let all_there = !spawns.is_empty()
             && to2.iter().all(|edge| twos.has(edge.row))
@@ -120,9 +117,9 @@ pub fn means_over_spawns<V: Value>(
         if !all_there {
             continue;
         }
-        occupied[row / 64] |= 1 << (row % 64);
+        set(occupied, row);
         let divisor = backup.divisor(spawns.len());
-        let (after, _) = after[row * stride..][..stride].as_chunks_mut::<LANES>();
+        let (after, _) = after[slot * stride..][..stride].as_chunks_mut::<LANES>();
         for (chunk, after) in after.iter_mut().enumerate() {
             let mut sum2 = [V::Sum::default(); LANES];
             let mut sum4 = [V::Sum::default(); LANES];

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer, Params, lane};
 use rustc_hash::FxHashMap;
@@ -24,14 +25,17 @@ pub struct Tables {
     memory: Arc<Memory>,
     lanes: FxHashMap<Lane, Mutex<Option<Arc<LaneTables>>>>,
     classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
+    /// Blocks of classes with at most so many rows hold all of them.
+    dense_rows: usize,
 }
 
 #[derive(Debug, Default)]
 struct ClassSlot {
+    all_rows: OnceLock<Arc<RowSet>>,
     transitions: OnceLock<(Transitions, Charge)>,
 }
 
-/// The transitions of a class, kept alive while a task uses them.
+/// Transitions, kept alive while a task or a block uses them.
 #[derive(Debug, Clone)]
 pub struct SharedTransitions(Arc<ClassSlot>);
 
@@ -75,19 +79,20 @@ impl LaneTables {
 
     /// Words of a row of bits.
     pub fn words(&self) -> usize {
-        self.columns.len().div_ceil(64)
+        self.columns.words()
     }
 }
 
 impl Tables {
     /// Empty tables for a run.
-    pub fn new(params: &Params, memory: Arc<Memory>) -> Self {
+    pub fn new(params: &Params, memory: Arc<Memory>, dense_rows: usize) -> Self {
         Self {
             space: Space::new(params),
             patterns: Patterns::default(),
             lanes: lane::lanes(params).into_iter().map(|lane| (lane, Mutex::new(None))).collect(),
             classes: Mutex::default(),
             memory,
+            dense_rows,
         }
     }
 
@@ -102,12 +107,24 @@ impl Tables {
         self.space.class(id).map(|_| id)
     }
 
-    /// The transitions of a class that exists.
-    pub fn transitions(&self, id: ClassId) -> Option<SharedTransitions> {
-        let class = self.space.class(id)?;
+    /// All rows of a class, where it is small enough that blocks hold all of them whether or not they
+    /// occur. `None` where blocks hold only the rows that do.
+    pub fn all_rows(&self, id: ClassId) -> Option<Arc<RowSet>> {
+        let class = self.space.class(id).filter(|class| class.rows() <= self.dense_rows)?;
         let slot = Arc::clone(self.lock_classes().entry(id).or_default());
+        Some(Arc::clone(slot.all_rows.get_or_init(|| Arc::new(RowSet::all(class.rows())))))
+    }
+
+    /// The transitions of the rows that a block of a class holds: of all its rows, made once and kept, or
+    /// of the given ones.
+    pub fn transitions(&self, id: ClassId, rows: &Arc<RowSet>) -> Option<SharedTransitions> {
+        let class = self.space.class(id)?;
+        let slot = match self.all_rows(id) {
+            Some(_) => Arc::clone(self.lock_classes().entry(id).or_default()),
+            None => Arc::default(),
+        };
         slot.transitions.get_or_init(|| {
-            let transitions = Transitions::new(&self.space, &self.patterns, class);
+            let transitions = Transitions::new(&self.space, &self.patterns, class, Arc::clone(rows));
             let bytes = transitions.bytes();
             self.make_room(bytes, id);
             (transitions, self.memory.charge(bytes))

@@ -12,7 +12,7 @@ use exact2048_coordinator::{LayerCounts, Phase};
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_run::{Oracle, Run, StartValues};
 use exact2048_storage::StorageError;
-use exact2048_worker::{Value, Worker, WorkerError};
+use exact2048_worker::{Tuning, Value, Worker, WorkerError};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -58,6 +58,9 @@ pub struct Args {
     /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     large: Option<u8>,
+    /// Blocks with at most N rows hold all of them: changes speed, not results
+    #[arg(long, value_name = "N", hide = true)]
+    dense_rows: Option<usize>,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -101,14 +104,14 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let params = params(args)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let budget = Budget::new(&params, args.memory, threads)?;
+    let tuning = tuning(args, &params, threads)?;
     let mut run = Run::open_or_create(&args.run, &params)?;
     let stop = stop_on_signals()?;
     drop_damaged_shards(&run, threads)?;
     let found_finished = run.missing().is_empty();
     let seconds = match run.params().precision {
-        Precision::Bits32 => finish::<u32>(&mut run, &budget, threads, &stop)?,
-        Precision::Bits64 => finish::<u64>(&mut run, &budget, threads, &stop)?,
+        Precision::Bits32 => finish::<u32>(&mut run, tuning, threads, &stop)?,
+        Precision::Bits64 => finish::<u64>(&mut run, tuning, threads, &stop)?,
     };
     let seconds = Seconds { total: begun.elapsed().as_secs_f64(), ..seconds };
     let summary = summary(&run, seconds)?;
@@ -131,32 +134,29 @@ fn params(args: &Args) -> Result<Params> {
     params.map_err(|error| Failure::usage(error.to_string()).into())
 }
 
-/// The memory limit, split into what tasks need at once and what finished blocks may take.
-struct Budget {
-    blocks_bytes: usize,
-}
-
-impl Budget {
-    fn new(params: &Params, limit: Option<ByteSize>, threads: usize) -> Result<Self> {
-        let limit = limit.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-        let needed = exact2048_worker::working_set_bytes(params, threads);
-        if limit < needed {
-            return Err(Failure::usage(format!(
-                "--memory {} is too small: a {} board with {} threads needs at least {}MiB; give more memory or fewer --threads",
-                ByteSize(limit).display().iec(),
-                params.board,
-                threads,
-                needed.div_ceil(1 << 20),
-            ))
-            .into());
-        }
-        Ok(Self { blocks_bytes: usize::try_from(limit - needed).unwrap_or(usize::MAX) })
+/// Splits the memory limit into what tasks need at once and what finished blocks may take.
+fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning> {
+    let limit = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let needed = exact2048_worker::working_set_bytes(params, threads);
+    if limit < needed {
+        return Err(Failure::usage(format!(
+            "--memory {} is too small: a {} board with {} threads needs at least {}MiB; give more memory or fewer --threads",
+            ByteSize(limit).display().iec(),
+            params.board,
+            threads,
+            needed.div_ceil(1 << 20),
+        ))
+        .into());
     }
+    Ok(Tuning {
+        budget_bytes: usize::try_from(limit - needed).unwrap_or(usize::MAX),
+        dense_rows: args.dense_rows.unwrap_or(Tuning::DENSE_ROWS),
+    })
 }
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is recomputed.
-fn finish<V: Value>(run: &mut Run, budget: &Budget, threads: usize, stop: &AtomicBool) -> Result<Seconds> {
-    let worker: Worker<V> = new_worker(run, budget.blocks_bytes);
+fn finish<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &AtomicBool) -> Result<Seconds> {
+    let worker: Worker<V> = new_worker(run, tuning);
     let progress = Progress::new();
     let mut seconds = Seconds::default();
     while let Some(&segment) = run.missing().first() {
