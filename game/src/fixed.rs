@@ -16,6 +16,7 @@ pub struct Scale {
     fraction_bits: u32,
     /// Mean growth of the tile sum a move.
     growth: f64,
+    largest_value: f64,
     last_layer: Layer,
 }
 
@@ -42,6 +43,7 @@ impl Scale {
         Self {
             fraction_bits,
             growth: 2.0 + 2.0 * params.spawn4.probability(),
+            largest_value: largest_value as f64,
             last_layer: params.last_layer(),
         }
     }
@@ -67,10 +69,13 @@ impl Scale {
     }
 
     /// A proven bound on the absolute error of any value of `layer`: half a unit in the last place
-    /// for each mean that an optimal or any other policy can still expect to pass.
+    /// for each mean that an optimal or any other policy can still expect to pass, and what printing it as f64
+    /// can add.
     pub fn error_bound(self, layer: Layer) -> f64 {
         let moves_left = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
-        MEAN_ERROR_ULP * moves_left / (1u64 << self.fraction_bits) as f64
+        // Printing a value as f64 rounds at most three times: the number, a mean's division, its scale.
+        let printing = self.largest_value * 2.0 * f64::EPSILON;
+        MEAN_ERROR_ULP * moves_left / (1u64 << self.fraction_bits) as f64 + printing
     }
 }
 

@@ -21,7 +21,7 @@ pub struct ShardArchive {
 /// The frames used last, by shard and number.
 #[derive(Debug, Default)]
 struct FrameCache {
-    frames: FxHashMap<(usize, u32), CachedFrame>,
+    frames: FxHashMap<(u64, u32), CachedFrame>,
     clock: u64,
 }
 
@@ -39,7 +39,7 @@ impl ShardArchive {
     }
 
     fn frame(&self, shard: &Arc<CatalogShard>, number: u32) -> Result<Arc<Vec<u8>>, StorageError> {
-        let key = (Arc::as_ptr(shard) as usize, number);
+        let key = (shard.serial, number);
         let lock = || self.frames.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         {
             let mut cache = lock();

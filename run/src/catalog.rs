@@ -1,6 +1,7 @@
 //! Which shard covers which layer.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use exact2048_coordinator::{Commit, Phase};
@@ -25,6 +26,8 @@ pub struct CatalogShard {
     pub record: Record,
     /// Its file.
     pub path: PathBuf,
+    /// Tells it from every other shard that the catalog ever held.
+    pub serial: u64,
     identity: ShardIdentity,
     reader: OnceLock<ShardReader>,
 }
@@ -56,6 +59,12 @@ pub struct Catalog {
     board: (u8, u8),
     rule_hash: u64,
     shards: RwLock<Vec<Arc<CatalogShard>>>,
+    next_serial: AtomicU64,
+}
+
+/// Whether two commits cover a layer of the same phase.
+fn overlap(a: &Commit, b: &Commit) -> bool {
+    a.phase == b.phase && a.first <= b.last && b.first <= a.last
 }
 
 /// The shard kind that a phase writes.
@@ -75,6 +84,7 @@ impl Catalog {
             board: (params.board.rows() as u8, params.board.cols() as u8),
             rule_hash,
             shards: RwLock::default(),
+            next_serial: AtomicU64::new(0),
         };
         for record in records {
             catalog.add(record);
@@ -95,14 +105,16 @@ impl Catalog {
         }
     }
 
-    /// Adds a committed shard. It takes the place of one with the same file.
+    /// Adds a committed shard. It takes the place of all older ones that cover any of its layers: those were
+    /// lost, or it would not have been made.
     pub fn add(&self, record: Record) {
         let path = self.folder.join(Path::new(&record.shard.file).file_name().unwrap_or_default());
         let commit = &record.commit;
         let identity = self.identity(commit.phase, commit.first, commit.last);
-        let shard = Arc::new(CatalogShard { record, path, identity, reader: OnceLock::new() });
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        let shard = Arc::new(CatalogShard { record, path, serial, identity, reader: OnceLock::new() });
         let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        shards.retain(|old| old.path != shard.path);
+        shards.retain(|old| !overlap(&old.record.commit, &shard.record.commit));
         shards.push(shard);
     }
 

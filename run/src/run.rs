@@ -77,7 +77,8 @@ impl Run {
         }
         let run = Self::load(RunDir::open_for_writing(path)?)?;
         run.require(wanted)?;
-        // A crash between publishing a shard and committing it leaves one that nothing refers to.
+        // A crash between publishing a shard and committing it leaves one that nothing refers to, and a
+        // shard that was made again in other bounds leaves the old one.
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.shard.file.clone()).collect();
         run.dir.remove_unreferenced_shards(&referenced)?;

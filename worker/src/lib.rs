@@ -49,7 +49,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// An item that must be there is not.
-    #[error("the shard that covers layer {} has no values for lane {:#x}, part {}; run verify, then solve again", .0.layer, .0.lane, .0.part)]
+    #[error("the shard that covers layer {} has no values for lane {:#x}, part {}; remove the values shard of that layer and run solve again", .0.layer, .0.lane, .0.part)]
     ItemMissing(ItemKey),
     /// No shard covers the layer.
     #[error("no {kind:?} shard covers layer {layer}; run solve again to recompute it")]
@@ -128,11 +128,6 @@ impl<V: Value> Worker<V> {
             pending_reach: Mutex::default(),
             pending_values: Mutex::default(),
         }
-    }
-
-    /// The memory account.
-    pub fn memory(&self) -> &Memory {
-        &self.memory
     }
 
     /// Lets go of a layer's states, or of its values.

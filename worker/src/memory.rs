@@ -16,29 +16,18 @@ use exact2048_storage::{MappedFile, Scratch, StorageError};
 pub struct Memory {
     budget_bytes: usize,
     used_bytes: AtomicUsize,
-    spilled_bytes: AtomicUsize,
     scratch: PathBuf,
 }
 
 impl Memory {
     /// A budget of `budget_bytes`, spilling into the folder `scratch`.
     pub fn new(budget_bytes: usize, scratch: PathBuf) -> Arc<Self> {
-        Arc::new(Self {
-            budget_bytes,
-            used_bytes: AtomicUsize::new(0),
-            spilled_bytes: AtomicUsize::new(0),
-            scratch,
-        })
+        Arc::new(Self { budget_bytes, used_bytes: AtomicUsize::new(0), scratch })
     }
 
     /// Bytes accounted for now.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Bytes written to scratch files so far.
-    pub fn spilled_bytes(&self) -> usize {
-        self.spilled_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether `bytes` more would still be within the budget.
@@ -61,7 +50,6 @@ impl Memory {
         }
         let mut file = Scratch::create(&self.scratch)?;
         file.append(bytes)?;
-        self.spilled_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         Ok(Buffer(Inner::Mapped { map: file.map()?, element: std::marker::PhantomData }))
     }
 }

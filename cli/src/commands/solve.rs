@@ -107,7 +107,7 @@ pub fn main(args: &Args) -> Result<()> {
     let tuning = tuning(args, &params, threads)?;
     let mut run = Run::open_or_create(&args.run, &params)?;
     let stop = stop_on_signals()?;
-    drop_damaged_shards(&run, threads)?;
+    drop_damaged_shards(&run, threads, &stop)?;
     let found_finished = run.missing().is_empty();
     let seconds = match run.params().precision {
         Precision::Bits32 => finish::<u32>(&mut run, tuning, threads, &stop)?,
@@ -206,33 +206,41 @@ fn damaged_file(error: &anyhow::Error) -> Option<PathBuf> {
     storage.and_then(StorageError::damaged_file).map(PathBuf::from)
 }
 
+/// Whether a shard must be made again: it is not there, or not what it should be.
+fn is_lost(error: &StorageError) -> bool {
+    let gone =
+        matches!(error, StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
+    gone || error.damaged_file().is_some()
+}
+
 /// Checks every committed shard, and forgets those that are not whole, so that they are recomputed.
-fn drop_damaged_shards(run: &Run, threads: usize) -> Result<()> {
+fn drop_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<()> {
     let shards = run.catalog().shards();
     let next = AtomicUsize::new(0);
-    let newer = Mutex::new(None);
+    let failure = Mutex::new(None);
     std::thread::scope(|scope| {
         for _ in 0..threads.min(shards.len()) {
             scope.spawn(|| {
-                while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
+                    && !stop.load(Ordering::Relaxed)
+                {
                     match shard.reader().and_then(|reader| reader.verify()) {
                         Ok(()) => {}
-                        Err(error @ StorageError::NewerVersion { .. }) => {
-                            newer
-                                .lock()
-                                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                                .get_or_insert(error);
-                        }
-                        Err(error) => {
+                        Err(error) if is_lost(&error) => {
                             eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
                             run.catalog().remove(&shard.path);
+                        }
+                        // Perhaps whole, but not to be read now: making it again would be a waste.
+                        Err(error) => {
+                            let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                            failure.get_or_insert(error);
                         }
                     }
                 }
             });
         }
     });
-    match newer.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+    match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
