@@ -5,9 +5,13 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use common::{
-    Finished, Place, Solved, committed, exact2048, files, layers, on_run, shards, solve, text, try_solve,
+    Finished, Place, Solved, command, committed, exact2048, files, layers, on_run, shards, solve, solve_args,
+    text, try_solve,
 };
 use exact2048_storage::{ShardReader, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -463,5 +467,38 @@ fn inspecting_what_is_no_shard_is_an_error() {
             // Damage within a frame is none of its business.
             assert!(matches!(inspected.code, Some(0 | 1)), "{inspected:?}");
         }
+    }
+}
+
+/// A run that was stopped on the way has shards in other bounds than one that was not. Made again after a
+/// loss, they are cut differently: the old records must not count beside the new ones.
+#[test]
+fn shards_made_again_in_other_bounds_replace_the_old_ones() {
+    let place = Place::new();
+    let run = place.join("run");
+    let options = "--board 3x3 --objective reach:256";
+    let whole = solve(&place.join("whole"), options);
+    for _ in 0..4 {
+        let mut child =
+            command(solve_args(&run, options)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(250));
+        // Ended already is as good as stopped.
+        let id = child.id().to_string();
+        let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+        child.wait().unwrap();
+    }
+    solve(&run, options);
+    for kind in ["reach", "values"] {
+        let of_kind = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(kind);
+        let lost: Vec<PathBuf> = shards(&run).into_iter().filter(of_kind).take(3).collect();
+        lost.iter().for_each(|path| fs::remove_file(path).unwrap());
+        let mended = solve(&run, options);
+        let again = solve(&run, options);
+        for field in ["states", "afterstates", "layers", "fingerprint"] {
+            assert_eq!(mended[field], whole[field], "{field} after {kind} shards were lost");
+            assert_eq!(again[field], whole[field], "{field} of the mended run");
+        }
+        let states: u64 = layers(&run).iter().map(|&(_, states, _)| states).sum();
+        assert_eq!(states, whole["states"].as_u64().unwrap());
     }
 }

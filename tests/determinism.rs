@@ -40,7 +40,9 @@ fn check_variants(job: &str, variants: &[&str]) {
     }
 }
 
-const VARIANTS: [&str; 7] = [
+// `--dense-rows` chooses between blocks of all rows of a class and of those that occur: 0 is all of the
+// latter, a small number mixes them.
+const VARIANTS: [&str; 9] = [
     "--threads 1",
     "--threads 2",
     "--threads 5",
@@ -48,6 +50,8 @@ const VARIANTS: [&str; 7] = [
     "--large 3 --threads 2",
     "--large 4",
     "--large 5 --threads 1",
+    "--dense-rows 0",
+    "--dense-rows 100",
 ];
 
 #[test]

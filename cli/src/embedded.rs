@@ -112,9 +112,11 @@ impl<V: Value> Crew<'_, V> {
     /// A compute thread: tasks until there are none.
     fn compute(&self) {
         while let Some(task) = self.next_task() {
-            let done = no_panic(|| self.run(task).map_err(anyhow::Error::from));
-            let completed =
-                done.and_then(|(report, frames)| no_panic(|| Ok(self.complete(task, report, frames))));
+            let completed = no_panic(|| {
+                let (report, frames) = self.run(task)?;
+                self.complete(task, report, frames);
+                Ok(())
+            });
             if let Err(error) = completed {
                 self.lock().error.get_or_insert(error);
                 self.changed.notify_all();

@@ -2,11 +2,13 @@
 //! columns), so that its inverse is the time an entry.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::{BitMatrix, or_mapped};
@@ -34,19 +36,21 @@ fn setup() -> Setup {
 
 fn transitions(setup: &Setup, id: ClassId) -> Transitions {
     let class = setup.space.class(id).expect("a class of 3x3");
-    Transitions::new(&setup.space, &setup.patterns, class)
+    Transitions::new(&setup.space, &setup.patterns, class, Arc::new(RowSet::all(class.rows())))
 }
 
 fn kernels(c: &mut Criterion) {
     let setup = setup();
     let own = transitions(&setup, CLASS);
-    let rows = own.rows;
+    let rows = own.rows.len();
     let (columns, stride) = (setup.columns.len(), IndexMap::stride(setup.columns.len()));
     let all_rows = vec![u64::MAX; 100_000];
     let mut group = c.benchmark_group("3x3 block");
 
     group.throughput(Throughput::Elements(rows as u64));
-    group.bench_function("transitions, per row", |b| b.iter(|| black_box(transitions(&setup, CLASS)).rows));
+    group.bench_function("transitions, per row", |b| {
+        b.iter(|| black_box(transitions(&setup, CLASS)).rows.len())
+    });
 
     let stay =
         own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
@@ -61,7 +65,7 @@ fn kernels(c: &mut Criterion) {
     let entries = (stay.edges.len() * columns) as u64;
     group.throughput(Throughput::Elements(entries));
     let source = vec![(1u64 << columns) - 1; rows];
-    let mut target = BitMatrix::new(rows, 1);
+    let mut target = BitMatrix::new(Arc::clone(&own.rows), 1);
     group.bench_function("moves of bits, per entry", |b| {
         b.iter(|| maps.iter().for_each(|(map, edges)| or_mapped(&mut target, &source, 1, edges, map)));
     });
@@ -69,7 +73,7 @@ fn kernels(c: &mut Criterion) {
     let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
     let mut states = vec![0u32; rows * stride];
     let nothing = vec![0u32; stride];
-    let after_rows = Rows { stride, occupied: &all_rows, values: &after };
+    let after_rows = Rows { stride, set: &own.rows, occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
             for (map, edges) in &maps {
@@ -79,10 +83,10 @@ fn kernels(c: &mut Criterion) {
     });
 
     let backup = Backup::new(&setup.params);
-    let block = |spawned: u32| -> Vec<u32> {
+    let block = |spawned: u32| -> (RowSet, Vec<u32>) {
         let id = ClassId { small_sum: CLASS.small_sum + spawned, ..CLASS };
         let rows = setup.space.class(id).map_or(0, |class| class.rows());
-        (0..rows * stride).map(|i| 1 << 20 | i as u32).collect()
+        (RowSet::all(rows), (0..rows * stride).map(|i| 1 << 20 | i as u32).collect())
     };
     let (twos, fours) = (block(2), block(4));
     let spawn_maps: Vec<IndexMap> = own.spawn_patterns.iter().map(|&p| map(p)).collect();
@@ -91,8 +95,8 @@ fn kernels(c: &mut Criterion) {
     group.throughput(Throughput::Elements((2 * own.spawn2.len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {
         b.iter(|| {
-            let twos = Rows { stride, occupied: &all_rows, values: &twos };
-            let fours = Rows { stride, occupied: &all_rows, values: &fours };
+            let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };
+            let fours = Rows { stride, set: &fours.0, occupied: &all_rows, values: &fours.1 };
             means_over_spawns(&mut out, &mut occupied, &backup, &own, twos, fours, &spawn_maps);
         });
     });
@@ -100,7 +104,7 @@ fn kernels(c: &mut Criterion) {
     let parts = Parts::new(rows, columns);
     group.throughput(Throughput::Elements((rows * columns) as u64));
     group.bench_function("values to items, per entry", |b| {
-        b.iter(|| black_box(parts.encode_values(0, &source, stride, &states)).len());
+        b.iter(|| black_box(parts.encode_values(0, &own.rows, &source, stride, &states)).len());
     });
     group.finish();
 }
