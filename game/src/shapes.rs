@@ -163,8 +163,11 @@ mod tests {
     use crate::slide::Source;
     use crate::{Objective, Precision, Spawn4};
 
+    /// Sources of the target's tiles, and pairs that must be equal or differ.
+    type Plan = (Vec<Source>, Vec<(u8, u8, bool)>);
+
     /// Three large tiles: a permutation, one with a condition, a merge, a birth, a merge with a birth.
-    fn patterns() -> Vec<(Vec<Source>, Vec<(u8, u8, bool)>)> {
+    fn patterns() -> Vec<Plan> {
         use Source::{Born, Merged, Plain};
         vec![
             (vec![Plain(2), Plain(0), Plain(1)], vec![]),
@@ -176,11 +179,7 @@ mod tests {
     }
 
     /// What a pattern does, exponent by exponent.
-    fn apply(
-        pattern: &(Vec<Source>, Vec<(u8, u8, bool)>),
-        sequence: Sequence,
-        params: &Params,
-    ) -> Option<Sequence> {
+    fn apply(pattern: &Plan, sequence: Sequence, params: &Params) -> Option<Sequence> {
         let exponents = unpack(sequence, 3);
         let met = |&(a, b, equal): &(u8, u8, bool)| (exponents[a as usize] == exponents[b as usize]) == equal;
         let image = pattern.0.iter().map(|source| match *source {
