@@ -35,6 +35,8 @@ struct Shared {
     sealed: BTreeMap<Layer, Vec<Frame>>,
     to_write: VecDeque<(Commit, Vec<Frame>)>,
     error: Option<anyhow::Error>,
+    /// Compute threads that wait for a task: none is woken without need, since blocks are small.
+    idle: usize,
 }
 
 impl Shared {
@@ -58,7 +60,10 @@ impl Shared {
 struct Crew<'a, V> {
     worker: &'a Worker<V>,
     shared: Mutex<Shared>,
-    changed: Condvar,
+    /// For compute threads: there may be a task.
+    tasks: Condvar,
+    /// For the writing thread: there may be a shard, or the end.
+    shards: Condvar,
     stop: &'a AtomicBool,
     progress: &'a Progress,
 }
@@ -79,8 +84,10 @@ pub fn run_segment<V: Value>(
             sealed: BTreeMap::new(),
             to_write: VecDeque::new(),
             error: None,
+            idle: 0,
         }),
-        changed: Condvar::new(),
+        tasks: Condvar::new(),
+        shards: Condvar::new(),
         stop,
         progress,
     };
@@ -103,10 +110,10 @@ impl<V: Value> Crew<'_, V> {
         self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn wait<'g>(&self, guard: MutexGuard<'g, Shared>) -> MutexGuard<'g, Shared> {
+    fn wait<'g>(&self, changed: &Condvar, guard: MutexGuard<'g, Shared>) -> MutexGuard<'g, Shared> {
         // Woken now and then to see a request to stop.
         let pause = std::time::Duration::from_millis(50);
-        self.changed.wait_timeout(guard, pause).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+        changed.wait_timeout(guard, pause).unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 
     /// A compute thread: tasks until there are none.
@@ -119,7 +126,8 @@ impl<V: Value> Crew<'_, V> {
             });
             if let Err(error) = completed {
                 self.lock().error.get_or_insert(error);
-                self.changed.notify_all();
+                self.tasks.notify_all();
+                self.shards.notify_all();
             }
         }
     }
@@ -135,7 +143,9 @@ impl<V: Value> Crew<'_, V> {
             {
                 return Some(task);
             }
-            shared = self.wait(shared);
+            shared.idle += 1;
+            shared = self.wait(&self.tasks, shared);
+            shared.idle -= 1;
         }
     }
 
@@ -168,8 +178,14 @@ impl<V: Value> Crew<'_, V> {
         let actions = shared.planner.complete(task, report);
         self.progress.set_layer(shared.planner.frontier());
         let releases = shared.queue_shards(actions);
+        let (wake, write) = (shared.idle > 0, !shared.to_write.is_empty() || shared.planner.is_done());
         drop(shared);
-        self.changed.notify_all();
+        if wake {
+            self.tasks.notify_all();
+        }
+        if write {
+            self.shards.notify_one();
+        }
         for release in releases {
             match release {
                 Action::ReleaseStates(layer) => self.worker.release_states(layer),
@@ -194,7 +210,7 @@ impl<V: Value> Crew<'_, V> {
                 if let Err(error) = written {
                     shared.error.get_or_insert(error);
                 }
-                self.changed.notify_all();
+                self.tasks.notify_all();
             } else if shared.error.is_some() || shared.planner.is_done() {
                 return;
             } else if self.stop.load(Ordering::Relaxed) && shared.planner.is_idle() {
@@ -204,7 +220,7 @@ impl<V: Value> Crew<'_, V> {
                     return;
                 }
             } else {
-                shared = self.wait(shared);
+                shared = self.wait(&self.shards, shared);
             }
         }
     }

@@ -46,7 +46,7 @@ pub struct Args {
     /// Only enumerate, up to this layer (tile sum): for boards too large to finish
     #[arg(long, value_name = "LAYER")]
     until_layer: Option<u32>,
-    /// Limit of resident memory, mapped files aside, for example 8GiB [default: half of what there is]
+    /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there is]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
     /// Compute threads [default: all cores]
