@@ -23,7 +23,7 @@ pub struct ReachBlock {
     pub bits: Buffer<u64>,
     /// The columns in which some row has an entry, one bit a column.
     pub columns_used: Vec<u64>,
-    /// The transitions of the rows, from when they are first needed.
+    /// The transitions of the rows from when they are first needed, where the class does not keep them.
     pub transitions: OnceLock<SharedTransitions>,
 }
 

@@ -141,6 +141,10 @@ impl<V: crate::Value> Worker<V> {
         if block.is_empty() {
             return None;
         }
+        if self.tables.all_rows(class).is_some() {
+            // Kept by the class, which drops them when memory is short; a block would hold on to them.
+            return self.tables.transitions(class, &block.rows);
+        }
         if let Some(transitions) = block.transitions.get() {
             return Some(transitions.clone());
         }

@@ -149,7 +149,8 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning> {
         .into());
     }
     Ok(Tuning {
-        budget_bytes: usize::try_from(limit - needed).unwrap_or(usize::MAX),
+        // A quarter is left for what is not counted: see the limits in docs/architecture.md.
+        budget_bytes: usize::try_from((limit - needed) / 4 * 3).unwrap_or(usize::MAX),
         dense_rows: args.dense_rows.unwrap_or(Tuning::DENSE_ROWS),
     })
 }
