@@ -20,11 +20,6 @@ impl BitMatrix {
         Self { words, bits: vec![0; rows.len() * words], rows }
     }
 
-    /// A matrix of given words.
-    pub fn from_bits(rows: Arc<RowSet>, words: usize, bits: Vec<u64>) -> Self {
-        Self { rows, words, bits }
-    }
-
     /// The rows.
     pub fn rows(&self) -> &Arc<RowSet> {
         &self.rows
@@ -89,8 +84,8 @@ pub fn any(row: &[u64]) -> bool {
     row.iter().any(|&w| w != 0)
 }
 
-/// For each edge, from a slot of the source to a row of the target, sets the bits of the target row that the map leads to.
-/// Bits that lead to a padding column are dropped.
+/// For each edge, from a slot of the source to a row of the target, sets the bits of the target row that
+/// the map leads to. Bits that lead to a padding column are dropped.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[(u32, u32)], map: &IndexMap) {
     let source_row = |from: u32| &source[from as usize * words..][..words];
