@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use exact2048_coordinator::{Phase, Segment, missing_segments};
+use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
 use exact2048_storage::{RunDir, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -64,6 +64,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether there is a run at `path`, or what was one.
+    pub fn exists(path: &Path) -> bool {
+        path.join("manifest.json").exists()
+    }
+
     /// Opens a run to read it.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         Self::load(RunDir::open_read_only(path)?)
@@ -71,7 +76,7 @@ impl Run {
 
     /// Opens a run to continue it, or begins one; refuses a directory that holds another job.
     pub fn open_or_create(path: &Path, wanted: &Params) -> Result<Self, RunError> {
-        if !path.join("manifest.json").exists() {
+        if !Self::exists(path) {
             let params = serde_json::to_value(wanted).map_err(|e| manifest_error(path, &e))?;
             return Self::load(RunDir::create(path, &params)?);
         }
@@ -149,6 +154,15 @@ impl Run {
     /// What is still to be done.
     pub fn missing(&self) -> Vec<Segment> {
         missing_segments(&self.params, &self.catalog.commits())
+    }
+
+    /// The counts of all enumerated layers that have states, ascending.
+    pub fn layer_counts(&self) -> Vec<LayerCounts> {
+        let commits = self.catalog.commits();
+        let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
+        layers.sort_by_key(|counts| counts.layer);
+        layers.retain(|counts| counts.states > 0);
+        layers
     }
 
     /// Whether every state has a value.
