@@ -131,7 +131,7 @@ fn no_layer_depends_on_where_the_enumeration_stops() {
     let place = Place::new();
     let whole_game = Solved::new("--board 3x2");
     let all = layers(&whole_game.run());
-    for until in [4, 6, 8, 30, 62, 64, 66, 250, 252, 254, 1000] {
+    for until in [4, 6, 8, 30, 62, 64, 66, 250, 252] {
         let run = place.join(&until.to_string());
         let summary = solve(&run, &format!("--board 3x2 --until-layer {until}"));
         let up_to: Vec<_> = all.iter().copied().filter(|layer| layer.0 <= until).collect();

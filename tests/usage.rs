@@ -130,6 +130,7 @@ fn layers_to_stop_at_that_are_none() {
     for layer in ["x", "4.0", "4294967296"] {
         refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer"]);
     }
+    refused("--board 3x2 --until-layer 254", &["254", "at most 252", "without --until-layer"]);
 }
 
 #[test]

@@ -18,10 +18,15 @@ const RUN_AHEAD: usize = 4;
 /// Shards are published when their layers reach this size, or at the end of a segment.
 const SHARD_BYTES: u64 = 8 << 20;
 
-/// Plans one segment. See `README.md` beside this crate for the problem that it solves.
+/// Plans one segment, or a share of it: the blocks of some lanes, while others plan the rest. See `README.md`
+/// beside this crate for the problem that it solves.
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
+    /// Positions that a lane may be ahead of the frontier.
+    window: usize,
+    /// What of the segment is planned here.
+    scope: Scope,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
     /// Lanes whose next block may start, by position and then in order of the lanes.
@@ -30,14 +35,27 @@ pub struct Planner {
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
     frontier: usize,
+    /// Position from which on nothing is reported yet, in a share.
+    unreported: usize,
     /// Position from which on nothing is published yet.
     unpublished: usize,
     in_flight: usize,
 }
 
+/// What of a segment a planner plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// All of it: layers are published as they are finished.
+    Whole,
+    /// Some lanes: what is finished is reported, and published when all shares have it.
+    Share,
+}
+
 #[derive(Debug)]
 struct LanePlan {
     lane: Lane,
+    /// Whether its blocks are planned here.
+    owned: bool,
     /// Positions of the lane's blocks, as `first..end`.
     first: usize,
     end: usize,
@@ -61,24 +79,86 @@ struct PositionState {
 impl Planner {
     /// Plans a segment of a run.
     pub fn new(params: &Params, segment: Segment) -> Self {
+        Self::with_scope(params, segment, Scope::Whole, RUN_AHEAD, |_| true)
+    }
+
+    /// Plans the blocks of the lanes that `owns` accepts. What others finish is told by
+    /// [`Planner::finished_elsewhere`]; what is finished here comes out as [`Action::LayerDone`], and is
+    /// published by [`Planner::publish_range`]. A lane may be `window` layers ahead of the slowest here.
+    pub fn for_share(
+        params: &Params,
+        segment: Segment,
+        window: usize,
+        owns: impl Fn(Lane) -> bool,
+    ) -> (Self, Vec<Action>) {
+        let mut planner = Self::with_scope(params, segment, Scope::Share, window, owns);
+        let mut actions = Vec::new();
+        // Layers without a block of this share are done already.
+        planner.retire(&mut actions);
+        planner.report(&mut actions);
+        (planner, actions)
+    }
+
+    fn with_scope(
+        params: &Params,
+        segment: Segment,
+        scope: Scope,
+        window: usize,
+        owns: impl Fn(Lane) -> bool,
+    ) -> Self {
         let count = (segment.last.0.saturating_sub(segment.first.0) / 2 + 1) as usize;
         let mut planner = Self {
             segment,
+            window,
+            scope,
             lanes: Vec::new(),
             index: FxHashMap::default(),
             ready: BinaryHeap::new(),
             seals: VecDeque::new(),
             positions: (0..count).map(|_| PositionState::default()).collect(),
             frontier: 0,
+            unreported: 0,
             unpublished: 0,
             in_flight: 0,
         };
-        planner.add_lanes(params);
+        planner.add_lanes(params, owns);
         planner.link_lanes(params);
+        planner.positions.iter_mut().for_each(|position| position.sealed = position.blocks_left == 0);
         for lane in 0..planner.lanes.len() {
             planner.queue_if_ready(lane);
         }
         planner
+    }
+
+    /// Takes in that another share finished a block. May be told of any block, twice and in any order, as long as
+    /// what a lane's blocks before it hold is here too.
+    pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
+        if !(self.segment.first..=self.segment.last).contains(&layer) {
+            return;
+        }
+        let position = self.position(layer);
+        let Some(&index) = self.index.get(&lane) else { return };
+        let plan = &mut self.lanes[index];
+        if !plan.owned && plan.next <= position {
+            plan.next = position + 1;
+            self.queue_dependents(index);
+        }
+    }
+
+    /// Whether blocks of `lane` are inputs here, and planned elsewhere.
+    pub fn awaits(&self, lane: Lane) -> bool {
+        self.index.get(&lane).is_some_and(|&index| !self.lanes[index].owned)
+    }
+
+    /// Publishes a range of reported layers, the next in order, however little it holds.
+    pub fn publish_range(&mut self, first: Layer, last: Layer) -> Option<Commit> {
+        let (a, b) = (self.position(first), self.position(last));
+        let (start, end) = (a.min(b), a.max(b) + 1);
+        if start != self.unpublished || end > self.unreported {
+            return None;
+        }
+        self.unpublished = end;
+        Some(self.commit(start..end))
     }
 
     /// A task that may start now, if there is one.
@@ -88,7 +168,7 @@ impl Planner {
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
         let &Reverse((position, lane)) = self.ready.peek()?;
-        if position > self.frontier + RUN_AHEAD {
+        if position > self.frontier + self.window {
             return None;
         }
         self.ready.pop();
@@ -124,7 +204,10 @@ impl Planner {
                 self.positions[position].sealed = true;
             }
         }
-        self.publish(&mut actions, false);
+        match self.scope {
+            Scope::Whole => self.publish(&mut actions, false),
+            Scope::Share => self.report(&mut actions),
+        }
         actions
     }
 
@@ -150,7 +233,7 @@ impl Planner {
         self.layer(self.frontier.min(self.positions.len().saturating_sub(1)))
     }
 
-    fn add_lanes(&mut self, params: &Params) {
+    fn add_lanes(&mut self, params: &Params, owns: impl Fn(Lane) -> bool) {
         let mut lanes = lane::lanes(params);
         if self.segment.phase == Phase::BackUp {
             lanes.reverse();
@@ -163,10 +246,14 @@ impl Planner {
             }
             let (a, b) = (self.position(low), self.position(high));
             let (first, end) = (a.min(b), a.max(b) + 1);
-            self.positions[first..end].iter_mut().for_each(|p| p.blocks_left += 1);
+            let owned = owns(lane);
+            if owned {
+                self.positions[first..end].iter_mut().for_each(|p| p.blocks_left += 1);
+            }
             self.index.insert(lane, self.lanes.len());
             let plan = LanePlan {
                 lane,
+                owned,
                 first,
                 end,
                 next: first,
@@ -179,7 +266,7 @@ impl Planner {
     }
 
     fn link_lanes(&mut self, params: &Params) {
-        for lane in 0..self.lanes.len() {
+        for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].owned).collect::<Vec<_>>() {
             for step in Step::all(params) {
                 let other = match self.segment.phase {
                     Phase::Enumerate => self.lanes[lane].lane.before(step, params.large),
@@ -198,7 +285,11 @@ impl Planner {
         let plan = &self.lanes[lane];
         let position = plan.next;
         let has_it = |d: &LanePlan| position < d.first || position >= d.end || d.next > position;
-        if !plan.busy && position < plan.end && plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])) {
+        if plan.owned
+            && !plan.busy
+            && position < plan.end
+            && plan.depends_on.iter().all(|&d| has_it(&self.lanes[d]))
+        {
             self.lanes[lane].busy = true;
             self.ready.push(Reverse((position, lane)));
         }
@@ -209,6 +300,10 @@ impl Planner {
         self.lanes[lane].next += 1;
         self.lanes[lane].busy = false;
         self.queue_if_ready(lane);
+        self.queue_dependents(lane);
+    }
+
+    fn queue_dependents(&mut self, lane: usize) {
         for i in 0..self.lanes[lane].needed_by.len() {
             self.queue_if_ready(self.lanes[lane].needed_by[i]);
         }
@@ -242,6 +337,23 @@ impl Planner {
             let ended = self.lanes.iter().filter(|plan| plan.end == self.frontier + 1);
             actions.extend(ended.map(|plan| Action::ReleaseLane(plan.lane)));
             self.frontier += 1;
+        }
+    }
+
+    /// Reports what is sealed in order.
+    fn report(&mut self, actions: &mut Vec<Action>) {
+        while self.positions.get(self.unreported).is_some_and(|p| p.blocks_left == 0 && p.sealed) {
+            let state = &self.positions[self.unreported];
+            actions.push(Action::LayerDone {
+                layer: self.layer(self.unreported),
+                report: Report {
+                    states: state.states,
+                    afterstates: state.afterstates,
+                    fingerprint: state.fingerprint,
+                    sealed_bytes: state.sealed_bytes,
+                },
+            });
+            self.unreported += 1;
         }
     }
 

@@ -67,4 +67,11 @@ pub enum Action {
     ReleaseLane(Lane),
     /// Write the sealed layers of the commit to a shard, then commit it.
     Publish(Commit),
+    /// A layer of a share is finished and sealed; layers come in order.
+    LayerDone {
+        /// The layer.
+        layer: Layer,
+        /// What the share's blocks of the layer have together.
+        report: Report,
+    },
 }

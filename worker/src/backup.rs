@@ -232,7 +232,7 @@ impl<V: Value> Worker<V> {
         found
     }
 
-    fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
+    pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
         let (rows, values) = (Arc::new(RowSet::all(0)), self.memory.settle(Vec::new())?);
         Ok(ValueBlock { rows, stride: 0, occupied: Vec::new(), values })
     }
@@ -276,6 +276,6 @@ impl<V: Value> Worker<V> {
 }
 
 /// Values a row: the columns and the padding that index maps may lead to.
-fn stride(tables: &LaneTables) -> usize {
+pub(crate) fn stride(tables: &LaneTables) -> usize {
     IndexMap::stride(tables.columns.len())
 }

@@ -238,23 +238,33 @@ impl<V: crate::Value> Worker<V> {
                 found.push((part, bits));
             }
         }
+        self.matrix_of_parts(class, parts, &found)
+    }
+
+    /// The matrix of a block from the bits of those of its parts that have some; `None` without any.
+    pub(crate) fn matrix_of_parts(
+        &self,
+        class: &Class,
+        parts: Parts,
+        found: &[(u32, Vec<u64>)],
+    ) -> Result<Option<BitMatrix>, WorkerError> {
         if found.is_empty() {
             return Ok(None);
         }
-        let decoded = || {
+        let words = parts.words();
+        let rows = || {
             found.iter().flat_map(|(part, bits)| {
                 let first = parts.rows(*part).start as u32;
-                bits.chunks_exact(words).enumerate().map(move |(i, row)| (first + i as u32, row))
+                let rows = bits.chunks_exact(words).enumerate();
+                rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bits::any(row))
             })
         };
-        let rows = self.rows_of(class, |marked| {
-            decoded().filter(|(_, bits)| bits::any(bits)).for_each(|(row, _)| set(marked, row));
+        let held = self.rows_of(class, |marked| {
+            rows().for_each(|(row, _)| set(marked, row));
             Ok(())
         })?;
-        let mut matrix = BitMatrix::new(rows, words);
-        for (row, bits) in decoded().filter(|(_, bits)| bits::any(bits)) {
-            matrix.row_mut(row).copy_from_slice(bits);
-        }
+        let mut matrix = BitMatrix::new(held, words);
+        rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
         Ok(Some(matrix))
     }
 

@@ -8,6 +8,7 @@ mod backup;
 pub mod bits;
 mod blocks;
 mod enumerate;
+mod exchange;
 mod fingerprint;
 mod footprint;
 mod memory;

@@ -25,7 +25,7 @@ pub struct PayloadError {
 }
 
 impl PayloadError {
-    fn new(key: ItemKey, expected: String, found: String) -> Self {
+    pub(crate) fn new(key: ItemKey, expected: String, found: String) -> Self {
         let lane = Lane::from_code(key.lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
         Self { layer: key.layer, k: lane.k, large_sum: lane.large_sum, part: key.part, expected, found }
     }
@@ -57,6 +57,20 @@ impl Parts {
     pub fn rows(self, part: u32) -> std::ops::Range<usize> {
         let start = part as usize * self.rows_each();
         start..(start + self.rows_each()).min(self.rows)
+    }
+
+    /// The rows of the part of a key that comes from elsewhere.
+    pub fn rows_of(self, key: ItemKey) -> Result<std::ops::Range<usize>, PayloadError> {
+        let no_such_part = || {
+            let expected = format!("a part below {}", self.count());
+            PayloadError::new(key, expected, format!("part {}", key.part))
+        };
+        if key.part < self.count() { Ok(self.rows(key.part)) } else { Err(no_such_part()) }
+    }
+
+    /// Number of columns.
+    pub fn columns(self) -> usize {
+        self.columns
     }
 
     /// The part of a row.

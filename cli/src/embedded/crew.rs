@@ -190,7 +190,7 @@ impl<V: Value> Crew<'_, V> {
                 Action::ReleaseStates(layer) => self.worker.release_states(layer),
                 Action::ReleaseAfterstates(layer) => self.worker.release_afterstates(layer),
                 Action::ReleaseLane(lane) => self.worker.release_lane(lane),
-                Action::Publish(_) => {}
+                Action::Publish(_) | Action::LayerDone { .. } => {}
             }
         }
     }
