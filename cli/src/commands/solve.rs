@@ -1,7 +1,7 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::embedded::{Ended, new_worker, run_segment};
 use crate::output::write_field;
+use crate::place::RunPlace;
 use crate::progress::Progress;
 use crate::{Failure, limits};
 
@@ -28,15 +29,16 @@ Examples:
   exact2048 solve --board 3x3 --run runs/3x3
   exact2048 solve --board 3x3 --run runs/reach512 --objective reach:512
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
+  exact2048 solve --board 3x3 --run s3://bucket/3x3
 
-The same command again resumes an interrupted run, and mends one whose shards are damaged.")]
+The run is made if there is none, and resumed if it is of the same job. The same command again resumes an
+interrupted run, and mends one whose shards are damaged. For runs in stores see docs/stores.md.")]
 pub struct Args {
     /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC")]
     board: BoardSize,
-    /// Run directory: made if it does not exist, resumed if it holds this job
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
@@ -105,7 +107,7 @@ pub fn main(args: &Args) -> Result<()> {
     let params = params(args)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let tuning = tuning(args, &params, threads)?;
-    let mut run = Run::open_or_create(&args.run, &params)?;
+    let mut run = Run::open_or_create(args.place.location()?, &params)?;
     let stop = stop_on_signals()?;
     drop_damaged_shards(&run, threads, &stop)?;
     let found_finished = run.missing().is_empty();
@@ -119,7 +121,7 @@ pub fn main(args: &Args) -> Result<()> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     } else {
-        write_for_people(&mut out, &summary, &args.run, found_finished)?;
+        write_for_people(&mut out, &summary, &args.place.text(), found_finished)?;
     }
     Ok(())
 }
@@ -225,7 +227,7 @@ fn drop_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<(
                 while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
                     && !stop.load(Ordering::Relaxed)
                 {
-                    match shard.reader().and_then(|reader| reader.verify()) {
+                    match shard.original().and_then(|reader| reader.verify()) {
                         Ok(()) => {}
                         Err(error) if is_lost(&error) => {
                             eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
@@ -304,7 +306,7 @@ fn start(values: &StartValues) -> Start {
 fn write_for_people(
     out: &mut impl Write,
     summary: &Summary,
-    run: &Path,
+    run: &str,
     found_finished: bool,
 ) -> std::io::Result<()> {
     if found_finished {
@@ -339,7 +341,7 @@ fn write_for_people(
     write_field(out, "on disk", ByteSize(summary.bytes_on_disk).display().iec())?;
     write_field(out, "peak memory", ByteSize(summary.peak_rss_bytes).display().iec())?;
     if summary.phase == "solved" {
-        writeln!(out, "\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", run.display())?;
+        writeln!(out, "\nAsk for any state's value: exact2048 query --run {run} \"BOARD\"")?;
     }
     Ok(())
 }
