@@ -85,15 +85,15 @@ impl RunDir {
 
     fn create_in_store(place: &StorePlace, params: &Value) -> Result<Self, StorageError> {
         let store = &place.store;
-        for object in store.list(None, Some(LOOKED_AT))? {
-            match object.name.as_str() {
-                MANIFEST => return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() }),
-                name if name.starts_with(TEMP_PREFIX) => {}
-                name => {
-                    let (path, found) = (store.url().to_path_buf(), store.name(name));
-                    return Err(StorageError::NotEmpty { path, found });
-                }
-            }
+        let listed = store.list(None, Some(LOOKED_AT))?;
+        let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
+        // In this order: another process may create the run in this moment, its manifest first.
+        if store.read(MANIFEST)?.is_some() {
+            return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() });
+        }
+        if let Some(object) = found {
+            let (path, found) = (store.url().to_path_buf(), store.name(&object.name));
+            return Err(StorageError::NotEmpty { path, found });
         }
         store.probe()?;
         let manifest = Manifest::publish_in_store(store, params)?;

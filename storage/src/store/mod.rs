@@ -111,7 +111,7 @@ impl Store {
             let fetch = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
-                    match persist(patience, ATTEMPT, || read_small(&store, &place)).await {
+                    match persist(patience, ATTEMPT.min(patience), || read_small(&store, &place)).await {
                         Ok(read) => Ok((object, Some(read))),
                         Err(given_up) if given_up.is_not_found() => Ok((object, None)),
                         Err(given_up) => Err((object, given_up)),
@@ -160,7 +160,7 @@ impl Store {
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let created = self.wait("create", async move {
             let put = || store.put_opts(&place, PutPayload::from(contents.clone()), PutMode::Create.into());
-            persist(patience, ATTEMPT, put).await
+            persist(patience, ATTEMPT.min(patience), put).await
         })?;
         Ok(created.map(drop))
     }
@@ -178,7 +178,7 @@ impl Store {
         let listed = self.wait("list", async move {
             let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
             // A long list takes many requests.
-            persist(patience, patience.max(ATTEMPT), whole).await
+            persist(patience, patience, whole).await
         })?;
         let listed =
             listed.map_err(|given_up| self.failed("listing", folder.unwrap_or_default(), given_up))?;
@@ -200,7 +200,7 @@ impl Store {
             let remove = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
-                    match persist(patience, ATTEMPT, || store.delete(&place)).await {
+                    match persist(patience, ATTEMPT.min(patience), || store.delete(&place)).await {
                         Err(given_up) if !given_up.is_not_found() => Err((object, given_up)),
                         _ => Ok(()),
                     }

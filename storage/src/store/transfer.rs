@@ -45,7 +45,7 @@ impl Store {
         let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let fetched = self.wait("read", async move {
-            let length = persist(patience, ATTEMPT, || store.head(&place)).await?.size;
+            let length = persist(patience, ATTEMPT.min(patience), || store.head(&place)).await?.size;
             let attempt = || fetch(&store, &place, &file, length);
             persist(patience, longest(length), attempt).await.map(|written| (length, written))
         })?;
