@@ -227,7 +227,8 @@ fn of_many_writers_one_at_a_time_commits() {
 fn lost_and_damaged_shards_are_made_again() {
     let Some(bucket) = Bucket::new("damage") else { return };
     bucket.is_solved();
-    let damage: [(&str, fn(&mut Vec<u8>)); 3] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damage: [(&str, Damage); 3] = [
         ("flipped", |bytes| {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 4;
