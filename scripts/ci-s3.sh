@@ -76,6 +76,31 @@ start_moto() {
     export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$port
 }
 
+# The daemons, from an empty folder with a configuration: $1 is the id of the cluster, $2 the address of the monitor.
+bring_up_ceph() {
+    local base=$work/ceph keys=$work/ceph/keyring osd_id
+    osd_id=$(cat /proc/sys/kernel/random/uuid)
+    ceph-authtool --create-keyring "$keys" --gen-key -n mon. --cap mon 'allow *'
+    ceph-authtool "$keys" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *'
+    ceph-authtool "$keys" --gen-key -n osd.0 --cap mon 'allow profile osd' --cap osd 'allow *'
+    ceph-authtool "$keys" --gen-key -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx'
+    monmaptool --create --fsid "$1" --addv a "$2" "$base/monmap"
+    ceph-mon --mkfs -i a --monmap "$base/monmap" --keyring "$keys"
+    ceph-mon -i a
+    # The same id in both, or the daemon never comes up.
+    timeout 60 ceph osd new "$osd_id"
+    ceph-osd -i 0 --mkfs --osd-uuid "$osd_id"
+    ceph-osd -i 0
+    for _ in $(seq 120); do
+        if ceph osd stat | grep -q '1 up'; then break; fi
+        sleep 0.5
+    done
+    ceph osd stat | grep -q '1 up'
+    timeout 60 radosgw -n client.rgw
+    timeout 60 radosgw-admin -n client.rgw user create --uid=tester --display-name=tester \
+        --access-key=testing --secret-key=testing
+}
+
 # One monitor, one object daemon that keeps everything in memory, and the gateway.
 start_ceph() {
     if ! command -v radosgw >/dev/null || ! command -v ceph-osd >/dev/null; then
@@ -84,13 +109,10 @@ start_ceph() {
         step env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
             radosgw ceph-mon ceph-osd ceph-common >/dev/null || fail "apt-get could not install Ceph"
     fi
-    local base=$work/ceph keys=$work/ceph/keyring port uuid add
+    local base=$work/ceph keys=$work/ceph/keyring port fsid mon_v1 mon_v2
     mkdir -p "$base/mon" "$base/osd0" "$base/rgw"
-    new_uuid() { cat /proc/sys/kernel/random/uuid; }
-    uuid=$(new_uuid)
-    port=$(free_port)
-    local fsid mon_v1 mon_v2
-    fsid=$(new_uuid) mon_v1=$(free_port) mon_v2=$(free_port)
+    fsid=$(cat /proc/sys/kernel/random/uuid)
+    port=$(free_port) mon_v1=$(free_port) mon_v2=$(free_port)
     cat >"$ceph_conf" <<EOF
 [global]
 fsid = $fsid
@@ -116,27 +138,9 @@ public addr = 127.0.0.1
 rgw frontends = beast endpoint=127.0.0.1:$port
 EOF
     export CEPH_CONF=$ceph_conf
-    {
-        add="ceph-authtool $keys --gen-key"
-        ceph-authtool --create-keyring "$keys" --gen-key -n mon. --cap mon 'allow *'
-        $add -n client.admin --cap mon 'allow *' --cap osd 'allow *'
-        $add -n osd.0 --cap mon 'allow profile osd' --cap osd 'allow *'
-        $add -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx'
-        monmaptool --create --fsid "$fsid" --addv a "[v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]" "$base/monmap"
-        ceph-mon --mkfs -i a --monmap "$base/monmap" --keyring "$keys"
-        ceph-mon -i a
-        # The same id in both, or the daemon never comes up.
-        ceph osd new "$uuid"
-        ceph-osd -i 0 --mkfs --osd-uuid "$uuid"
-        ceph-osd -i 0
-        for _ in $(seq 120); do
-            if ceph osd stat | grep -q '1 up'; then break; fi
-            sleep 0.5
-        done
-        radosgw -n client.rgw
-        radosgw-admin -n client.rgw user create --uid=tester --display-name=tester \
-            --access-key=testing --secret-key=testing
-    } >"$work/ceph.log" 2>&1 || { cat "$work/ceph.log" >&2; fail "Ceph did not start"; }
+    # As a job of its own, because the shell goes on after errors within a condition.
+    bring_up_ceph "$fsid" "[v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]" >"$work/ceph.log" 2>&1 &
+    wait $! || { cat "$work/ceph.log" >&2; fail "Ceph did not start, as said above"; }
     wait_for_port "$port" "the Ceph Object Gateway" "$work/ceph.log"
     export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$port
 }

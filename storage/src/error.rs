@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum StorageError {
     /// There is no run at this path.
-    #[error("{} is not a run directory: {reason}. Check the path, or start a run there first", path.display())]
+    #[error("{} is no run: {reason}. Check the path or URL, or start a run there first", path.display())]
     NotARun {
         /// The path given.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum StorageError {
     },
 
     /// A new run was asked for where one exists.
-    #[error("{} already holds a run. Resume it, or choose another directory", path.display())]
+    #[error("{} already holds a run. Resume it, or choose another place", path.display())]
     AlreadyARun {
         /// The path given.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum StorageError {
 
     /// A new run was asked for in a directory that holds something else.
     #[error(
-        "{} cannot become a run directory: it holds {}, which no run put there. Choose an empty directory",
+        "{} cannot become a run: it holds {}, which no run put there. Choose an empty place",
         path.display(), found.display()
     )]
     NotEmpty {
@@ -178,7 +178,7 @@ pub enum StorageError {
         /// How long it was tried; empty if once.
         after: String,
         /// What the store said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: io::Error,
     },
 
     /// The address of a run, or a setting of its store, cannot be used.

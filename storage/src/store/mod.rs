@@ -107,7 +107,7 @@ impl Store {
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
-        let fetched = self.wait("read", async move {
+        let fetched = self.wait("reading", async move {
             let fetch = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
@@ -158,7 +158,7 @@ impl Store {
 
     fn create_once(&self, object: &str, contents: Bytes) -> Result<Result<(), GivenUp>, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
-        let created = self.wait("create", async move {
+        let created = self.wait("creating", async move {
             let put = || store.put_opts(&place, PutPayload::from(contents.clone()), PutMode::Create.into());
             persist(patience, ATTEMPT.min(patience), put).await
         })?;
@@ -175,7 +175,7 @@ impl Store {
         let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.place(folder));
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
         let limit = at_most.unwrap_or(usize::MAX);
-        let listed = self.wait("list", async move {
+        let listed = self.wait("listing", async move {
             let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
             // A long list takes many requests.
             persist(patience, patience, whole).await
@@ -196,7 +196,7 @@ impl Store {
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
-        let removed = self.wait("remove", async move {
+        let removed = self.wait("removing", async move {
             let remove = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
@@ -233,7 +233,7 @@ impl Store {
             object: self.url.clone(),
             doing,
             after: String::new(),
-            source: source.into(),
+            source,
         })?;
         if result.is_ok() {
             self.reached.store(true, Ordering::Relaxed);
@@ -250,19 +250,35 @@ impl Store {
             _ => format!(" after {tries} tries in {} s", took.as_secs()),
         };
         match error {
-            Some(error) if is_full(&error) => {
-                StorageError::Full { path: object, needed: None, source: io::Error::other(error) }
-            }
+            Some(error) if is_full(&error) => StorageError::Full {
+                path: object,
+                needed: None,
+                source: in_words(io::ErrorKind::StorageFull, &error),
+            },
             Some(error @ Error::NotFound { .. }) => {
-                StorageError::read(&object, io::Error::new(io::ErrorKind::NotFound, error))
+                StorageError::read(&object, in_words(io::ErrorKind::NotFound, &error))
             }
-            Some(error) => StorageError::Store { object, doing, after, source: error.into() },
+            Some(error) => {
+                let source = in_words(io::ErrorKind::Other, &error);
+                StorageError::Store { object, doing, after, source }
+            }
             None => {
                 let silent = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
-                StorageError::Store { object, doing, after, source: silent.into() }
+                StorageError::Store { object, doing, after, source: silent }
             }
         }
     }
+}
+
+/// An error of the store without its chain: its text repeats what is below it, but for the last cause.
+fn in_words(kind: io::ErrorKind, error: &Error) -> io::Error {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    let (text, cause) = (error.to_string(), cause.to_string());
+    let known = text.contains(&cause);
+    io::Error::new(kind, if known { text } else { format!("{text}: {cause}") })
 }
 
 /// A small object as it was read.

@@ -33,7 +33,7 @@ impl Store {
     pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
         let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
-        let sent = self.wait("write", async move {
+        let sent = self.wait("writing", async move {
             let attempt = || send(&store, &place, &file, length);
             persist(patience, longest(length), attempt).await
         })?;
@@ -44,7 +44,7 @@ impl Store {
     pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
         let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
-        let fetched = self.wait("read", async move {
+        let fetched = self.wait("reading", async move {
             let length = persist(patience, ATTEMPT.min(patience), || store.head(&place)).await?.size;
             let attempt = || fetch(&store, &place, &file, length);
             persist(patience, longest(length), attempt).await.map(|written| (length, written))
@@ -59,7 +59,7 @@ impl Store {
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let each = longest(range.end.saturating_sub(range.start));
-        let read = self.wait("read", async move {
+        let read = self.wait("reading", async move {
             persist(patience, each, || store.get_range(&place, range.clone())).await
         })?;
         read.map_err(|given_up: GivenUp| self.failed("reading", object, given_up))

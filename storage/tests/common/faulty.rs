@@ -22,6 +22,7 @@ pub enum Request {
     Put,
     Multipart,
     Get,
+    Head,
     Delete,
     List,
 }
@@ -145,10 +146,10 @@ impl ObjectStore for Faulty {
     }
 
     async fn get_opts(&self, place: &Path, options: GetOptions) -> Result<GetResult> {
-        let fault = self.fate(Request::Get, place).await?;
-        let is_head = options.head;
+        let request = if options.head { Request::Head } else { Request::Get };
+        let fault = self.fate(request, place).await?;
         let found = self.inner.get_opts(place, options).await?;
-        if is_head || !matches!(fault, Fault::Cut | Fault::Flip) {
+        if !matches!(fault, Fault::Cut | Fault::Flip) {
             return Ok(found);
         }
         let (meta, range, attributes, extensions) =
