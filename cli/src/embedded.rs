@@ -138,7 +138,8 @@ impl<V: Value> Crew<'_, V> {
             if shared.error.is_some() || shared.planner.is_done() || self.stop.load(Ordering::Relaxed) {
                 return None;
             }
-            if shared.to_write.len() <= WRITE_BACKLOG
+            let backlog = if self.worker.is_memory_short() { 0 } else { WRITE_BACKLOG };
+            if shared.to_write.len() <= backlog
                 && let Some(task) = shared.planner.next_task()
             {
                 return Some(task);

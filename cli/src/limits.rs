@@ -1,6 +1,36 @@
 //! What this machine, or the control group the process runs in, has.
 
+use std::alloc::System;
 use std::fs;
+
+use cap::Cap;
+
+/// Counts what is on the heap, so that `--memory` limits all of it.
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Live bytes on the heap of this process.
+pub fn heap_bytes() -> usize {
+    HEAP.allocated()
+}
+
+/// Has the allocator give large blocks back to the system as soon as they are freed, so that what is resident
+/// stays close to what is in use. "Large" grows with `heap_limit`: each such block costs a system call and
+/// fresh pages.
+pub fn return_freed_memory(heap_limit: usize) {
+    #[cfg(target_env = "gnu")]
+    {
+        let large = (heap_limit >> 10).clamp(128 << 10, 32 << 20) as libc::c_int;
+        #[allow(unsafe_code, reason = "a setting of the C library has no other door")]
+        // SAFETY: `mallopt` only sets a parameter of the allocator, which locks for it.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, large);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, large);
+        }
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = heap_limit;
+}
 
 /// Memory available to the process in bytes: the machine's, or its control group's where less.
 pub fn memory_bytes() -> u64 {

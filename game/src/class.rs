@@ -35,8 +35,18 @@ pub struct Class {
     id: ClassId,
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Vec<u32>,
-    /// For masks with a symmetry of their own: which configs are canonical.
+    /// For masks with a symmetry of their own and not very many configs: which are canonical.
     symmetric: Vec<Option<CanonicalConfigs>>,
+}
+
+/// Configs of a mask up to which those that are canonical get numbers of their own. Where there are more, every
+/// config keeps its rank, and the rows of those that are not canonical stay empty: a table of all of them
+/// would take longer to make than most boards to solve. Part of the format.
+const MOST_IN_TABLE: u32 = 1 << 20;
+
+/// Whether the canonical configs of a mask, of `count` in all, are numbered by a table.
+fn has_table(mask: &Mask, count: u32) -> bool {
+    !mask.stabiliser.is_empty() && count <= MOST_IN_TABLE
 }
 
 /// The canonical configs of a mask that has symmetries.
@@ -53,7 +63,7 @@ impl Class {
         let (mut first_row, mut symmetric, mut rows) = (vec![0], Vec::new(), 0);
         for mask in masks {
             let count = space.configs.count(mask.small_cells.len(), id.small_sum);
-            let canonical = (!mask.stabiliser.is_empty()).then(|| {
+            let canonical = has_table(mask, count).then(|| {
                 let cells = mask.small_cells.len();
                 let mut table = CanonicalConfigs {
                     row_of_rank: Vec::with_capacity(count as usize),
@@ -158,13 +168,30 @@ impl Space {
         self.masks.canonical(k as usize)
     }
 
-    /// No class with `k` large tiles has more rows than this.
-    pub fn most_rows(&self, k: u8) -> u64 {
-        let masks = self.masks.canonical(k as usize);
-        let cells = self.params.cells() - k as usize;
-        let sums = (0..=(cells as u32) << (self.params.large - 1)).step_by(2);
-        let most_configs = sums.map(|sum| self.configs.count(cells, sum)).max().unwrap_or(0);
-        masks.len() as u64 * u64::from(most_configs)
+    /// Number of rows of a class, about, without making it.
+    pub fn rows_about(&self, id: ClassId) -> u64 {
+        let rows = |mask: &Mask| {
+            let configs = u64::from(self.configs.count(mask.small_cells.len(), id.small_sum));
+            // Skeletons with a symmetry of their own make the orbits of small classes smaller.
+            if has_table(mask, configs as u32) {
+                configs / (mask.stabiliser.len() as u64 + 1) * 5 / 4 + 8
+            } else {
+                configs
+            }
+        };
+        self.masks.canonical(id.k as usize).iter().map(rows).sum()
+    }
+
+    /// Number of ranks that the tables of all classes with a small sum of at most `most` have together.
+    pub fn table_ranks(&self, most: u32) -> u64 {
+        let all_masks = (0..=self.params.cells()).flat_map(|k| self.masks.canonical(k));
+        let ranks = |mask: &Mask| -> u64 {
+            let cells = mask.small_cells.len();
+            let sums = (0..=most.min((cells as u32) << (self.params.large - 1))).step_by(2);
+            let counts = sums.map(|sum| self.configs.count(cells, sum));
+            counts.filter(|&count| has_table(mask, count)).map(u64::from).sum()
+        };
+        all_masks.map(ranks).sum()
     }
 
     /// A class, or `None` where no skeleton has that many large tiles and that small sum.

@@ -5,7 +5,6 @@
 //! of skeletons alone. Applied to the columns of a lane it becomes an [`IndexMap`] from columns to
 //! columns, which all rows with that pattern share.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
@@ -129,7 +128,6 @@ impl PatternId {
 pub struct Patterns {
     table: Mutex<PatternTable>,
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
-    shape_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -170,21 +168,8 @@ impl Patterns {
     /// The arrangements of a multiset of exponents, sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
         let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let arrangements = known.entry(multiset).or_insert_with(|| {
-            let made = Arrangements::new(multiset);
-            self.add_shape_bytes(made.bytes());
-            Arc::new(made)
-        });
+        let arrangements = known.entry(multiset).or_insert_with(|| Arc::new(Arrangements::new(multiset)));
         Arc::clone(arrangements)
-    }
-
-    /// Heap bytes of what is kept about shapes, about.
-    pub fn shape_bytes(&self) -> usize {
-        self.shape_bytes.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn add_shape_bytes(&self, bytes: usize) {
-        self.shape_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Drops what is kept about shapes; it is made again where it is needed.
@@ -192,7 +177,6 @@ impl Patterns {
         let table = self.lock();
         table.rearrangements.values().for_each(|rearrangement| rearrangement.forget());
         self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
-        self.shape_bytes.store(0, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, PatternTable> {
@@ -378,15 +362,6 @@ impl IndexMap {
             }
         }
         IndexMap::Dense(DenseMap::new(dense, target.len()))
-    }
-
-    /// Heap bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            IndexMap::Identity => 0,
-            IndexMap::Dense(map) => 4 * map.leads_to.len(),
-            IndexMap::Sparse(map) => 8 * (map.pairs.len() + map.rest.len()),
-        }
     }
 }
 

@@ -87,11 +87,6 @@ impl RowSet {
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.rows_in(0..self.bits.len() * 64)
     }
-
-    /// Heap bytes.
-    pub fn bytes(&self) -> usize {
-        12 * self.bits.len()
-    }
 }
 
 /// Bit `row` of one bit a row; rows behind the end are not set.

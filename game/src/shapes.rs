@@ -89,11 +89,9 @@ impl Rearrangement {
     /// time.
     pub fn shape_map(&self, shape: &Shape, patterns: &Patterns, large: u8) -> Arc<ShapeMap> {
         let mut maps = self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let map = maps.entry(shape.squeezed).or_insert_with(|| {
-            let made = ShapeMap::new(&self.items, shape, patterns, large);
-            patterns.add_shape_bytes(64 + 4 * made.leads_to.len());
-            Arc::new(made)
-        });
+        let map = maps
+            .entry(shape.squeezed)
+            .or_insert_with(|| Arc::new(ShapeMap::new(&self.items, shape, patterns, large)));
         Arc::clone(map)
     }
 
@@ -130,11 +128,6 @@ impl Arrangements {
         let sequences: Vec<Sequence> = arrangements(exponents).collect();
         let numbers = sequences.iter().enumerate().map(|(i, &s)| (s, i as u32)).collect();
         Self { sequences, numbers }
-    }
-
-    /// Heap bytes, about.
-    pub(crate) fn bytes(&self) -> usize {
-        64 + self.sequences.len() * (8 + 20)
     }
 
     /// The number of an arrangement, `None` where it is of another multiset.

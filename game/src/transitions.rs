@@ -17,6 +17,7 @@ use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
 use crate::slide::Outcome;
+use crate::table::{Store, Table};
 
 /// What moves and spawns do to rows of one class. Every list has an entry a slot.
 #[derive(Debug)]
@@ -24,15 +25,15 @@ pub struct Transitions {
     /// The rows.
     pub rows: Arc<RowSet>,
     /// The config of each row.
-    pub configs: Vec<Config>,
+    pub configs: Table<Config>,
     /// Φ of each row's small tiles.
-    pub potential: Vec<u32>,
+    pub potential: Table<u32>,
     /// Spawns of slot `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
-    pub spawn_start: Vec<u32>,
+    pub spawn_start: Table<u32>,
     /// Where a spawned 2 leads, in the class with small sum + 2.
-    pub spawn2: Vec<SpawnEdge>,
+    pub spawn2: Table<SpawnEdge>,
     /// Where a spawned 4 leads, in the class with small sum + 4.
-    pub spawn4: Vec<SpawnEdge>,
+    pub spawn4: Table<SpawnEdge>,
     /// The patterns that spawn edges refer to; the first is the identity.
     pub spawn_patterns: Vec<PatternId>,
     /// Legal moves, by what they do to the large tiles.
@@ -44,7 +45,8 @@ pub struct Transitions {
 }
 
 /// Where a spawn in one empty cell leads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct SpawnEdge {
     /// Row in the class of the target.
     pub row: u32,
@@ -52,8 +54,18 @@ pub struct SpawnEdge {
     pub pattern: u32,
 }
 
+/// A move of one row: from a slot to a row of the target class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct MoveEdge {
+    /// The slot.
+    pub from: u32,
+    /// Row in the class of the target.
+    pub to: u32,
+}
+
 /// The moves of a class with the same effect on the lane.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MoveGroup {
     /// Merges and births of large tiles.
     pub step: Step,
@@ -61,8 +73,8 @@ pub struct MoveGroup {
     pub target: ClassId,
     /// Runs of edges with the same pattern; each ends where the next begins.
     pub runs: Vec<Run>,
-    /// Edges from a slot to a row of the target class, ordered by pattern and then by slot.
-    pub edges: Vec<(u32, u32)>,
+    /// The edges, ordered by pattern and then by slot.
+    pub edges: Table<MoveEdge>,
 }
 
 /// Edges of a [`MoveGroup`] with one pattern.
@@ -75,7 +87,7 @@ pub struct Run {
 }
 
 /// A row that symmetries of the board map to itself: its columns fall into orbits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SymmetricRow {
     /// The slot.
     pub slot: u32,
@@ -85,7 +97,7 @@ pub struct SymmetricRow {
 
 impl MoveGroup {
     /// The runs with their edges.
-    pub fn runs(&self) -> impl Iterator<Item = (PatternId, &[(u32, u32)])> {
+    pub fn runs(&self) -> impl Iterator<Item = (PatternId, &[MoveEdge])> {
         let mut start = 0;
         self.runs.iter().map(move |run| {
             let edges = &self.edges[start..run.end as usize];
@@ -107,10 +119,28 @@ impl Transitions {
         self.spawn_start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
     }
 
-    /// Heap bytes.
-    pub fn bytes(&self) -> usize {
-        let edges: usize = self.moves.iter().map(|g| 8 * (g.edges.len() + g.runs.len())).sum();
-        16 * self.rows.len() + 8 * (self.spawn2.len() + self.spawn4.len()) + edges + 64 * self.symmetric.len()
+    /// Bytes that making the transitions of one row takes at most, about: mean numbers of spawns and moves,
+    /// lists that grow by doubling, and edges before and after they are sorted.
+    pub const BYTES_TO_MAKE_A_ROW: usize = 512;
+
+    /// The same transitions, with their lists in a store.
+    pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
+        let mut moves = Vec::with_capacity(self.moves.len());
+        for group in &self.moves {
+            moves.push(MoveGroup { edges: store.store(&group.edges)?, runs: group.runs.clone(), ..*group });
+        }
+        Ok(Self {
+            rows: Arc::clone(&self.rows),
+            configs: store.store(&self.configs)?,
+            potential: store.store(&self.potential)?,
+            spawn_start: store.store(&self.spawn_start)?,
+            spawn2: store.store(&self.spawn2)?,
+            spawn4: store.store(&self.spawn4)?,
+            spawn_patterns: self.spawn_patterns.clone(),
+            moves,
+            won_rows: self.won_rows.clone(),
+            symmetric: self.symmetric.clone(),
+        })
     }
 }
 
@@ -204,11 +234,11 @@ impl<'a> Builder<'a> {
         moves.sort_by_key(|group| group.step);
         Transitions {
             rows,
-            configs,
-            potential,
-            spawn_start,
-            spawn2,
-            spawn4,
+            configs: Table::new(configs),
+            potential: Table::new(potential),
+            spawn_start: Table::new(spawn_start),
+            spawn2: Table::new(spawn2),
+            spawn4: Table::new(spawn4),
             moves,
             won_rows: self.won_rows,
             symmetric: symmetric
@@ -458,11 +488,11 @@ fn sort_edges(step: Step, target: ClassId, edges: Vec<Edge>, ids: &[PatternId]) 
         .filter(|&(p, _)| start[p + 1] > start[p])
         .map(|(p, &pattern)| Run { pattern, end: start[p + 1] })
         .collect();
-    let mut sorted = vec![(0, 0); edges.len()];
+    let mut sorted = vec![MoveEdge { from: 0, to: 0 }; edges.len()];
     for edge in edges {
         let slot = &mut start[edge.pattern as usize];
-        sorted[*slot as usize] = (edge.from, edge.to);
+        sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };
         *slot += 1;
     }
-    MoveGroup { step, target, runs, edges: sorted }
+    MoveGroup { step, target, runs, edges: Table::new(sorted) }
 }

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
 
-/// Decoded frames that are kept: some tens of MiB.
-const FRAMES_KEPT: usize = 96;
+/// Bytes of decoded frames that are kept.
+const BYTES_KEPT: usize = 12 << 20;
 
 /// Reads items through the catalog.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct ShardArchive {
 #[derive(Debug, Default)]
 struct FrameCache {
     frames: FxHashMap<(u64, u32), CachedFrame>,
+    bytes: usize,
     clock: u64,
 }
 
@@ -30,6 +31,22 @@ struct CachedFrame {
     frame: Arc<Vec<u8>>,
     /// The cache's clock when it was last asked for.
     used: u64,
+}
+
+impl FrameCache {
+    /// Keeps a frame, in place of those that were not asked for for longest.
+    fn add(&mut self, key: (u64, u32), frame: CachedFrame) {
+        let bytes = frame.frame.len();
+        while self.bytes + bytes > BYTES_KEPT
+            && let Some(oldest) =
+                self.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
+        {
+            self.bytes -= self.frames.remove(&oldest).map_or(0, |old| old.frame.len());
+        }
+        self.bytes += bytes;
+        // Two threads may have read the same frame.
+        self.bytes -= self.frames.insert(key, frame).map_or(0, |old| old.frame.len());
+    }
 }
 
 impl ShardArchive {
@@ -52,14 +69,8 @@ impl ShardArchive {
         }
         let frame = Arc::new(shard.reader()?.read_frame(number)?);
         let mut cache = lock();
-        if cache.frames.len() >= FRAMES_KEPT
-            && let Some(oldest) =
-                cache.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
-        {
-            cache.frames.remove(&oldest);
-        }
         let used = cache.clock;
-        cache.frames.insert(key, CachedFrame { frame: Arc::clone(&frame), used });
+        cache.add(key, CachedFrame { frame: Arc::clone(&frame), used });
         Ok(frame)
     }
 }

@@ -9,7 +9,7 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
-use exact2048_game::transitions::Transitions;
+use exact2048_game::transitions::{MoveEdge, Transitions};
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::{BitMatrix, or_mapped};
 use exact2048_worker::rows::{Rows, max_over_edges, means_over_spawns};
@@ -55,7 +55,7 @@ fn kernels(c: &mut Criterion) {
     let stay =
         own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
     let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
-    let made = || -> Vec<(IndexMap, &[(u32, u32)])> {
+    let made = || -> Vec<(IndexMap, &[MoveEdge])> {
         stay.runs().map(|(pattern, edges)| (map(pattern), edges)).collect()
     };
     let maps = made();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use exact2048_game::class::ClassId;
+use exact2048_game::class::{Class, ClassId};
 use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::Transitions;
@@ -15,6 +15,7 @@ use crate::blocks::ValueBlock;
 use crate::fingerprint::{CanonicalBoards, state_hash};
 use crate::payload::{Parts, for_each_bit};
 use crate::rows::{Rows, max_over_edges, means_over_spawns};
+use crate::seal::Packer;
 use crate::tables::{LaneTables, MapCache};
 use crate::{Value, Worker, WorkerError};
 
@@ -34,18 +35,19 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
+        let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
         let mut cache = tables.maps();
         let after = self.mean_over_spawns(layer, class, &tables, &mut cache)?;
         let after = self.after_values.insert(layer, lane, after);
         let reach = self.read_reach(layer, lane)?;
-        let transitions = reach.as_ref().and_then(|reach| self.tables.transitions(class, reach.rows()));
-        let (Some(reach), Some(transitions)) = (reach, transitions) else {
+        let Some(reach) = reach else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
+        let transitions = self.class_transitions(class, reach.rows())?;
         let states = self.max_over_moves(layer, &tables, &transitions, &reach, &after, &mut cache);
         if keep {
-            self.keep_value_items(layer, class, &tables, &reach, &states);
+            self.pack_values(layer, class, &tables, &reach, &states)?;
         }
         let found = self.fingerprint(class, &tables, &transitions, &reach, &states, &mut cache);
         self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
@@ -57,7 +59,7 @@ impl<V: Value> Worker<V> {
     fn mean_over_spawns(
         &self,
         layer: Layer,
-        class: ClassId,
+        class: &Class,
         tables: &Arc<LaneTables>,
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
@@ -68,7 +70,7 @@ impl<V: Value> Worker<V> {
             return self.no_values();
         }
         let Some(rows) = self.afterstate_rows(class, &twos) else { return self.no_values() };
-        let Some(transitions) = self.tables.transitions(class, &rows) else { return self.no_values() };
+        let transitions = self.class_transitions(class, &rows)?;
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut maps = self.tables.maps(cache, tables, tables);
         let maps = maps.get_all(&transitions.spawn_patterns);
@@ -85,13 +87,13 @@ impl<V: Value> Worker<V> {
 
     /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
     /// 2 can lead from to a state.
-    fn afterstate_rows(&self, class: ClassId, twos: &ValueBlock<V>) -> Option<Arc<RowSet>> {
+    fn afterstate_rows(&self, class: &Class, twos: &ValueBlock<V>) -> Option<Arc<RowSet>> {
         if let Some(all) = self.tables.all_rows(class) {
             return Some(all);
         }
         let space = &self.tables.space;
-        let above = ClassId { small_sum: class.small_sum + 2, ..class };
-        let rows = space.before_spawned_2(space.class(class)?, space.class(above)?, &twos.rows);
+        let above = ClassId { small_sum: class.id().small_sum + 2, ..class.id() };
+        let rows = space.before_spawned_2(class, space.class(above)?, &twos.rows);
         Some(Arc::new(RowSet::new(rows)))
     }
 
@@ -110,9 +112,10 @@ impl<V: Value> Worker<V> {
         let slots = transitions.rows.len();
         let mut wanted = vec![0u64; slots.div_ceil(64)];
         let mut states = vec![V::default(); slots * stride];
+        let potential = &*transitions.potential;
         for slot in (0..slots).filter(|&slot| bits::any(reach.slot(slot))) {
             set(&mut wanted, slot as u32);
-            let small = transitions.potential[slot];
+            let small = potential[slot];
             let values = &mut states[slot * stride..][..columns];
             for (value, large) in values.iter_mut().zip(tables.columns.potential()) {
                 *value = self.backup.terminal(small + large);
@@ -187,14 +190,13 @@ impl<V: Value> Worker<V> {
         Ok(Some(self.settle_states(&tables, &reach, values)?))
     }
 
-    fn parts(&self, class: ClassId, tables: &LaneTables) -> Parts {
-        let rows = self.tables.space.class(class).map_or(0, |class| class.rows());
-        Parts::new(rows, tables.columns.len())
+    fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
+        Parts::new(class.rows(), tables.columns.len())
     }
 
     fn fingerprint(
         &self,
-        class: ClassId,
+        class: &Class,
         tables: &LaneTables,
         transitions: &Transitions,
         reach: &BitMatrix,
@@ -202,10 +204,10 @@ impl<V: Value> Worker<V> {
         cache: &mut MapCache,
     ) -> BlockValues {
         let mut found = BlockValues::default();
-        let Some(class) = self.tables.space.class(class) else { return found };
         let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
         let mut symmetric = transitions.symmetric.iter().peekable();
         let mut marked = vec![0u64; reach.words()];
+        let configs = &*transitions.configs;
         for mask in 0..class.masks() {
             for row in reach.rows().rows_in(class.mask_rows(mask)) {
                 let slot = reach.rows().slot(row);
@@ -218,7 +220,7 @@ impl<V: Value> Worker<V> {
                     let one = self.tables.representatives(cache, tables, &symmetric.patterns);
                     marked.iter_mut().zip(&**one).for_each(|(m, o)| *m &= o);
                 }
-                let boards = canonical.of_row(mask, transitions.configs[slot]);
+                let boards = canonical.of_row(mask, configs[slot]);
                 let values = &states[slot * stride(tables)..][..boards.len()];
                 for_each_bit(&marked, |column| {
                     found.states += 1;
@@ -250,21 +252,26 @@ impl<V: Value> Worker<V> {
         Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 
-    /// Sets aside the items of a block until its layer is sealed.
-    fn keep_value_items(
+    /// Packs the items of a block for the shard of its layer.
+    fn pack_values(
         &self,
         layer: Layer,
-        class: ClassId,
+        class: &Class,
         tables: &LaneTables,
         reach: &BitMatrix,
         states: &[V],
-    ) {
-        let parts = self.parts(class, tables);
-        let items = (0..parts.count()).map(|part| {
+    ) -> Result<(), WorkerError> {
+        let (parts, lane) = (self.parts(class, tables), tables.columns.lane());
+        let mut packer = Packer::new(ShardKind::Values);
+        for part in 0..parts.count() {
             let item = parts.encode_values(part, reach.rows(), reach.bits(), stride(tables), states);
-            (Parts::key(layer, tables.columns.lane(), part), item)
-        });
-        self.pending(ShardKind::Values).extend(items.filter(|(_, item)| !item.is_empty()));
+            if !item.is_empty() {
+                packer.push(Parts::key(layer, lane, part), item)?;
+            }
+        }
+        let packed = packer.finish_block(&self.memory)?;
+        self.unsealed(ShardKind::Values).add(layer, lane, packed);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::RowSet;
+use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
 
 /// Which entries of a block are reachable: a row of `words` words for each row of a set.
@@ -87,25 +88,25 @@ pub fn any(row: &[u64]) -> bool {
 /// For each edge, from a slot of the source to a row of the target, sets the bits of the target row that
 /// the map leads to. Bits that lead to a padding column are dropped.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[(u32, u32)], map: &IndexMap) {
+pub fn or_mapped(target: &mut BitMatrix, source: &[u64], words: usize, edges: &[MoveEdge], map: &IndexMap) {
     let source_row = |from: u32| &source[from as usize * words..][..words];
     // Rows without entries are passed over: their targets need not be rows of the target at all.
-    let edges = edges.iter().filter(|edge| any(source_row(edge.0)));
+    let edges = edges.iter().filter(|edge| any(source_row(edge.from)));
     match map {
         IndexMap::Identity => {
-            for &(from, to) in edges {
+            for &MoveEdge { from, to } in edges {
                 for (t, &s) in target.row_mut(to).iter_mut().zip(source_row(from)) {
                     *t |= s;
                 }
             }
         }
         IndexMap::Dense(map) => {
-            for &(from, to) in edges {
+            for &MoveEdge { from, to } in edges {
                 or_dense(target.row_mut(to), source_row(from), map.leads_to());
             }
         }
         IndexMap::Sparse(map) => {
-            for &(from, to) in edges {
+            for &MoveEdge { from, to } in edges {
                 or_sparse(target.row_mut(to), source_row(from), map.pairs());
             }
         }
@@ -175,7 +176,13 @@ mod tests {
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
         let mut target = BitMatrix::new(Arc::new(RowSet::all(2)), 2);
-        or_mapped(&mut target, &source, 2, &[(0, 1)], &IndexMap::Dense(DenseMap::new(to, 70)));
+        or_mapped(
+            &mut target,
+            &source,
+            2,
+            &[MoveEdge { from: 0, to: 1 }],
+            &IndexMap::Dense(DenseMap::new(to, 70)),
+        );
         clear_padding(&mut target, 70);
         assert_eq!(target.slot(0), [0, 0]);
         assert_eq!(target.slot(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);

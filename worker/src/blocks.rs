@@ -1,16 +1,17 @@
 //! Blocks in memory, and where they come from when they are not.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use exact2048_game::rowset::RowSet;
+use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
-use exact2048_storage::{ItemKey, ShardKind};
+use exact2048_storage::{ItemKey, ShardKind, StorageError};
 use rustc_hash::FxHashMap;
 
 use crate::WorkerError;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, Memory};
 use crate::rows::Rows;
-use crate::tables::SharedTransitions;
 
 /// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct ReachBlock {
     /// The columns in which some row has an entry, one bit a column.
     pub columns_used: Vec<u64>,
     /// The transitions of the rows from when they are first needed, where the class does not keep them.
-    pub transitions: OnceLock<SharedTransitions>,
+    pub transitions: OnceLock<Arc<Transitions>>,
 }
 
 impl ReachBlock {
@@ -60,15 +61,56 @@ impl<V: bytemuck::Pod> ValueBlock<V> {
     }
 }
 
+/// A block that can leave the heap.
+pub trait Spill: Sized {
+    /// Bytes that this would free, about.
+    fn heap_bytes(&self) -> usize;
+
+    /// The same block, in scratch files.
+    fn spilled(&self, memory: &Memory) -> Result<Self, StorageError>;
+}
+
+impl Spill for ReachBlock {
+    fn heap_bytes(&self) -> usize {
+        self.bits.heap_bytes()
+    }
+
+    fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
+        Ok(Self {
+            rows: Arc::clone(&self.rows),
+            words: self.words,
+            bits: memory.spilled(&self.bits)?,
+            columns_used: self.columns_used.clone(),
+            // Made again where they are needed again.
+            transitions: OnceLock::new(),
+        })
+    }
+}
+
+impl<V: bytemuck::Pod> Spill for ValueBlock<V> {
+    fn heap_bytes(&self) -> usize {
+        self.values.heap_bytes()
+    }
+
+    fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
+        Ok(Self {
+            rows: Arc::clone(&self.rows),
+            stride: self.stride,
+            occupied: self.occupied.clone(),
+            values: memory.spilled(&self.values)?,
+        })
+    }
+}
+
 /// A source of published items: the shards of the run.
 pub trait Archive: Send + Sync {
     /// The item of a key; `None` where its shard has none, an error where no shard covers it.
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError>;
 }
 
-/// Finished blocks of one kind that are held in memory, by layer and lane.
+/// Finished blocks of one kind that are held, by layer and lane.
 #[derive(Debug)]
-pub struct BlockMap<B>(Mutex<FxHashMap<Layer, FxHashMap<Lane, Arc<B>>>>);
+pub struct BlockMap<B>(Mutex<BTreeMap<Layer, FxHashMap<Lane, Arc<B>>>>);
 
 impl<B> Default for BlockMap<B> {
     fn default() -> Self {
@@ -100,7 +142,34 @@ impl<B> BlockMap<B> {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<Layer, FxHashMap<Lane, Arc<B>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Layer, FxHashMap<Lane, Arc<B>>>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<B: Spill> BlockMap<B> {
+    /// Moves blocks that no task is using to scratch files until `enough` says so.
+    pub fn spill(&self, memory: &Memory, enough: impl Fn() -> bool) -> Result<(), StorageError> {
+        while !enough() {
+            // Written without the lock: other tasks go on, and may take the old block meanwhile.
+            let Some((layer, lane, block)) = self.idle_on_heap() else { break };
+            let spilled = Arc::new(block.spilled(memory)?);
+            if let Some(held) = self.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
+                && Arc::ptr_eq(held, &block)
+            {
+                *held = spilled;
+            }
+        }
+        Ok(())
+    }
+
+    /// A block on the heap that no task is using.
+    fn idle_on_heap(&self) -> Option<(Layer, Lane, Arc<B>)> {
+        let blocks = self.lock();
+        let all = blocks
+            .iter()
+            .flat_map(|(&layer, lanes)| lanes.iter().map(move |(&lane, block)| (layer, lane, block)));
+        let mut idle = all.filter(|(.., block)| Arc::strong_count(block) == 1 && block.heap_bytes() > 0);
+        idle.next().map(|(layer, lane, block)| (layer, lane, Arc::clone(block)))
     }
 }

@@ -3,17 +3,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use exact2048_game::class::ClassId;
+use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::rowset::{RowSet, set};
-use exact2048_game::transitions::{MoveGroup, Transitions};
+use exact2048_game::transitions::{MoveEdge, MoveGroup, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_storage::ShardKind;
 
 use crate::bits::{self, BitMatrix};
 use crate::blocks::ReachBlock;
 use crate::payload::Parts;
-use crate::tables::{LaneTables, MapCache, SharedTransitions};
+use crate::seal::Packer;
+use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError};
 
 /// What enumerating a block found, up to symmetry.
@@ -29,7 +30,7 @@ pub struct BlockCounts {
 struct Place<'a> {
     layer: Layer,
     lane: Lane,
-    class: ClassId,
+    class: &'a Class,
     tables: &'a LaneTables,
 }
 
@@ -40,10 +41,11 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockCounts::default());
         };
+        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
         let place = Place { layer, lane, class, tables: &tables };
         let mut cache = tables.maps();
         let (states, bits) = self.spawn_states(&place, &mut cache)?;
-        self.keep_reach_items(&place, &bits);
+        self.pack_reach(&place, &bits)?;
         self.reach.insert(layer, lane, self.settle_bits(bits)?);
         let (afterstates, bits) = self.move_states(&place, &mut cache)?;
         self.after_reach.insert(layer, lane, self.settle_bits(bits)?);
@@ -57,31 +59,36 @@ impl<V: crate::Value> Worker<V> {
         cache: &mut MapCache,
     ) -> Result<(u64, Option<BitMatrix>), WorkerError> {
         let starts = self.starts(place);
-        let mut below = Vec::new();
-        for spawned in [2, 4] {
-            let layer = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer);
-            let Some(layer) = layer else { continue };
+        let below = [2, 4].map(|spawned| {
+            let layer = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer)?;
+            Some((spawned, layer, self.tables.class(layer, place.lane)?))
+        });
+        let mut sources = Vec::new();
+        for (spawned, layer, class) in below.into_iter().flatten() {
             let afterstates = self.afterstates(layer, place.lane, cache)?;
-            let transitions =
-                self.tables.class(layer, place.lane).and_then(|c| self.transitions(c, &afterstates));
-            below.extend(transitions.map(|transitions| (spawned, afterstates, transitions)));
+            if !afterstates.is_empty() {
+                sources.push((spawned, class, afterstates));
+            }
         }
-        if below.is_empty() && starts.is_empty() {
+        if sources.is_empty() && starts.is_empty() {
             return Ok((0, None));
         }
         let rows = self.rows_of(place.class, |found| {
             starts.iter().for_each(|&row| set(found, row));
-            for (spawned, afterstates, transitions) in &below {
+            for (spawned, class, afterstates) in &sources {
+                let transitions = self.transitions(class, afterstates)?;
                 for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
                     if bits::any(afterstates.slot(slot)) {
                         edges.iter().for_each(|edge| set(found, edge.row));
                     }
                 }
             }
-        });
-        let mut states = BitMatrix::new(rows, place.tables.words());
+            Ok(())
+        })?;
+        let mut states = self.new_matrix(rows, place)?;
         starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
-        for (spawned, afterstates, transitions) in &below {
+        for (spawned, class, afterstates) in &sources {
+            let transitions = self.transitions(class, afterstates)?;
             let mut maps = self.tables.maps(cache, place.tables, place.tables);
             let maps = maps.get_all(&transitions.spawn_patterns);
             for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
@@ -93,7 +100,7 @@ impl<V: crate::Value> Worker<V> {
                 }
             }
         }
-        let count = self.close_under_symmetry(&mut states, place, cache);
+        let count = self.close_under_symmetry(&mut states, place, cache)?;
         Ok((count, (count > 0).then_some(states)))
     }
 
@@ -109,22 +116,27 @@ impl<V: crate::Value> Worker<V> {
             let Some(class) = self.tables.class(place.layer, lane) else { continue };
             let Some(tables) = self.tables.lane(lane) else { continue };
             let states = self.states(place.layer, lane)?;
-            let Some(transitions) = self.transitions(class, &states) else { continue };
-            sources.push((step, tables, states, transitions));
+            if !states.is_empty() {
+                sources.push((step, class, tables, states));
+            }
         }
         if sources.is_empty() {
             return Ok((0, None));
         }
+        // Each source's transitions are let go of before the next one's are fetched: they can be large.
         let rows = self.rows_of(place.class, |found| {
-            for (step, _, states, transitions) in &sources {
-                let edges = group_of(transitions, *step).map_or(&[][..], |group| &group.edges);
-                let reached = edges.iter().filter(|edge| bits::any(states.slot(edge.0 as usize)));
-                reached.for_each(|&(_, to)| set(found, to));
+            for (step, class, _, states) in &sources {
+                let transitions = self.transitions(class, states)?;
+                let edges: &[MoveEdge] = group_of(&transitions, *step).map_or(&[], |group| &group.edges);
+                let reached = edges.iter().filter(|edge| bits::any(states.slot(edge.from as usize)));
+                reached.for_each(|edge| set(found, edge.to));
             }
-        });
-        let mut afterstates = BitMatrix::new(rows, place.tables.words());
-        for (step, tables, states, transitions) in &sources {
-            let Some(group) = group_of(transitions, *step) else { continue };
+            Ok(())
+        })?;
+        let mut afterstates = self.new_matrix(rows, place)?;
+        for (step, class, tables, states) in &sources {
+            let transitions = self.transitions(class, states)?;
+            let Some(group) = group_of(&transitions, *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
             for (pattern, edges) in group.runs() {
                 let map = maps.get(pattern, &states.columns_used);
@@ -132,34 +144,55 @@ impl<V: crate::Value> Worker<V> {
             }
         }
         bits::clear_padding(&mut afterstates, place.tables.columns.len());
-        let count = self.close_under_symmetry(&mut afterstates, place, cache);
+        let count = self.close_under_symmetry(&mut afterstates, place, cache)?;
         Ok((count, (count > 0).then_some(afterstates)))
     }
 
-    /// The transitions of a block's rows, `None` where it has no entry.
-    fn transitions(&self, class: ClassId, block: &ReachBlock) -> Option<SharedTransitions> {
-        if block.is_empty() {
-            return None;
-        }
+    /// The transitions of the rows of a block that has some.
+    fn transitions(&self, class: &Class, block: &ReachBlock) -> Result<Arc<Transitions>, WorkerError> {
         if self.tables.all_rows(class).is_some() {
-            // Kept by the class, which drops them when memory is short; a block would hold on to them.
-            return self.tables.transitions(class, &block.rows);
+            // Kept by the class, which moves them to disk when memory is short; a block would hold on to them.
+            return self.class_transitions(class, &block.rows);
         }
         if let Some(transitions) = block.transitions.get() {
-            return Some(transitions.clone());
+            return Ok(Arc::clone(transitions));
         }
-        let transitions = self.tables.transitions(class, &block.rows)?;
-        Some(block.transitions.get_or_init(|| transitions).clone())
+        let transitions = self.class_transitions(class, &block.rows)?;
+        Ok(Arc::clone(block.transitions.get_or_init(|| transitions)))
+    }
+
+    /// The transitions of some rows of a class, of all where blocks hold all.
+    pub(crate) fn class_transitions(
+        &self,
+        class: &Class,
+        rows: &Arc<RowSet>,
+    ) -> Result<Arc<Transitions>, WorkerError> {
+        if let Some(kept) = self.tables.kept_transitions(class.id()) {
+            return Ok(kept);
+        }
+        self.make_room(rows.len() * Transitions::BYTES_TO_MAKE_A_ROW)?;
+        Ok(self.tables.transitions(class, rows))
+    }
+
+    /// A matrix of a block, without a bit set.
+    fn new_matrix(&self, rows: Arc<RowSet>, place: &Place<'_>) -> Result<BitMatrix, WorkerError> {
+        let words = place.tables.words();
+        self.make_room(8 * rows.len() * words)?;
+        Ok(BitMatrix::new(rows, words))
     }
 
     /// The rows for a new block: all, or those that `mark` marks where the class has very many.
-    fn rows_of(&self, class: ClassId, mark: impl FnOnce(&mut [u64])) -> Arc<RowSet> {
-        self.tables.all_rows(class).unwrap_or_else(|| {
-            let rows = self.tables.space.class(class).map_or(0, |class| class.rows());
-            let mut found = vec![0u64; rows.div_ceil(64)];
-            mark(&mut found);
-            Arc::new(RowSet::new(found))
-        })
+    fn rows_of(
+        &self,
+        class: &Class,
+        mark: impl FnOnce(&mut [u64]) -> Result<(), WorkerError>,
+    ) -> Result<Arc<RowSet>, WorkerError> {
+        if let Some(all) = self.tables.all_rows(class) {
+            return Ok(all);
+        }
+        let mut found = vec![0u64; class.rows().div_ceil(64)];
+        mark(&mut found)?;
+        Ok(Arc::new(RowSet::new(found)))
     }
 
     /// The reachable states of a block: held, or read from its shard.
@@ -194,8 +227,7 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(None);
         };
-        let class_rows = self.tables.space.class(class).map_or(0, |c| c.rows());
-        let parts = Parts::new(class_rows, tables.columns.len());
+        let parts = Parts::new(class.rows(), tables.columns.len());
         let words = parts.words();
         let mut found: Vec<(u32, Vec<u64>)> = Vec::new();
         for part in 0..parts.count() {
@@ -217,7 +249,8 @@ impl<V: crate::Value> Worker<V> {
         };
         let rows = self.rows_of(class, |marked| {
             decoded().filter(|(_, bits)| bits::any(bits)).for_each(|(row, _)| set(marked, row));
-        });
+            Ok(())
+        })?;
         let mut matrix = BitMatrix::new(rows, words);
         for (row, bits) in decoded().filter(|(_, bits)| bits::any(bits)) {
             matrix.row_mut(row).copy_from_slice(bits);
@@ -226,9 +259,14 @@ impl<V: crate::Value> Worker<V> {
     }
 
     /// Sets all images of the entries in symmetric rows, and counts orbits.
-    fn close_under_symmetry(&self, matrix: &mut BitMatrix, place: &Place<'_>, cache: &mut MapCache) -> u64 {
+    fn close_under_symmetry(
+        &self,
+        matrix: &mut BitMatrix,
+        place: &Place<'_>,
+        cache: &mut MapCache,
+    ) -> Result<u64, WorkerError> {
         let mut count = matrix.count_ones();
-        let Some(transitions) = self.tables.transitions(place.class, matrix.rows()) else { return count };
+        let transitions = self.class_transitions(place.class, matrix.rows())?;
         let mut images = vec![0u64; matrix.words()];
         for symmetric in &transitions.symmetric {
             let slot = symmetric.slot as usize;
@@ -249,7 +287,7 @@ impl<V: crate::Value> Worker<V> {
                 .map(|(i, r)| u64::from((i & r).count_ones()))
                 .sum::<u64>();
         }
-        count
+        Ok(count)
     }
 
     /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
@@ -282,16 +320,19 @@ impl<V: crate::Value> Worker<V> {
         })
     }
 
-    /// Sets aside the items of a block until its layer is sealed.
-    fn keep_reach_items(&self, place: &Place<'_>, bits: &Option<BitMatrix>) {
-        let Some(matrix) = bits else { return };
-        let class_rows = self.tables.space.class(place.class).map_or(0, |c| c.rows());
-        let parts = Parts::new(class_rows, place.tables.columns.len());
-        let items = (0..parts.count()).filter_map(|part| {
-            let item = parts.encode_reach(part, matrix.rows(), matrix.bits())?;
-            Some((Parts::key(place.layer, place.lane, part), item))
-        });
-        self.pending(ShardKind::Reach).extend(items);
+    /// Packs the items of a block for the shard of its layer.
+    fn pack_reach(&self, place: &Place<'_>, bits: &Option<BitMatrix>) -> Result<(), WorkerError> {
+        let Some(matrix) = bits else { return Ok(()) };
+        let parts = Parts::new(place.class.rows(), place.tables.columns.len());
+        let mut packer = Packer::new(ShardKind::Reach);
+        for part in 0..parts.count() {
+            if let Some(item) = parts.encode_reach(part, matrix.rows(), matrix.bits()) {
+                packer.push(Parts::key(place.layer, place.lane, part), item)?;
+            }
+        }
+        let packed = packer.finish_block(&self.memory)?;
+        self.unsealed(ShardKind::Reach).add(place.layer, place.lane, packed);
+        Ok(())
     }
 }
 

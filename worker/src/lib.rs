@@ -9,6 +9,7 @@ pub mod bits;
 mod blocks;
 mod enumerate;
 mod fingerprint;
+mod footprint;
 mod memory;
 mod payload;
 pub mod rows;
@@ -16,27 +17,26 @@ mod seal;
 mod tables;
 mod value;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
-use exact2048_game::class::Space;
-use exact2048_game::columns::Columns;
 use exact2048_game::lane::Step;
-use exact2048_game::maps::IndexMap;
-use exact2048_game::{Lane, Layer, Params, lane};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{ItemKey, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use blocks::Archive;
 pub use enumerate::BlockCounts;
 pub use fingerprint::state_hash;
+pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;
 pub use payload::{Parts, PayloadError, for_each_bit};
 pub use seal::Sealed;
 pub use value::{Backup, Value};
 
 use blocks::{BlockMap, ReachBlock, ValueBlock};
+use memory::Reservation;
+use seal::Unsealed;
 use tables::Tables;
 
 /// Why a task failed.
@@ -64,8 +64,10 @@ pub enum WorkerError {
 /// What changes the speed and the memory of a worker, and no result.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Heap bytes that finished blocks and tables may take.
-    pub budget_bytes: usize,
+    /// What `heap_bytes` may report at most.
+    pub limit_bytes: usize,
+    /// Live bytes on the heap of the process, as its allocator counts them.
+    pub heap_bytes: fn() -> usize,
     /// Blocks of classes with at most so many rows hold all of them, and keep their transitions; blocks of
     /// larger classes hold only the rows that occur.
     pub dense_rows: usize,
@@ -74,26 +76,6 @@ pub struct Tuning {
 impl Tuning {
     /// The number of rows that measured well on all boards; see `docs/performance.md`.
     pub const DENSE_ROWS: usize = 1 << 18;
-}
-
-/// Items of finished blocks whose layer is not sealed yet.
-type PendingItems = BTreeMap<ItemKey, Vec<u8>>;
-
-/// Bytes that tasks need at once beside the budget for finished blocks: what they are working on, and
-/// what does not depend on the board.
-pub fn working_set_bytes(params: &Params, threads: usize) -> u64 {
-    const FIXED: u64 = 48 << 20;
-    let value_bytes = u64::from(u8::from(params.precision)) / 8;
-    let space = Space::new(params);
-    let block = |lane: &Lane| -> u64 {
-        let columns = IndexMap::stride(Columns::count(params, *lane) as usize) as u64;
-        space.most_rows(lane.k).min(Tuning::DENSE_ROWS as u64)
-            * columns
-            * if params.until_layer.is_some() { 1 } else { value_bytes }
-    };
-    let largest = lane::lanes(params).iter().map(block).max().unwrap_or(0);
-    // An afterstate block and a state block are in the making on each thread.
-    FIXED + 2 * largest * threads as u64
 }
 
 /// A worker: the tables and blocks that its tasks share. Any number of threads may run tasks on it.
@@ -107,14 +89,16 @@ pub struct Worker<V> {
     after_reach: BlockMap<ReachBlock>,
     values: BlockMap<ValueBlock<V>>,
     after_values: BlockMap<ValueBlock<V>>,
-    pending_reach: Mutex<PendingItems>,
-    pending_values: Mutex<PendingItems>,
+    unsealed_reach: Unsealed,
+    unsealed_values: Unsealed,
+    /// One thread at a time makes room: what it moves must not be moved twice.
+    making_room: Mutex<()>,
 }
 
 impl<V: Value> Worker<V> {
     /// A worker for a run, with a folder to spill to and the published shards.
     pub fn new(params: &Params, tuning: Tuning, scratch: PathBuf, archive: Arc<dyn Archive>) -> Self {
-        let memory = Memory::new(tuning.budget_bytes, scratch);
+        let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap_bytes, scratch));
         Self {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
@@ -125,8 +109,9 @@ impl<V: Value> Worker<V> {
             after_reach: BlockMap::default(),
             values: BlockMap::default(),
             after_values: BlockMap::default(),
-            pending_reach: Mutex::default(),
-            pending_values: Mutex::default(),
+            unsealed_reach: Unsealed::default(),
+            unsealed_values: Unsealed::default(),
+            making_room: Mutex::default(),
         }
     }
 
@@ -148,8 +133,8 @@ impl<V: Value> Worker<V> {
         self.values.clear();
         self.after_reach.clear();
         self.after_values.clear();
-        self.pending(ShardKind::Reach).clear();
-        self.pending(ShardKind::Values).clear();
+        self.unsealed_reach.clear();
+        self.unsealed_values.clear();
     }
 
     /// Lets go of what is kept for a lane.
@@ -157,11 +142,39 @@ impl<V: Value> Worker<V> {
         self.tables.release_lane(lane);
     }
 
-    fn pending(&self, kind: ShardKind) -> MutexGuard<'_, PendingItems> {
-        let pending = match kind {
-            ShardKind::Reach => &self.pending_reach,
-            ShardKind::Values => &self.pending_values,
-        };
-        pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn unsealed(&self, kind: ShardKind) -> &Unsealed {
+        match kind {
+            ShardKind::Reach => &self.unsealed_reach,
+            ShardKind::Values => &self.unsealed_values,
+        }
+    }
+
+    /// Whether memory is short: whoever holds data that could be on disk had better put it there.
+    pub fn is_memory_short(&self) -> bool {
+        !self.memory.fits(0)
+    }
+
+    /// Waits until a task may use so many bytes.
+    fn reserve(&self, bytes: usize) -> Result<Reservation<'_>, WorkerError> {
+        self.memory.reserve(bytes, |bytes| self.make_room(bytes))
+    }
+
+    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
+    /// transitions that no task is using move to disk, index maps are dropped.
+    fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
+        if self.memory.fits(bytes) {
+            return Ok(());
+        }
+        let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let enough = || self.memory.fits(bytes);
+        self.after_values.spill(&self.memory, enough)?;
+        self.values.spill(&self.memory, enough)?;
+        self.after_reach.spill(&self.memory, enough)?;
+        self.reach.spill(&self.memory, enough)?;
+        self.tables.spill_transitions(enough)?;
+        if !enough() {
+            self.tables.forget_maps();
+        }
+        Ok(())
     }
 }

@@ -1,81 +1,129 @@
-//! The memory budget: finished blocks stay on the heap while they fit, and spill to disk otherwise.
+//! The memory limit: what the heap may hold, and where data goes that does not fit.
+//!
+//! What counts is the live heap of the whole process, as its allocator reports it, so that nothing escapes
+//! the count. A task reserves what it will need before it starts; where that does not fit, what no task is using
+//! moves to scratch files, which are mapped: their pages are clean once written, so that the kernel may drop
+//! them at any time and read them again.
 
 use std::ops::Deref;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytemuck::Pod;
+use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, Scratch, StorageError};
 
-/// A budget for the heap bytes of finished blocks and cached tables.
-///
-/// What does not fit is written to a scratch file in the run directory and mapped: its pages are
-/// clean, so the kernel may drop them at any time.
+/// Lists below this length stay on the heap: a file and a map of its own would cost more than they free.
+const LEAST_SPILLED_BYTES: usize = 16 << 10;
+
+/// The memory of a worker.
 #[derive(Debug)]
 pub struct Memory {
-    budget_bytes: usize,
-    used_bytes: AtomicUsize,
+    limit_bytes: usize,
+    heap_bytes: fn() -> usize,
     scratch: PathBuf,
+    tasks: Mutex<Tasks>,
+    /// A task ended.
+    ended: Condvar,
+}
+
+/// Tasks that hold a reservation.
+#[derive(Debug, Default)]
+struct Tasks {
+    running: usize,
+    reserved_bytes: usize,
+}
+
+/// The right of a task to use some memory, until it is dropped.
+#[derive(Debug)]
+pub struct Reservation<'a> {
+    memory: &'a Memory,
+    bytes: usize,
 }
 
 impl Memory {
-    /// A budget of `budget_bytes`, spilling into the folder `scratch`.
-    pub fn new(budget_bytes: usize, scratch: PathBuf) -> Arc<Self> {
-        Arc::new(Self { budget_bytes, used_bytes: AtomicUsize::new(0), scratch })
+    /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
+    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: PathBuf) -> Self {
+        Self { limit_bytes, heap_bytes, scratch, tasks: Mutex::default(), ended: Condvar::new() }
     }
 
-    /// Bytes accounted for now.
-    pub fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether `bytes` more would still be within the budget.
+    /// Whether `bytes` more would be within the limit.
     pub fn fits(&self, bytes: usize) -> bool {
-        self.used_bytes() + bytes <= self.budget_bytes
+        (self.heap_bytes)().saturating_add(bytes) <= self.limit_bytes
     }
 
-    /// Accounts for `bytes` until the charge is dropped.
-    pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Charge { bytes, memory: Arc::clone(self) }
+    /// The folder of scratch files.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Reserves memory for a task, and waits for other tasks to end where there is too little for all.
+    /// `make_room` is asked to free as many bytes as its argument says. A task that runs alone never waits.
+    pub fn reserve<E>(
+        &self,
+        bytes: usize,
+        make_room: impl Fn(usize) -> Result<(), E>,
+    ) -> Result<Reservation<'_>, E> {
+        loop {
+            let reserved = self.lock().reserved_bytes;
+            make_room(reserved + bytes)?;
+            let mut tasks = self.lock();
+            if tasks.running == 0 || self.fits(tasks.reserved_bytes + bytes) {
+                tasks.running += 1;
+                tasks.reserved_bytes += bytes;
+                return Ok(Reservation { memory: self, bytes });
+            }
+            let pause = Duration::from_millis(50);
+            drop(self.ended.wait_timeout(tasks, pause).unwrap_or_else(|poisoned| poisoned.into_inner()));
+        }
     }
 
     /// Keeps finished data: on the heap where it fits, in a mapped scratch file where not.
-    pub fn settle<T: Pod>(self: &Arc<Self>, data: Vec<T>) -> Result<Buffer<T>, StorageError> {
-        let bytes: &[u8] = bytemuck::cast_slice(&data);
-        if bytes.is_empty() || self.fits(bytes.len()) {
-            let charge = self.charge(bytes.len());
-            return Ok(Buffer(Inner::Heap { data, _charge: charge }));
+    pub fn settle<T: Pod>(&self, data: Vec<T>) -> Result<Buffer<T>, StorageError> {
+        if self.fits(0) { Ok(Buffer(Inner::Heap(data))) } else { self.spill(&data) }
+    }
+
+    /// Keeps finished data in a mapped scratch file, unless it is short.
+    pub fn spill<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>, StorageError> {
+        if size_of_val(data) < LEAST_SPILLED_BYTES {
+            return Ok(Buffer(Inner::Heap(data.to_vec())));
         }
         let mut file = Scratch::create(&self.scratch)?;
-        file.append(bytes)?;
-        Ok(Buffer(Inner::Mapped { map: file.map()?, element: std::marker::PhantomData }))
+        file.append(bytemuck::cast_slice(data))?;
+        Ok(Buffer(Inner::Mapped { map: Arc::new(file.map()?), element: std::marker::PhantomData }))
     }
-}
 
-/// A share of the budget, given back when dropped.
-#[derive(Debug)]
-pub struct Charge {
-    bytes: usize,
-    memory: Arc<Memory>,
-}
-
-impl Charge {
-    /// Changes what is accounted for.
-    pub fn resize(&mut self, bytes: usize) {
-        if bytes > self.bytes {
-            self.memory.used_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
-        } else if bytes < self.bytes {
-            self.memory.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+    /// The same data in a mapped scratch file, where it is on the heap and not short.
+    pub fn spilled<T: Pod>(&self, data: &Buffer<T>) -> Result<Buffer<T>, StorageError> {
+        match &data.0 {
+            Inner::Heap(list) => self.spill(list),
+            Inner::Mapped { map, element } => {
+                Ok(Buffer(Inner::Mapped { map: Arc::clone(map), element: *element }))
+            }
         }
-        self.bytes = bytes;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl Drop for Charge {
+impl Store for &Memory {
+    type Error = StorageError;
+
+    fn store<T: Pod + Send + Sync>(&mut self, list: &[T]) -> Result<Table<T>, StorageError> {
+        Ok(Table::new(self.spill(list)?))
+    }
+}
+
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        let mut tasks = self.memory.lock();
+        tasks.running -= 1;
+        tasks.reserved_bytes -= self.bytes;
+        drop(tasks);
+        self.memory.ended.notify_all();
     }
 }
 
@@ -85,8 +133,24 @@ pub struct Buffer<T>(Inner<T>);
 
 #[derive(Debug)]
 enum Inner<T> {
-    Heap { data: Vec<T>, _charge: Charge },
-    Mapped { map: MappedFile, element: std::marker::PhantomData<T> },
+    Heap(Vec<T>),
+    Mapped { map: Arc<MappedFile>, element: std::marker::PhantomData<T> },
+}
+
+impl<T> Buffer<T> {
+    /// Bytes that moving the data to a file would free.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Inner::Heap(list) if size_of_val(&**list) >= LEAST_SPILLED_BYTES => size_of_val(&**list),
+            _ => 0,
+        }
+    }
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Self(Inner::Heap(Vec::new()))
+    }
 }
 
 impl<T: Pod> Deref for Buffer<T> {
@@ -95,8 +159,49 @@ impl<T: Pod> Deref for Buffer<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         match &self.0 {
-            Inner::Heap { data, .. } => data,
+            Inner::Heap(list) => list,
             Inner::Mapped { map, .. } => bytemuck::cast_slice(map),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(limit: usize) -> Memory {
+        Memory::new(limit, || 1000, std::env::temp_dir())
+    }
+
+    #[test]
+    fn data_is_the_same_wherever_it_is_kept() {
+        let data: Vec<u32> = (0..10_000).collect();
+        let held = memory(1000).settle(data.clone()).unwrap();
+        assert_eq!(held.heap_bytes(), 40_000);
+        let spilled = memory(999).settle(data.clone()).unwrap();
+        assert_eq!(spilled.heap_bytes(), 0);
+        let again = memory(1000).spilled(&held).unwrap();
+        assert_eq!((&*held, &*spilled, &*again), (&data[..], &data[..], &data[..]));
+        assert_eq!(memory(0).spilled(&spilled).unwrap()[..], data[..]);
+        assert_eq!(&*(&memory(0)).store(&data).unwrap(), &data[..]);
+        assert!(memory(0).settle(Vec::<u64>::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_task_waits_for_memory_unless_it_is_alone() {
+        let memory = memory(1500);
+        let no_room = |_| Ok::<_, StorageError>(());
+        let alone = memory.reserve(10_000, no_room).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| memory.reserve(100, no_room).map(|r| r.bytes));
+            std::thread::sleep(Duration::from_millis(120));
+            assert!(!second.is_finished(), "it would exceed the limit");
+            drop(alone);
+            assert_eq!(second.join().unwrap().unwrap(), 100);
+        });
+        let (first, second) = (memory.reserve(200, no_room).unwrap(), memory.reserve(300, no_room).unwrap());
+        assert_eq!(memory.lock().reserved_bytes, 500);
+        drop((first, second));
+        assert_eq!(memory.lock().running, 0);
     }
 }

@@ -7,7 +7,7 @@
 
 use exact2048_game::maps::{DenseMap, IndexMap};
 use exact2048_game::rowset::{RowSet, is_set, set};
-use exact2048_game::transitions::Transitions;
+use exact2048_game::transitions::{MoveEdge, Transitions};
 use multiversion::multiversion;
 
 use crate::value::{Backup, Value};
@@ -50,12 +50,12 @@ pub fn max_over_edges<V: Value>(
     states: &mut [V],
     wanted: &[u64],
     stride: usize,
-    edges: &[(u32, u32)],
+    edges: &[MoveEdge],
     after: Rows<'_, V>,
     nothing: &[V],
     map: &IndexMap,
 ) {
-    for &(from, to) in edges {
+    for &MoveEdge { from, to } in edges {
         if !is_set(wanted, from) {
             continue;
         }
@@ -108,9 +108,10 @@ pub fn means_over_spawns<V: Value>(
     maps: &[&IndexMap],
 ) {
     let stride = twos.stride;
-    for (slot, row) in transitions.rows.iter().enumerate() {
-        let spawns = transitions.spawn_start[slot] as usize..transitions.spawn_start[slot + 1] as usize;
-        let (to2, to4) = (&transitions.spawn2[spawns.clone()], &transitions.spawn4[spawns.clone()]);
+    let (spawn2, spawn4) = (&*transitions.spawn2, &*transitions.spawn4);
+    let ranges = transitions.spawn_start.windows(2).map(|w| w[0] as usize..w[1] as usize);
+    for ((slot, row), spawns) in transitions.rows.iter().enumerate().zip(ranges) {
+        let (to2, to4) = (&spawn2[spawns.clone()], &spawn4[spawns.clone()]);
         let all_there = !spawns.is_empty()
             && to2.iter().all(|edge| twos.has(edge.row))
             && to4.iter().all(|edge| fours.has(edge.row));

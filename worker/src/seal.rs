@@ -1,8 +1,16 @@
-//! Sealing: a finished layer's items become the frames of a shard.
+//! Sealing: the items of finished blocks become the frames of a shard.
+//!
+//! Which items share a frame depends on the items alone, so that the same layer gives the same bytes: a block
+//! with a frame's worth of items is packed by itself, in its own task; what smaller blocks have is gathered in the
+//! order of the lanes when their layer is sealed.
 
-use exact2048_game::Layer;
-use exact2048_storage::{Frame, ItemKey, ShardKind};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 
+use exact2048_game::{Lane, Layer};
+use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
+
+use crate::memory::Memory;
 use crate::{Value, Worker, WorkerError};
 
 /// Item bytes that a frame takes at most, unless a single item is larger.
@@ -28,35 +36,119 @@ impl Sealed {
     }
 }
 
-impl<V: Value> Worker<V> {
-    /// Packs and compresses the items of a finished layer. Which items share a frame depends on the
-    /// items alone, so that the same layer gives the same bytes.
-    pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
-        let items = {
-            let mut pending = self.pending(kind);
-            let mut of_layer = pending.split_off(&ItemKey { layer: layer.0, lane: 0, part: 0 });
-            pending.append(&mut of_layer.split_off(&ItemKey { layer: layer.0 + 1, lane: 0, part: 0 }));
-            of_layer
-        };
+/// What finished blocks of layers that are not sealed yet have for their shard.
+#[derive(Debug, Default)]
+pub struct Unsealed(Mutex<BTreeMap<(Layer, Lane), Packed>>);
+
+/// What a block has for its shard.
+#[derive(Debug)]
+pub enum Packed {
+    /// Less than a frame.
+    Items(Vec<(ItemKey, Vec<u8>)>),
+    /// At least a frame.
+    Frames(Vec<Frame>),
+}
+
+impl Unsealed {
+    /// Adds a block.
+    pub fn add(&self, layer: Layer, lane: Lane, packed: Packed) {
+        self.lock().insert((layer, lane), packed);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Takes the blocks of a layer out, in the order of the lanes.
+    fn take(&self, layer: Layer) -> Vec<Packed> {
+        let mut blocks = self.lock();
+        let first = (layer, Lane { k: u8::MAX, large_sum: 0 });
+        let mut of_layer = blocks.split_off(&first);
+        let mut above = of_layer.split_off(&(Layer(layer.0 + 1), first.1));
+        blocks.append(&mut above);
+        of_layer.into_values().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Layer, Lane), Packed>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Puts items that come in order together into frames.
+#[derive(Debug)]
+pub struct Packer {
+    level: i32,
+    items: Vec<(ItemKey, Vec<u8>)>,
+    bytes: usize,
+    frames: Vec<Frame>,
+}
+
+impl Packer {
+    /// For items of a kind.
+    pub fn new(kind: ShardKind) -> Self {
         let level = match kind {
             ShardKind::Reach => REACH_LEVEL,
             ShardKind::Values => VALUES_LEVEL,
         };
-        let mut frames = Vec::new();
-        let mut group: Vec<(ItemKey, &[u8])> = Vec::new();
-        let mut bytes = 0;
-        for (key, item) in &items {
-            if bytes + item.len() > FRAME_BYTES && !group.is_empty() {
-                frames.push(Frame::encode(&group, level)?);
-                group.clear();
-                bytes = 0;
+        Self { level, items: Vec::new(), bytes: 0, frames: Vec::new() }
+    }
+
+    /// Adds an item.
+    pub fn push(&mut self, key: ItemKey, item: Vec<u8>) -> Result<(), StorageError> {
+        if self.bytes + item.len() > FRAME_BYTES {
+            self.close_frame()?;
+        }
+        self.bytes += item.len();
+        self.items.push((key, item));
+        Ok(())
+    }
+
+    /// What a block has for its shard.
+    pub fn finish_block(mut self, memory: &Memory) -> Result<Packed, StorageError> {
+        if self.frames.is_empty() {
+            return Ok(Packed::Items(self.items));
+        }
+        self.close_frame()?;
+        if !memory.fits(0) {
+            Frame::spill(&mut self.frames, memory.scratch())?;
+        }
+        Ok(Packed::Frames(self.frames))
+    }
+
+    fn add(&mut self, packed: Packed) -> Result<(), StorageError> {
+        match packed {
+            Packed::Items(items) => items.into_iter().try_for_each(|(key, item)| self.push(key, item)),
+            Packed::Frames(frames) => {
+                self.close_frame()?;
+                self.frames.extend(frames);
+                Ok(())
             }
-            bytes += item.len();
-            group.push((*key, item));
         }
-        if !group.is_empty() {
-            frames.push(Frame::encode(&group, level)?);
+    }
+
+    fn close_frame(&mut self) -> Result<(), StorageError> {
+        if !self.items.is_empty() {
+            let items: Vec<(ItemKey, &[u8])> = self.items.iter().map(|(key, item)| (*key, &**item)).collect();
+            self.frames.push(Frame::encode(&items, self.level)?);
+            self.items.clear();
+            self.bytes = 0;
         }
-        Ok(Sealed { layer, frames })
+        Ok(())
+    }
+}
+
+impl<V: Value> Worker<V> {
+    /// Packs and compresses what the blocks of a finished layer have for their shard.
+    pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
+        let mut packer = Packer::new(kind);
+        for packed in self.unsealed(kind).take(layer) {
+            packer.add(packed)?;
+        }
+        packer.close_frame()?;
+        if !self.memory.fits(0) {
+            Frame::spill(&mut packer.frames, self.memory.scratch())?;
+        }
+        Ok(Sealed { layer, frames: packer.frames })
     }
 }

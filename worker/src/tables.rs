@@ -4,9 +4,9 @@
 //! memory budget allows, and made again after they were dropped.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 
-use exact2048_game::class::{ClassId, Space};
+use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
@@ -14,7 +14,9 @@ use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer, Params, lane};
 use rustc_hash::FxHashMap;
 
-use crate::memory::{Charge, Memory};
+use exact2048_storage::StorageError;
+
+use crate::memory::Memory;
 
 /// The tables of a run.
 #[derive(Debug)]
@@ -32,22 +34,14 @@ pub struct Tables {
 #[derive(Debug, Default)]
 struct ClassSlot {
     all_rows: OnceLock<Arc<RowSet>>,
-    transitions: OnceLock<(Transitions, Charge)>,
+    transitions: Mutex<Option<ClassTransitions>>,
 }
 
-/// Transitions, kept alive while a task or a block uses them.
-#[derive(Debug, Clone)]
-pub struct SharedTransitions(Arc<ClassSlot>);
-
-impl std::ops::Deref for SharedTransitions {
-    type Target = Transitions;
-
-    fn deref(&self) -> &Transitions {
-        match self.0.transitions.get() {
-            Some((transitions, _)) => transitions,
-            None => unreachable!("a slot is shared only once its transitions are made"),
-        }
-    }
+/// Transitions of all rows of a class.
+#[derive(Debug)]
+struct ClassTransitions {
+    shared: Arc<Transitions>,
+    on_heap: bool,
 }
 
 /// What is known of one lane.
@@ -58,11 +52,10 @@ pub struct LaneTables {
     /// Index maps that the lane's tasks use. Tasks of one lane run one after the other, so that the
     /// lock is free whenever a task takes it.
     maps: Mutex<MapCache>,
-    _charge: Charge,
 }
 
 /// Index maps from one lane to another.
-type PatternMaps = FxHashMap<PatternId, (IndexMap, Charge)>;
+type PatternMaps = FxHashMap<PatternId, IndexMap>;
 
 /// Index maps by their lanes, and column sets by symmetries.
 #[derive(Debug, Default)]
@@ -96,47 +89,82 @@ impl Tables {
         }
     }
 
+    /// Blocks of classes with at most so many rows hold all of them.
+    pub fn dense_rows(&self) -> usize {
+        self.dense_rows
+    }
+
     /// The parameters of the run.
     pub fn params(&self) -> &Params {
         self.space.params()
     }
 
     /// The class of a block; `None` where no skeleton fits it.
-    pub fn class(&self, layer: Layer, lane: Lane) -> Option<ClassId> {
-        let id = ClassId::of(layer, lane)?;
-        self.space.class(id).map(|_| id)
+    pub fn class(&self, layer: Layer, lane: Lane) -> Option<&Class> {
+        self.space.class(ClassId::of(layer, lane)?)
     }
 
     /// All rows of a class, where it is small enough that blocks hold all of them whether or not they
     /// occur. `None` where blocks hold only the rows that do.
-    pub fn all_rows(&self, id: ClassId) -> Option<Arc<RowSet>> {
-        let class = self.space.class(id).filter(|class| class.rows() <= self.dense_rows)?;
-        let slot = Arc::clone(self.lock_classes().entry(id).or_default());
+    pub fn all_rows(&self, class: &Class) -> Option<Arc<RowSet>> {
+        if class.rows() > self.dense_rows {
+            return None;
+        }
+        let slot = Arc::clone(self.lock_classes().entry(class.id()).or_default());
         Some(Arc::clone(slot.all_rows.get_or_init(|| Arc::new(RowSet::all(class.rows())))))
     }
 
     /// The transitions of the rows that a block of a class holds: of all its rows, made once and kept, or
     /// of the given ones.
-    pub fn transitions(&self, id: ClassId, rows: &Arc<RowSet>) -> Option<SharedTransitions> {
-        let class = self.space.class(id)?;
-        let slot = match self.all_rows(id) {
-            Some(_) => Arc::clone(self.lock_classes().entry(id).or_default()),
-            None => Arc::default(),
-        };
-        slot.transitions.get_or_init(|| {
-            let transitions = Transitions::new(&self.space, &self.patterns, class, Arc::clone(rows));
-            let bytes = transitions.bytes();
-            self.make_room(bytes, id);
-            (transitions, self.memory.charge(bytes))
-        });
-        Some(SharedTransitions(slot))
+    pub fn transitions(&self, class: &Class, rows: &Arc<RowSet>) -> Arc<Transitions> {
+        let make = || Arc::new(Transitions::new(&self.space, &self.patterns, class, Arc::clone(rows)));
+        if self.all_rows(class).is_none() {
+            return make();
+        }
+        let slot = Arc::clone(self.lock_classes().entry(class.id()).or_default());
+        let mut kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let kept = kept.get_or_insert_with(|| ClassTransitions { shared: make(), on_heap: true });
+        Arc::clone(&kept.shared)
     }
 
-    /// Drops transitions that no task uses while the budget is exceeded.
-    fn make_room(&self, bytes: usize, keep: ClassId) {
-        if !self.memory.fits(bytes) {
-            self.lock_classes().retain(|&id, slot| id == keep || Arc::strong_count(slot) > 1);
+    /// The transitions of all rows of a class, where they were made already.
+    pub fn kept_transitions(&self, id: ClassId) -> Option<Arc<Transitions>> {
+        let slot = Arc::clone(self.lock_classes().get(&id)?);
+        let kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        kept.as_ref().map(|kept| Arc::clone(&kept.shared))
+    }
+
+    /// Moves transitions that no task is using to scratch files until `enough` says so.
+    pub fn spill_transitions(&self, enough: impl Fn() -> bool) -> Result<(), StorageError> {
+        let slots: Vec<Arc<ClassSlot>> = self.lock_classes().values().cloned().collect();
+        for slot in slots {
+            if enough() {
+                break;
+            }
+            // What is locked is being made.
+            if let Some(mut kept) = free_now(slot.transitions.try_lock())
+                && let Some(kept) = &mut *kept
+                && kept.on_heap
+                && Arc::strong_count(&kept.shared) == 1
+            {
+                let shared = Arc::new(kept.shared.stored_in(&mut &*self.memory)?);
+                *kept = ClassTransitions { shared, on_heap: false };
+            }
         }
+        Ok(())
+    }
+
+    /// Drops the index maps of lanes that no task is working in; they are made again where they are needed.
+    pub fn forget_maps(&self) {
+        for slot in self.lanes.values() {
+            if let Some(lane) = free_now(slot.try_lock())
+                && let Some(lane) = &*lane
+                && let Some(mut maps) = free_now(lane.maps.try_lock())
+            {
+                *maps = MapCache::default();
+            }
+        }
+        self.patterns.forget_shapes();
     }
 
     /// The tables of a lane; `None` where the run has no such lane.
@@ -152,9 +180,7 @@ impl Tables {
     }
 
     fn new_lane(&self, lane: Lane) -> LaneTables {
-        let columns = Columns::new(self.params(), lane);
-        let charge = self.memory.charge(columns.bytes());
-        LaneTables { columns, maps: Mutex::default(), _charge: charge }
+        LaneTables { columns: Columns::new(self.params(), lane), maps: Mutex::default() }
     }
 
     /// Drops the tables of a lane until they are asked for again.
@@ -171,10 +197,6 @@ impl Tables {
         source: &'a LaneTables,
         target: &'a LaneTables,
     ) -> LaneMaps<'a> {
-        if !self.memory.fits(self.patterns.shape_bytes()) {
-            cache.lanes.clear();
-            self.patterns.forget_shapes();
-        }
         let lanes = (source.columns.lane(), target.columns.lane());
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
@@ -224,14 +246,16 @@ impl LaneMaps<'_> {
     /// The map of a pattern; it covers the `wanted` columns of the source, one bit each, and perhaps more.
     pub fn get(&mut self, pattern: PatternId, wanted: &[u64]) -> &IndexMap {
         if !self.maps.contains_key(&pattern) {
+            if !self.tables.memory.fits(0) {
+                self.maps.clear();
+            }
             self.make(pattern);
         }
         let (source, target) = (&self.source.columns, &self.target.columns);
         let tables = self.tables;
         match self.maps.get_mut(&pattern) {
-            Some((map, charge)) => {
+            Some(map) => {
                 map.extend(tables.params(), &tables.patterns, pattern, source, target, wanted);
-                charge.resize(map.bytes() + MAP_BYTES);
                 map
             }
             None => unreachable!("made just now"),
@@ -245,16 +269,21 @@ impl LaneMaps<'_> {
                 self.make(pattern);
             }
         }
-        patterns.iter().map(|pattern| &self.maps[pattern].0).collect()
+        patterns.iter().map(|pattern| &self.maps[pattern]).collect()
     }
 
     fn make(&mut self, pattern: PatternId) {
         let (source, target) = (&self.source.columns, &self.target.columns);
         let map = IndexMap::new(self.tables.params(), &self.tables.patterns, pattern, source, target);
-        let charge = self.tables.memory.charge(map.bytes() + MAP_BYTES);
-        self.maps.insert(pattern, (map, charge));
+        self.maps.insert(pattern, map);
     }
 }
 
-/// What an entry of the cache takes beside the map's own bytes.
-const MAP_BYTES: usize = 96;
+/// What a lock guards, where nobody holds it.
+fn free_now<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
+    match lock {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}

@@ -106,14 +106,18 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let params = params(args)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let tuning = tuning(args, &params, threads)?;
     let mut run = Run::open_or_create(args.place.location()?, &params)?;
     let stop = stop_on_signals()?;
     drop_damaged_shards(&run, threads, &stop)?;
     let found_finished = run.missing().is_empty();
-    let seconds = match run.params().precision {
-        Precision::Bits32 => finish::<u32>(&mut run, tuning, threads, &stop)?,
-        Precision::Bits64 => finish::<u64>(&mut run, tuning, threads, &stop)?,
+    let seconds = if found_finished {
+        Seconds::default()
+    } else {
+        let tuning = tuning(args, run.params(), threads)?;
+        match run.params().precision {
+            Precision::Bits32 => finish::<u32>(&mut run, tuning, threads, &stop)?,
+            Precision::Bits64 => finish::<u64>(&mut run, tuning, threads, &stop)?,
+        }
     };
     let seconds = Seconds { total: begun.elapsed().as_secs_f64(), ..seconds };
     let summary = summary(&run, seconds)?;
@@ -136,25 +140,25 @@ fn params(args: &Args) -> Result<Params> {
     params.map_err(|error| Failure::usage(error.to_string()).into())
 }
 
-/// Splits the memory limit into what tasks need at once and what finished blocks may take.
+/// How the run may use memory; refuses a limit that it cannot keep.
 fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning> {
     let limit = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-    let needed = exact2048_worker::working_set_bytes(params, threads);
-    if limit < needed {
+    let least = exact2048_worker::least_memory_bytes(params, threads);
+    if limit < least {
         return Err(Failure::usage(format!(
-            "--memory {} is too small: a {} board with {} threads needs at least {}MiB; give more memory or fewer --threads",
+            "--memory {} is too small: a {} board with {} threads needs at least {}MiB; give more memory",
             ByteSize(limit).display().iec(),
             params.board,
             threads,
-            needed.div_ceil(1 << 20),
+            least.div_ceil(1 << 20),
         ))
         .into());
     }
-    Ok(Tuning {
-        // A quarter is left for what is not counted: see the limits in docs/architecture.md.
-        budget_bytes: usize::try_from((limit - needed) / 4 * 3).unwrap_or(usize::MAX),
-        dense_rows: args.dense_rows.unwrap_or(Tuning::DENSE_ROWS),
-    })
+    let limit_bytes = exact2048_worker::heap_limit_bytes(limit, threads);
+    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+    limits::return_freed_memory(limit_bytes);
+    let dense_rows = args.dense_rows.unwrap_or(Tuning::DENSE_ROWS);
+    Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows })
 }
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is recomputed.

@@ -1,18 +1,27 @@
 //! Frames: items compressed together, made on the threads that compute them.
 
 use std::cell::RefCell;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
-use crate::{ItemKey, StorageError};
+use crate::{ItemKey, MappedFile, Scratch, StorageError};
 
 /// A compressed, checksummed group of items, ready to be written.
 #[derive(Clone, Debug)]
 pub struct Frame {
     pub(super) header: BlockHeader,
-    /// Header and payload.
-    pub(super) bytes: Vec<u8>,
+    bytes: FrameBytes,
     /// Keys and lengths in bytes of the items, in their order within the frame.
     pub(super) items: Vec<(ItemKey, u32)>,
+}
+
+/// Header and payload, on the heap or in a scratch file.
+#[derive(Clone, Debug)]
+enum FrameBytes {
+    Heap(Vec<u8>),
+    Spilled { map: Arc<MappedFile>, range: Range<usize> },
 }
 
 thread_local! {
@@ -51,7 +60,7 @@ impl Frame {
             raw.clear();
             items.iter().for_each(|(_, payload)| raw.extend_from_slice(payload));
             let (header, bytes) = block::seal(raw, count, level)?;
-            Ok(Self { header, bytes, items: lengths })
+            Ok(Self { header, bytes: FrameBytes::Heap(bytes), items: lengths })
         })
     }
 
@@ -64,6 +73,38 @@ impl Frame {
     /// Bytes the frame will take in the file, without its entries in the index.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
-        self.bytes.len()
+        match &self.bytes {
+            FrameBytes::Heap(bytes) => bytes.len(),
+            FrameBytes::Spilled { range, .. } => range.len(),
+        }
+    }
+
+    /// Header and payload.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            FrameBytes::Heap(bytes) => bytes,
+            FrameBytes::Spilled { map, range } => map.get(range.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Moves `frames` from the heap into one scratch file in `folder`, for frames that wait long for their
+    /// shard.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Full`] or another failure of the system; the frames stay as they are.
+    pub fn spill(frames: &mut [Self], folder: &Path) -> Result<(), StorageError> {
+        let mut scratch = Scratch::create(folder)?;
+        for frame in frames.iter() {
+            scratch.append(frame.bytes())?;
+        }
+        let map = Arc::new(scratch.map()?);
+        let mut start = 0;
+        for frame in frames {
+            let end = start + frame.encoded_bytes();
+            frame.bytes = FrameBytes::Spilled { map: Arc::clone(&map), range: start..end };
+            start = end;
+        }
+        Ok(())
     }
 }

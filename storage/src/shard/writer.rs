@@ -115,8 +115,8 @@ impl ShardWriter {
             });
         }
         self.index.check_room(frame.items.len())?;
-        self.append(&frame.bytes)?;
-        let start = self.offset - frame.bytes.len() as u64;
+        self.append(frame.bytes())?;
+        let start = self.offset - frame.encoded_bytes() as u64;
         self.index.add(start, frame.header, &frame.items);
         Ok(())
     }

@@ -1,0 +1,104 @@
+//! How much memory tasks need at once, and so how little a run can do with.
+//!
+//! Estimates that lie above what is used: a task that would not fit beside others waits for them.
+
+use std::collections::BTreeMap;
+
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::lane;
+use exact2048_game::maps::IndexMap;
+use exact2048_game::transitions::Transitions;
+use exact2048_game::{Lane, Layer, Params};
+
+use crate::{Tuning, Value, Worker};
+
+/// What the process takes beside its heap: code, and the compressors' own memory.
+const FIXED_BYTES: u64 = 16 << 20;
+
+/// What a thread takes beside the heap: its stack and a compressor.
+const THREAD_BYTES: u64 = 4 << 20;
+
+/// Heap that does not depend on the board: decoded frames, the journal, items that wait.
+const SHARED_HEAP_BYTES: u64 = 24 << 20;
+
+/// Of sixteen bytes that the process takes, those in use; one is lost between allocations.
+const IN_USE_OF_16: u64 = 15;
+
+/// Bytes a column takes in what is kept for a lane: sequence, potential, number, bits of equal pairs, and
+/// the index maps that a task uses at once.
+const COLUMN_BYTES: u64 = 128;
+
+/// Bytes a rank takes in the tables of a class.
+const RANK_BYTES: u64 = 6;
+
+/// The heap that a process with `threads` compute threads may use to stay within `memory_bytes`.
+pub fn heap_limit_bytes(memory_bytes: u64, threads: usize) -> u64 {
+    let outside = FIXED_BYTES + THREAD_BYTES * threads as u64;
+    memory_bytes.saturating_sub(outside) / 16 * IN_USE_OF_16
+}
+
+/// The least memory with which a run is possible, in bytes. Boards of 15 and 16 cells, whose blocks hold only
+/// the rows that occur, can need more.
+pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
+    let space = Space::new(params);
+    let until = params.until_layer.unwrap_or(params.last_layer().0);
+    let (mut largest, mut kept) = (0, BTreeMap::<u32, i64>::new());
+    for lane in lane::lanes(params) {
+        let (first, last) = lane::layer_range(params, lane);
+        if first.0 > until {
+            continue;
+        }
+        let columns = Columns::count(params, lane);
+        let lane_bytes = (columns * COLUMN_BYTES) as i64;
+        *kept.entry(first.0).or_default() += lane_bytes;
+        *kept.entry(last.0 + 2).or_default() -= lane_bytes;
+        let classes = (first.0..=last.0.min(until)).step_by(2).filter_map(|t| ClassId::of(Layer(t), lane));
+        let rows = classes.map(|id| space.rows_about(id)).max().unwrap_or(0).min(Tuning::DENSE_ROWS as u64);
+        let task = if params.until_layer.is_some() {
+            enumerate_bytes(rows, columns)
+        } else {
+            back_up_bytes(rows, columns, u64::from(u8::from(params.precision)) / 8)
+        };
+        largest = largest.max(task);
+    }
+    let mut now = 0;
+    let lanes = kept.values().map(|change| {
+        now += change;
+        now
+    });
+    let lanes = lanes.max().unwrap_or(0) as u64;
+    let heap = SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until);
+    heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
+}
+
+/// To enumerate a block: the matrix in the making, one being read, items; the transitions of one class.
+fn enumerate_bytes(rows: u64, columns: u64) -> u64 {
+    rows * (Transitions::BYTES_TO_MAKE_A_ROW as u64 + 24 * columns.div_ceil(64))
+}
+
+/// To back a block up: values of afterstates and states beside what reading their entries takes.
+fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64) -> u64 {
+    let stride = IndexMap::stride(columns as usize) as u64;
+    enumerate_bytes(rows, columns) + rows * 2 * stride * value_bytes
+}
+
+impl<V: Value> Worker<V> {
+    pub(crate) fn enumerate_bytes(&self, layer: Layer, lane: Lane) -> usize {
+        let (rows, columns) = self.shape(layer, lane);
+        enumerate_bytes(rows, columns) as usize
+    }
+
+    pub(crate) fn back_up_bytes(&self, layer: Layer, lane: Lane) -> usize {
+        let (rows, columns) = self.shape(layer, lane);
+        back_up_bytes(rows, columns, size_of::<V>() as u64) as usize
+    }
+
+    /// Rows and columns of a block; of rows that are held only where they occur a guess.
+    fn shape(&self, layer: Layer, lane: Lane) -> (u64, u64) {
+        let rows =
+            self.tables.class(layer, lane).map_or(0, |class| class.rows()).min(self.tables.dense_rows());
+        let columns = self.tables.lane(lane).map_or(0, |tables| tables.columns.len());
+        (rows as u64, columns as u64)
+    }
+}
