@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{Finished, Place, Solved, committed, layers, solve, solve_args, text, try_solve};
+use common::{Finished, Place, Solved, committed, layers, solve, solve_args, text};
 use serde_json::Value;
 
 /// What must not differ between two runs of the same job.
@@ -21,18 +21,10 @@ fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
     (summary, layers(run))
 }
 
-/// The least memory for a job, as its refusal names it, for example `50.6MiB`.
-fn least_memory(options: &str) -> String {
-    let place = Place::new();
-    let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
-    let named = refused.stderr.split("at least ").nth(1).unwrap_or_else(|| panic!("{}", refused.stderr));
-    named.split_once("iB").map(|(size, _)| format!("{size}iB").replace(' ', "")).unwrap()
-}
-
 fn check_variants(job: &str, variants: &[&str]) {
     let first = Solved::new(job);
     let expected = result(&first.run(), &first.summary);
-    let least = least_memory(&format!("{job} --threads 1"));
+    let least = common::least_memory(&format!("{job} --threads 1"));
     let least = format!("--threads 1 --memory {least}");
     for variant in variants.iter().chain([&least.as_str()]) {
         let other = Solved::new(&format!("{job} {variant}"));

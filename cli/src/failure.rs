@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use exact2048_run::{QueryError, RunError};
 
 /// A failure with an exit code of its own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     code: u8,
     message: String,

@@ -42,7 +42,7 @@ pub struct Class {
 /// Configs of a mask up to which those that are canonical get numbers of their own. Where there are more, every
 /// config keeps its rank, and the rows of those that are not canonical stay empty: a table of all of them
 /// would take longer to make than most boards to solve. Part of the format.
-const MOST_IN_TABLE: u32 = 1 << 20;
+const MOST_IN_TABLE: u32 = 1 << 14;
 
 /// Whether the canonical configs of a mask, of `count` in all, are numbered by a table.
 fn has_table(mask: &Mask, count: u32) -> bool {

@@ -83,6 +83,18 @@ pub enum ParamsError {
     /// The layer to stop at is no layer.
     #[error("--until-layer {0} is not a layer: expected an even tile sum of at least 4")]
     UntilLayer(u32),
+    /// The last layer to enumerate lies behind the last one that there is.
+    #[error(
+        "layer {layer} is behind the last one of {board}: expected at most {last}; without --until-layer the board is solved"
+    )]
+    BehindLastLayer {
+        /// The layer asked for.
+        layer: u32,
+        /// The board.
+        board: BoardSize,
+        /// The last layer that can have a state, by the tile bound.
+        last: u32,
+    },
     /// The split between small and large tiles is out of range.
     #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
     Large(u8),
@@ -97,7 +109,9 @@ impl Params {
         precision: Precision,
         until_layer: Option<u32>,
     ) -> Result<Self, ParamsError> {
-        Self::with_large(board, objective, spawn4, precision, until_layer, default_large(board))
+        let split_at = |large| Self::with_large(board, objective, spawn4, precision, until_layer, large);
+        let params = split_at(4)?;
+        if board.cells() >= 12 && params.last_layer() <= FEW_SEQUENCES { split_at(3) } else { Ok(params) }
     }
 
     /// Parameters with a chosen split; values and counts do not depend on it, speed and sizes do.
@@ -127,10 +141,14 @@ impl Params {
         {
             return Err(ParamsError::OutOfReach { objective: self.objective, board: self.board, largest });
         }
-        if let Some(layer) = self.until_layer
-            && (layer < 4 || layer % 2 != 0)
-        {
-            return Err(ParamsError::UntilLayer(layer));
+        if let Some(layer) = self.until_layer {
+            if layer < 4 || layer % 2 != 0 {
+                return Err(ParamsError::UntilLayer(layer));
+            }
+            let last = Self { until_layer: None, ..self.clone() }.last_layer();
+            if layer > last.0 {
+                return Err(ParamsError::BehindLastLayer { layer, board: self.board, last: last.0 });
+            }
         }
         if self.largest_exponent() > MAX_EXPONENT {
             return Err(ParamsError::TileTooLarge { board: self.board, largest });
@@ -201,10 +219,9 @@ pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_
     })
 }
 
-/// The split that measured fastest; see `docs/performance.md`.
-fn default_large(board: BoardSize) -> u8 {
-    if board.cells() >= 12 { 3 } else { 4 }
-}
+/// Boards of 12 cells and more are split at tile 8 where no layer is above this one: there are few sequences of
+/// large tiles then, and few skeletons are worth more. Above it sequences would be too many.
+const FEW_SEQUENCES: Layer = Layer(1024);
 
 #[cfg(test)]
 mod tests {

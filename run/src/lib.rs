@@ -9,6 +9,6 @@ mod oracle;
 mod run;
 pub mod verify;
 
-pub use catalog::{Catalog, Record, kind_of};
+pub use catalog::{Catalog, CatalogShard, Record, kind_of};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use run::{Run, RunError};

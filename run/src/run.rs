@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exact2048_coordinator::{Phase, Segment, missing_segments};
+use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
 use exact2048_storage::{Location, RunDir, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,6 +63,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether there is a run, or something that keeps that from being told, which opening it will say.
+    pub fn exists(location: impl Into<Location>) -> bool {
+        !matches!(RunDir::find_params(location), Ok(None))
+    }
+
     /// Opens a run to read it.
     pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
         Self::load(RunDir::open_read_only(location)?)
@@ -133,6 +138,15 @@ impl Run {
     /// What is still to be done.
     pub fn missing(&self) -> Vec<Segment> {
         missing_segments(&self.params, &self.catalog.commits())
+    }
+
+    /// The counts of all enumerated layers that have states, ascending.
+    pub fn layer_counts(&self) -> Vec<LayerCounts> {
+        let commits = self.catalog.commits();
+        let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
+        layers.sort_by_key(|counts| counts.layer);
+        layers.retain(|counts| counts.states > 0);
+        layers
     }
 
     /// Whether every state has a value.

@@ -102,6 +102,14 @@ pub fn exact2048_reading<S: AsRef<std::ffi::OsStr>>(
     Finished::new(output)
 }
 
+/// The least memory for a job, as its refusal names it, for example `50.6MiB`.
+pub fn least_memory(options: &str) -> String {
+    let place = Place::new();
+    let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
+    let named = refused.stderr.split("at least ").nth(1).unwrap_or_else(|| panic!("{}", refused.stderr));
+    named.split_once("iB").map(|(size, _)| format!("{size}iB").replace(' ', "")).unwrap()
+}
+
 /// The arguments of `solve --json` for a run directory; `options` are separated by spaces.
 pub fn solve_args(run: &Path, options: &str) -> Vec<String> {
     let mut args = vec!["solve".to_owned(), "--json".to_owned(), "--run".to_owned()];

@@ -1,25 +1,21 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
-use exact2048_coordinator::{LayerCounts, Phase};
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_run::{Oracle, Run, StartValues};
-use exact2048_storage::StorageError;
-use exact2048_worker::{Tuning, Value, Worker, WorkerError};
+use exact2048_worker::Tuning;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::embedded::{Ended, new_worker, run_segment};
+use crate::embedded::{Seconds, forget_damaged_shards, solve};
 use crate::output::write_field;
 use crate::place::RunPlace;
-use crate::progress::Progress;
 use crate::{Failure, limits};
 
 /// Options of `solve`.
@@ -94,29 +90,28 @@ struct Start {
     by_layer: std::collections::BTreeMap<String, f64>,
 }
 
-#[derive(Serialize, Default, Clone, Copy)]
-struct Seconds {
-    enumerate: f64,
-    solve: f64,
-    total: f64,
-}
-
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let params = params(args)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let mut run = Run::open_or_create(args.place.location()?, &params)?;
+    let tuning = tuning(args, &params, threads);
+    let location = args.place.location()?;
+    if !Run::exists(&location) {
+        // Before anything is made; a run that is finished may still be asked for with any limit.
+        tuning.as_ref().map_err(Failure::clone)?;
+    }
+    let mut run = Run::open_or_create(location, &params)?;
     let stop = stop_on_signals()?;
-    drop_damaged_shards(&run, threads, &stop)?;
+    forget_damaged_shards(&run, threads, &stop)?;
     let found_finished = run.missing().is_empty();
     let seconds = if found_finished {
         Seconds::default()
     } else {
-        let tuning = tuning(args, run.params(), threads)?;
+        let tuning = tuning?;
         match run.params().precision {
-            Precision::Bits32 => finish::<u32>(&mut run, tuning, threads, &stop)?,
-            Precision::Bits64 => finish::<u64>(&mut run, tuning, threads, &stop)?,
+            Precision::Bits32 => solve::<u32>(&mut run, tuning, threads, &stop)?,
+            Precision::Bits64 => solve::<u64>(&mut run, tuning, threads, &stop)?,
         }
     };
     let seconds = Seconds { total: begun.elapsed().as_secs_f64(), ..seconds };
@@ -141,7 +136,7 @@ fn params(args: &Args) -> Result<Params> {
 }
 
 /// How the run may use memory; refuses a limit that it cannot keep.
-fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning> {
+fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failure> {
     let limit = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
     let least = exact2048_worker::least_memory_bytes(params, threads);
     if limit < least {
@@ -151,106 +146,13 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning> {
             params.board,
             threads,
             least.div_ceil(1 << 20),
-        ))
-        .into());
+        )));
     }
     let limit_bytes = exact2048_worker::heap_limit_bytes(limit, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
     limits::return_freed_memory(limit_bytes);
     let dense_rows = args.dense_rows.unwrap_or(Tuning::DENSE_ROWS);
     Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows })
-}
-
-/// Runs what is missing; a shard that turns out to be damaged on the way is recomputed.
-fn finish<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &AtomicBool) -> Result<Seconds> {
-    let worker: Worker<V> = new_worker(run, tuning);
-    let progress = Progress::new();
-    let mut seconds = Seconds::default();
-    while let Some(&segment) = run.missing().first() {
-        let total = (segment.phase == Phase::BackUp).then(|| {
-            let in_segment = |c: &&LayerCounts| (segment.first..=segment.last).contains(&c.layer);
-            layer_counts(run).iter().filter(in_segment).map(|c| c.states).sum()
-        });
-        progress.start(segment, total);
-        let begun = Instant::now();
-        let ended = run_segment(&worker, run, segment, threads, stop, &progress);
-        progress.finish();
-        let took = begun.elapsed().as_secs_f64();
-        match segment.phase {
-            Phase::Enumerate => seconds.enumerate += took,
-            Phase::BackUp => seconds.solve += took,
-        }
-        match ended {
-            Ok(Ended::Done) => {}
-            Ok(Ended::Stopped) => {
-                return Err(Failure::interrupted(format!(
-                    "stopped; {} is intact, and the same command resumes it",
-                    run.dir().path().display()
-                ))
-                .into());
-            }
-            Err(error) => match damaged_file(&error) {
-                Some(file) => {
-                    eprintln!("warning: {error:#}; recomputing it");
-                    worker.release_all();
-                    run.catalog().remove(&file);
-                }
-                None => return Err(error),
-            },
-        }
-        worker.release_all();
-    }
-    Ok(seconds)
-}
-
-/// The shard that an error blames, where recomputing it can help.
-fn damaged_file(error: &anyhow::Error) -> Option<PathBuf> {
-    let storage =
-        error.downcast_ref::<StorageError>().or_else(|| match error.downcast_ref::<WorkerError>() {
-            Some(WorkerError::Storage(error)) => Some(error),
-            _ => None,
-        });
-    storage.and_then(StorageError::damaged_file).map(PathBuf::from)
-}
-
-/// Whether a shard must be made again: it is not there, or not what it should be.
-fn is_lost(error: &StorageError) -> bool {
-    let gone =
-        matches!(error, StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
-    gone || error.damaged_file().is_some()
-}
-
-/// Checks every committed shard, and forgets those that are not whole, so that they are recomputed.
-fn drop_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<()> {
-    let shards = run.catalog().shards();
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(shards.len()) {
-            scope.spawn(|| {
-                while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
-                    && !stop.load(Ordering::Relaxed)
-                {
-                    match shard.original().and_then(|reader| reader.verify()) {
-                        Ok(()) => {}
-                        Err(error) if is_lost(&error) => {
-                            eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
-                            run.catalog().remove(&shard.path);
-                        }
-                        // Perhaps whole, but not to be read now: making it again would be a waste.
-                        Err(error) => {
-                            let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                            failure.get_or_insert(error);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
@@ -267,17 +169,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The counts of all layers with states, ascending.
-pub fn layer_counts(run: &Run) -> Vec<LayerCounts> {
-    let commits = run.catalog().commits();
-    let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
-    layers.sort_by_key(|counts| counts.layer);
-    layers.retain(|counts| counts.states > 0);
-    layers
-}
-
 fn summary(run: &Run, seconds: Seconds) -> Result<Summary> {
-    let layers = layer_counts(run);
+    let layers = run.layer_counts();
     let params = run.params();
     let start = if run.is_solved() { Some(start(&Oracle::new(run)?.starts()?)) } else { None };
     if !run.missing().is_empty() {

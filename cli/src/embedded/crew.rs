@@ -1,6 +1,4 @@
-//! A run on one machine: the planner and the workers in one process.
-//!
-//! Threads take tasks from the planner and run them on one shared [`Worker`]; one more thread writes
+//! One segment of a run: threads take tasks from the planner and run them on one shared [`Worker`]; one more thread writes
 //! shards, so that compute does not wait for the disk unless it falls far behind.
 
 use std::collections::{BTreeMap, VecDeque};
