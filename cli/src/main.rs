@@ -5,6 +5,7 @@ mod embedded;
 mod failure;
 mod limits;
 mod output;
+mod place;
 mod progress;
 
 use std::process::ExitCode;

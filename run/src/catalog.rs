@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::{Layer, Params};
-use exact2048_storage::{RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardRecord, StorageError};
+use exact2048_storage::{
+    RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError,
+};
 use serde::{Deserialize, Serialize};
 
 /// A journal record: a finished range of layers and the shard that holds it.
@@ -24,29 +26,41 @@ pub struct Record {
 pub struct CatalogShard {
     /// The record that committed it.
     pub record: Record,
-    /// Its file.
+    /// Its file, or the URL of its object in the form of a path.
     pub path: PathBuf,
     /// Tells it from every other shard that the catalog ever held.
     pub serial: u64,
     identity: ShardIdentity,
+    shards: Shards,
     reader: OnceLock<ShardReader>,
+    /// Held while it is opened: to fetch a shard from a store twice would be a waste.
+    opening: Mutex<()>,
 }
 
 impl CatalogShard {
     /// The open shard; header and index are checked when it is opened.
     pub fn reader(&self) -> Result<&ShardReader, StorageError> {
+        self.open(Shards::open)
+    }
+
+    /// The same, opened from where it is committed, whatever copies of it there are: to check the shard itself. Has
+    /// that effect only if it is not open yet.
+    pub fn original(&self) -> Result<&ShardReader, StorageError> {
+        self.open(Shards::open_anew)
+    }
+
+    fn open(
+        &self,
+        open: fn(&Shards, &ShardRecord, &ShardIdentity) -> Result<ShardReader, StorageError>,
+    ) -> Result<&ShardReader, StorageError> {
         if let Some(reader) = self.reader.get() {
             return Ok(reader);
         }
-        let reader = ShardReader::open(&self.path, &self.identity)?;
-        if reader.header_checksum() != self.record.shard.header_checksum {
-            return Err(StorageError::Foreign {
-                file: self.path.clone(),
-                field: "header checksum",
-                expected: format!("{:016x}", self.record.shard.header_checksum),
-                found: format!("{:016x}", reader.header_checksum()),
-            });
+        let _opening = self.opening.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(reader) = self.reader.get() {
+            return Ok(reader);
         }
+        let reader = open(&self.shards, &self.record.shard, &self.identity)?;
         Ok(self.reader.get_or_init(|| reader))
     }
 }
@@ -54,7 +68,7 @@ impl CatalogShard {
 /// The committed shards of a run. Grows while the run is written.
 #[derive(Debug)]
 pub struct Catalog {
-    folder: PathBuf,
+    files: Shards,
     run: RunId,
     board: (u8, u8),
     rule_hash: u64,
@@ -76,10 +90,10 @@ pub fn kind_of(phase: Phase) -> ShardKind {
 }
 
 impl Catalog {
-    /// The catalog of an open run directory.
+    /// The catalog of an open run.
     pub fn new(dir: &RunDir, params: &Params, rule_hash: u64, records: Vec<Record>) -> Self {
         let catalog = Self {
-            folder: dir.shard_path(""),
+            files: dir.shards(),
             run: dir.run_id(),
             board: (params.board.rows() as u8, params.board.cols() as u8),
             rule_hash,
@@ -108,11 +122,19 @@ impl Catalog {
     /// Adds a committed shard. It takes the place of all older ones that cover any of its layers: those were
     /// lost, or it would not have been made.
     pub fn add(&self, record: Record) {
-        let path = self.folder.join(Path::new(&record.shard.file).file_name().unwrap_or_default());
+        let path = self.files.path(&record.shard.file);
         let commit = &record.commit;
         let identity = self.identity(commit.phase, commit.first, commit.last);
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
-        let shard = Arc::new(CatalogShard { record, path, serial, identity, reader: OnceLock::new() });
+        let shard = Arc::new(CatalogShard {
+            record,
+            path,
+            serial,
+            identity,
+            shards: self.files.clone(),
+            reader: OnceLock::new(),
+            opening: Mutex::new(()),
+        });
         let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         shards.retain(|old| !overlap(&old.record.commit, &shard.record.commit));
         shards.push(shard);

@@ -1,6 +1,6 @@
 //! A run as the solver sees it: its parameters, what is committed, and what its shards hold.
 //!
-//! [`Run`] opens a run directory and keeps the [`Catalog`] of its shards. [`Oracle`] answers what a state
+//! [`Run`] opens a run, in a directory or a store, and keeps the [`Catalog`] of its shards. [`Oracle`] answers what a state
 //! is worth. [`verify`] checks both against code that the solver does not share.
 
 mod archive;

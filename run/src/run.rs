@@ -1,11 +1,10 @@
 //! Opening a run: its parameters and its catalog.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
-use exact2048_storage::{RunDir, StorageError};
+use exact2048_storage::{Location, RunDir, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
@@ -20,7 +19,7 @@ pub enum RunError {
     /// The parameters in the manifest.
     #[error("the manifest of {path} does not describe a run: {reason}")]
     Manifest {
-        /// The run directory.
+        /// The directory or URL of the run.
         path: String,
         /// What is wrong.
         reason: String,
@@ -28,10 +27,10 @@ pub enum RunError {
     /// A journal record.
     #[error("record {number} of the journal of {path} is not understood: {reason}")]
     Journal {
-        /// The run directory.
+        /// The directory or URL of the run.
         path: String,
-        /// The record, counted from 0.
-        number: usize,
+        /// Its number in the journal.
+        number: u64,
         /// What is wrong.
         reason: String,
     },
@@ -43,7 +42,7 @@ pub enum RunError {
         "{path} holds another job: its {field} is {found}, and {wanted} was asked for; choose another --run, or ask for what it holds"
     )]
     OtherJob {
-        /// The run directory.
+        /// The directory or URL of the run.
         path: String,
         /// The parameter that differs.
         field: &'static str,
@@ -64,24 +63,29 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether there is a run at `path`, or what was one.
-    pub fn exists(path: &Path) -> bool {
-        path.join("manifest.json").exists()
+    /// Whether there is a run, or something that keeps that from being told, which opening it will say.
+    pub fn exists(location: impl Into<Location>) -> bool {
+        !matches!(RunDir::find_params(location), Ok(None))
     }
 
     /// Opens a run to read it.
-    pub fn open(path: &Path) -> Result<Self, RunError> {
-        Self::load(RunDir::open_read_only(path)?)
+    pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
+        Self::load(RunDir::open_read_only(location)?)
     }
 
-    /// Opens a run to continue it, or begins one; refuses a directory that holds another job.
-    pub fn open_or_create(path: &Path, wanted: &Params) -> Result<Self, RunError> {
-        if !Self::exists(path) {
-            let params = serde_json::to_value(wanted).map_err(|e| manifest_error(path, &e))?;
-            return Self::load(RunDir::create(path, &params)?);
-        }
-        let run = Self::load(RunDir::open_for_writing(path)?)?;
-        run.require(wanted)?;
+    /// Opens a run to continue it, or begins one; refuses a place that holds another job.
+    ///
+    /// In a store this fences off whoever has the run open for writing, but not before the job is known to be the
+    /// same.
+    pub fn open_or_create(location: impl Into<Location>, wanted: &Params) -> Result<Self, RunError> {
+        let location = location.into();
+        let path = location.to_string();
+        let Some(held) = RunDir::find_params(&location)? else {
+            let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&path, &e))?;
+            return Self::load(RunDir::create(&location, &params)?);
+        };
+        require_same(&path, &parse_params(&path, held)?, wanted)?;
+        let run = Self::load(RunDir::open_for_writing(&location)?)?;
         // A crash between publishing a shard and committing it leaves one that nothing refers to, and a
         // shard that was made again in other bounds leaves the old one.
         let shards = run.catalog.shards();
@@ -91,13 +95,12 @@ impl Run {
     }
 
     fn load(dir: RunDir) -> Result<Self, RunError> {
-        let params: Params =
-            serde_json::from_value(dir.params().clone()).map_err(|e| manifest_error(dir.path(), &e))?;
-        params.check()?;
-        let parse = |(number, record): (usize, &serde_json::Value)| {
+        let path = dir.path().display().to_string();
+        let params = parse_params(&path, dir.params().clone())?;
+        let parse = |(place, record): (usize, &serde_json::Value)| {
             serde_json::from_value::<Record>(record.clone()).map_err(|e| RunError::Journal {
-                path: dir.path().display().to_string(),
-                number,
+                path: path.clone(),
+                number: dir.record_number(place).unwrap_or_default(),
                 reason: e.to_string(),
             })
         };
@@ -107,31 +110,12 @@ impl Run {
         Ok(Self { dir, params, catalog, archive })
     }
 
-    fn require(&self, wanted: &Params) -> Result<(), RunError> {
-        let held = &self.params;
-        let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
-        let fields = [
-            ("board", held.board.to_string(), wanted.board.to_string()),
-            ("objective", held.objective.to_string(), wanted.objective.to_string()),
-            ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
-            ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
-            ("until-layer", until(held), until(wanted)),
-        ];
-        for (field, found, wanted) in fields {
-            if found != wanted {
-                let path = self.dir.path().display().to_string();
-                return Err(RunError::OtherJob { path, field, found, wanted });
-            }
-        }
-        Ok(())
-    }
-
-    /// The run directory.
+    /// The files or objects of the run.
     pub fn dir(&self) -> &RunDir {
         &self.dir
     }
 
-    /// The run directory, to write it.
+    /// The same, to write them.
     pub fn dir_mut(&mut self) -> &mut RunDir {
         &mut self.dir
     }
@@ -180,12 +164,37 @@ impl Run {
     }
 }
 
+/// The parameters in a manifest.
+fn parse_params(path: &str, params: serde_json::Value) -> Result<Params, RunError> {
+    let params: Params = serde_json::from_value(params).map_err(|e| manifest_error(path, &e))?;
+    params.check()?;
+    Ok(params)
+}
+
+/// Requires that a run has the parameters asked for.
+fn require_same(path: &str, held: &Params, wanted: &Params) -> Result<(), RunError> {
+    let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
+    let fields = [
+        ("board", held.board.to_string(), wanted.board.to_string()),
+        ("objective", held.objective.to_string(), wanted.objective.to_string()),
+        ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
+        ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
+        ("until-layer", until(held), until(wanted)),
+    ];
+    for (field, found, wanted) in fields {
+        if found != wanted {
+            return Err(RunError::OtherJob { path: path.to_owned(), field, found, wanted });
+        }
+    }
+    Ok(())
+}
+
 /// Identifies the rules by which a shard's content follows from its place: the parameters.
 fn rule_hash(params: &Params) -> u64 {
     let text = serde_json::to_string(params).unwrap_or_default();
     xxh3_64(text.as_bytes())
 }
 
-fn manifest_error(path: &Path, error: &serde_json::Error) -> RunError {
-    RunError::Manifest { path: path.display().to_string(), reason: error.to_string() }
+fn manifest_error(path: &str, error: &serde_json::Error) -> RunError {
+    RunError::Manifest { path: path.to_owned(), reason: error.to_string() }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum StorageError {
     /// There is no run at this path.
-    #[error("{} is not a run directory: {reason}. Check the path, or start a run there first", path.display())]
+    #[error("{} is no run: {reason}. Check the path or URL, or start a run there first", path.display())]
     NotARun {
         /// The path given.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum StorageError {
     },
 
     /// A new run was asked for where one exists.
-    #[error("{} already holds a run. Resume it, or choose another directory", path.display())]
+    #[error("{} already holds a run. Resume it, or choose another place", path.display())]
     AlreadyARun {
         /// The path given.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum StorageError {
 
     /// A new run was asked for in a directory that holds something else.
     #[error(
-        "{} cannot become a run directory: it holds {}, which no run put there. Choose an empty directory",
+        "{} cannot become a run: it holds {}, which no run put there. Choose an empty place",
         path.display(), found.display()
     )]
     NotEmpty {
@@ -136,6 +136,58 @@ pub enum StorageError {
     Conflict {
         /// The record that was to be created.
         file: PathBuf,
+    },
+
+    /// Another process opened the run for writing after this one did, so that this one may write no more.
+    #[error(
+        "{} was taken over by {by}: this process must stop. What it committed is safe; to go on here, stop the \
+         other one and run the same command again",
+        place.display()
+    )]
+    TakenOver {
+        /// The run.
+        place: PathBuf,
+        /// Who wrote in this process's stead.
+        by: String,
+    },
+
+    /// The object store does not keep the promise that commits rest on.
+    #[error(
+        "the store of {} does not keep objects from being overwritten: {found}. Two processes could destroy each \
+         other's work: use a server that supports If-None-Match on PUT (docs/stores.md), or a directory",
+        place.display()
+    )]
+    UnsafeStore {
+        /// The run.
+        place: PathBuf,
+        /// What the probe found.
+        found: &'static str,
+    },
+
+    /// An object store failed, or said no.
+    #[error(
+        "{doing} {} failed{after}. Check the address, the keys and their permissions, and that the store is up. \
+         What was committed is safe: the same command resumes",
+        object.display()
+    )]
+    Store {
+        /// The object or the run.
+        object: PathBuf,
+        /// What was being done to it.
+        doing: &'static str,
+        /// How long it was tried; empty if once.
+        after: String,
+        /// What the store said.
+        source: io::Error,
+    },
+
+    /// The address of a run, or a setting of its store, cannot be used.
+    #[error("{url} cannot be used: {reason}")]
+    Settings {
+        /// The address as given, without secrets.
+        url: String,
+        /// What is wrong, and what to do.
+        reason: String,
     },
 
     /// An earlier write through the same value failed, so what is on disk is uncertain.

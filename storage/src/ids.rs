@@ -126,10 +126,16 @@ pub struct ShardIdentity {
 }
 
 impl ShardIdentity {
-    /// The name of the shard's file within a run, for example `reach-000004-000120.shard`.
+    /// The name of the shard's file in a run directory, for example `reach-000004-000120.shard`.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}-{:06}-{:06}.shard", self.kind, self.first_layer, self.last_layer)
+    }
+
+    /// The name of the shard's object in a store, which no other shard ever has: it says which writer made it, by
+    /// the number of its opening record, and as its how many-th. For example `reach-000004-000120-000017-0.shard`.
+    pub(crate) fn object_name(&self, writer: u64, nth: u64) -> String {
+        format!("{}-{:06}-{:06}-{writer:06}-{nth}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
     /// The first field in which `found` differs from `self`: its name, our value, theirs.
@@ -148,6 +154,14 @@ impl ShardIdentity {
         .into_iter()
         .find(|(_, ours, theirs)| ours != theirs)
     }
+}
+
+/// The writer that the name of a shard in a store states; `None` for names as in directories.
+pub(crate) fn writer_of(file: &str) -> Option<u64> {
+    let mut parts = file.strip_suffix(".shard")?.split('-').skip(3);
+    let writer = parts.next()?.parse().ok()?;
+    parts.next()?.parse::<u64>().ok()?;
+    parts.next().is_none().then_some(writer)
 }
 
 #[cfg(test)]
@@ -186,5 +200,11 @@ mod tests {
             rule_hash: 0,
         };
         assert_eq!(identity.file_name(), "values-000004-1234567.shard");
+        assert_eq!(identity.object_name(17, 3), "values-000004-1234567-000017-3.shard");
+        assert_eq!(writer_of(&identity.object_name(17, 3)), Some(17));
+        for other in [&identity.file_name(), "a-b-c-d-e.shard", "a-b-c-1-2-3.shard", "a-b-c-1.shard", "notes"]
+        {
+            assert_eq!(writer_of(other), None, "{other}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Run directories on a local disk: a manifest written once, a journal of numbered commit records, and
+//! Runs in directories and object stores: a manifest written once, a journal of numbered commit records, and
 //! immutable shards of compressed, checksummed, memory-mapped items.
 //!
 //! This crate knows no rules of the game: keys and payloads are opaque to it. What every byte on disk
@@ -6,10 +6,13 @@
 //!
 //! | Module | Its job |
 //! |---|---|
-//! | [`RunDir`] (`run/`) | the directory: manifest, journal, lock, leftovers |
+//! | [`Location`] (`location`) | where a run is: a path or a URL |
+//! | [`RunDir`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
+//! | [`Shards`] (`run/shards`) | opening committed shards, wherever they are |
 //! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | memory maps, the only `unsafe` code |
 //! | `publish` | temporary file, sync, rename or link, sync of the folder |
+//! | `store/` | object stores: requests, transfers, the cache of shards |
 //! | `sealed` | JSON files that carry a checksum of themselves |
 //!
 //! # Example
@@ -43,16 +46,19 @@
 mod bytes;
 mod error;
 mod ids;
+mod location;
 mod mapped;
 mod publish;
 mod run;
 mod sealed;
 mod shard;
+mod store;
 
 pub use error::StorageError;
 pub use ids::{ItemKey, RunId, ShardIdentity, ShardKind};
+pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
-pub use run::RunDir;
+pub use run::{RunDir, Shards};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 
 /// Version of everything this crate writes, and the newest it can read.

@@ -5,6 +5,7 @@
 //! * A published shard is never written in place and never cut short: it is replaced by a rename, which leaves
 //!   the mapped bytes to those who have mapped them. A process that is not of this project and overwrites the
 //!   file breaks the contract; no program that maps files can defend itself against that.
+//! * A copy of a shard in a cache appears by a rename as well and is removed by name, which has the same effect.
 //! * A [`Scratch`] file has no name, so that no other process can open it, and is only ever appended to; a map
 //!   covers what had been appended when it was made.
 //!

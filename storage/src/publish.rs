@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::StorageError;
 
 /// Every temporary file has a name that begins like this, and nothing else has.
-const TEMP_PREFIX: &str = ".tmp-";
+pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
 /// A point at which a test can kill the process: `fail::cfg(name, "return")`. Costs nothing unless the feature
 /// `failpoints` is on.

@@ -18,7 +18,7 @@ const BEFORE_BODY: &str = "\",\"body\":";
 const AFTER_BODY: &str = "}\n";
 
 /// Largest sealed file. Without a bound a damaged or foreign file could fill the memory on being read.
-const MAX_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
 /// The bytes of a sealed file with this body.
 pub(crate) fn seal(what: &'static str, body: &Value) -> Result<Vec<u8>, StorageError> {
@@ -49,7 +49,8 @@ pub(crate) fn read(file: &Path) -> Result<Option<Value>, StorageError> {
     unseal(file, &bytes).map(Some)
 }
 
-fn unseal(file: &Path, bytes: &[u8]) -> Result<Value, StorageError> {
+/// The body of a sealed file with these contents.
+pub(crate) fn unseal(file: &Path, bytes: &[u8]) -> Result<Value, StorageError> {
     const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
     let envelope = || {
         let rest = bytes.strip_prefix(BEFORE_CHECKSUM.as_bytes())?;

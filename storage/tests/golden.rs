@@ -6,9 +6,15 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::{identity, key, new_run, write_small_shard};
-use exact2048_storage::{FORMAT_VERSION, RunDir, ShardReader, ShardRecord, StorageError};
+use exact2048_storage::{
+    FORMAT_VERSION, Location, RunDir, ShardReader, ShardRecord, StorageError, StoreSettings,
+};
+use futures_util::{FutureExt, TryStreamExt};
+use object_store::memory::InMemory;
+use object_store::{ObjectStore, ObjectStoreExt};
 use serde_json::json;
 
 fn golden(version: u32) -> PathBuf {
@@ -25,10 +31,37 @@ fn write_the_golden_run() {
     std::fs::remove_file(folder.join("lock")).unwrap();
 }
 
+/// The same, as it is in a store: copied to a folder as it is.
+#[test]
+#[ignore = "writes the golden run of a store, which must not exist yet"]
+fn write_the_golden_run_of_a_store() {
+    let folder = golden_of_a_store(FORMAT_VERSION);
+    let (store, cache) = (Arc::new(InMemory::new()), tempfile::tempdir().unwrap());
+    let settings =
+        StoreSettings { cache_folder: Some(cache.path().to_path_buf()), ..StoreSettings::default() };
+    let location = Location::objects(store.clone(), "memory://", "", &settings).unwrap();
+    let mut run = RunDir::create(&location, &json!({ "rows": 3, "cols": 4 })).unwrap();
+    let record = write_small_shard(&run);
+    run.commit(&json!(record)).unwrap();
+    RunDir::open_for_writing(&location).unwrap();
+    let objects: Vec<_> = store.list(None).try_collect().now_or_never().unwrap().unwrap();
+    for object in objects {
+        let contents = async { store.get(&object.location).await?.bytes().await };
+        let path = folder.join(object.location.to_string());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents.now_or_never().unwrap().unwrap()).unwrap();
+    }
+}
+
+fn golden_of_a_store(version: u32) -> PathBuf {
+    golden(version).with_file_name(format!("v{version}-store"))
+}
+
 #[test]
 fn runs_of_every_version_are_read() {
-    for version in 1..=FORMAT_VERSION {
-        let run = RunDir::open_read_only(&golden(version)).unwrap();
+    for folder in (1..=FORMAT_VERSION).flat_map(|version| [golden(version), golden_of_a_store(version)]) {
+        let run = RunDir::open_read_only(&folder).unwrap();
+        assert_eq!(run.records().len(), 1);
         assert_eq!(*run.params(), json!({ "rows": 3, "cols": 4 }));
         let record: ShardRecord = serde_json::from_value(run.records()[0].clone()).unwrap();
         let reader = ShardReader::open(&run.shard_path(&record.file), &identity(run.run_id())).unwrap();

@@ -1,7 +1,6 @@
 //! `exact2048 info`: what a run is, and how far it is.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use anyhow::Result;
 use bytesize::ByteSize;
@@ -13,6 +12,7 @@ use serde::Serialize;
 
 use crate::embedded::phase_name;
 use crate::output;
+use crate::place::RunPlace;
 
 /// Options of `info`.
 #[derive(clap::Args, Debug)]
@@ -21,9 +21,8 @@ Examples:
   exact2048 info --run runs/3x3
   exact2048 info --run runs/3x3 --json | jq .fingerprint")]
 pub struct Args {
-    /// Run directory
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -55,7 +54,7 @@ struct Pass {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let run = Run::open(&args.run)?;
+    let run = Run::open(args.place.location()?)?;
     let info = describe(&run)?;
     let mut out = io::stdout().lock();
     if args.json {

@@ -1,8 +1,9 @@
 //! `exact2048 inspect`: what a shard file says it is, and how it is built.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Result;
 use bytesize::ByteSize;
@@ -10,6 +11,7 @@ use exact2048_storage::{Codec, FrameInfo, ShardIdentity, ShardReader};
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use crate::place::StoreOptions;
 use crate::{Failure, output};
 
 /// Options of `inspect`.
@@ -21,9 +23,11 @@ Examples:
 
 Header and index are checked against their checksums, frames are not read: verify does that.")]
 pub struct Args {
-    /// A shard file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// A shard: a file, or s3://BUCKET/PREFIX/shards/NAME
+    #[arg(value_name = "FILE|URL")]
+    file: OsString,
+    #[command(flatten)]
+    store: StoreOptions,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -68,14 +72,14 @@ struct Frame {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    if args.file.is_dir() {
+    let location = args.store.locate(&args.file)?;
+    if location.as_folder().is_some_and(Path::is_dir) {
         return Err(Failure::usage(format!(
-            "{} is a directory: give a file, such as those in the shards folder of a run; info describes a run",
-            args.file.display()
+            "{location} is a directory: give a file, such as those in the shards folder of a run; info describes a run",
         ))
         .into());
     }
-    let reader = ShardReader::open_any(&args.file)?;
+    let reader = location.open_shard()?;
     let shard = describe(&reader);
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {

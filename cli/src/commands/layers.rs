@@ -1,7 +1,6 @@
 //! `exact2048 layers`: how many states and afterstates each layer has.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use anyhow::Result;
 use exact2048_coordinator::{LayerCounts, Phase};
@@ -9,6 +8,7 @@ use exact2048_run::Run;
 use indicatif::HumanCount;
 
 use crate::output;
+use crate::place::RunPlace;
 
 /// Options of `layers`.
 #[derive(clap::Args, Debug)]
@@ -21,9 +21,8 @@ Examples:
 States and afterstates are counted up to rotation and reflection; layers without states are left out.
 Of a run that is not finished, what is committed is shown.")]
 pub struct Args {
-    /// Run directory
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// Print one JSON object a layer, on a line of its own
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -34,7 +33,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let run = Run::open(&args.run)?;
+    let run = Run::open(args.place.location()?)?;
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
         eprintln!(
             "note: layers {} to {} are not enumerated yet; run solve again to go on",

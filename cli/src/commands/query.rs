@@ -1,7 +1,6 @@
 //! `exact2048 query`: what a state is worth, and each of its moves.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -13,6 +12,7 @@ use serde::Serialize;
 
 use crate::failure::{self, Failure};
 use crate::output;
+use crate::place::RunPlace;
 
 /// Options of `query`.
 #[derive(clap::Args, Debug)]
@@ -29,9 +29,8 @@ The exit code is 3 where a state is not reachable, 2 where a text is no board, a
 failure. Of several boards, all are answered that can be; the code is the first of 1, 2, 3 that any
 of them calls for.")]
 pub struct Args {
-    /// Run directory of a solved run
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// The board, or - to read boards from standard input, one a line
     #[arg(value_name = "BOARD")]
     board: String,
@@ -69,7 +68,7 @@ struct Refusal<'a> {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let oracle = Oracle::new(&Run::open(&args.run)?)?;
+    let oracle = Oracle::new(&Run::open(args.place.location()?)?)?;
     let mut out = io::stdout().lock();
     if args.board == "-" {
         return answer_lines(&oracle, args.json, &mut out);

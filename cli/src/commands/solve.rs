@@ -1,7 +1,6 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -16,6 +15,7 @@ use serde::Serialize;
 
 use crate::embedded::{Seconds, forget_damaged_shards, solve};
 use crate::output::write_field;
+use crate::place::RunPlace;
 use crate::{Failure, limits};
 
 /// Options of `solve`.
@@ -25,15 +25,16 @@ Examples:
   exact2048 solve --board 3x3 --run runs/3x3
   exact2048 solve --board 3x3 --run runs/reach512 --objective reach:512
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
+  exact2048 solve --board 3x3 --run s3://bucket/3x3
 
-The same command again resumes an interrupted run, and mends one whose shards are damaged.")]
+The run is made if there is none, and resumed if it is of the same job. The same command again resumes an
+interrupted run, and mends one whose shards are damaged. For runs in stores see docs/stores.md.")]
 pub struct Args {
     /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC")]
     board: BoardSize,
-    /// Run directory: made if it does not exist, resumed if it holds this job
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
@@ -95,11 +96,12 @@ pub fn main(args: &Args) -> Result<()> {
     let params = params(args)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let tuning = tuning(args, &params, threads);
-    if !Run::exists(&args.run) {
+    let location = args.place.location()?;
+    if !Run::exists(&location) {
         // Before anything is made; a run that is finished may still be asked for with any limit.
         tuning.as_ref().map_err(Failure::clone)?;
     }
-    let mut run = Run::open_or_create(&args.run, &params)?;
+    let mut run = Run::open_or_create(location, &params)?;
     let stop = stop_on_signals()?;
     forget_damaged_shards(&run, threads, &stop)?;
     let found_finished = run.missing().is_empty();
@@ -118,7 +120,7 @@ pub fn main(args: &Args) -> Result<()> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     } else {
-        write_for_people(&mut out, &summary, &args.run, found_finished)?;
+        write_for_people(&mut out, &summary, &args.place.text(), found_finished)?;
     }
     Ok(())
 }
@@ -201,7 +203,7 @@ fn start(values: &StartValues) -> Start {
 fn write_for_people(
     out: &mut impl Write,
     summary: &Summary,
-    run: &Path,
+    run: &str,
     found_finished: bool,
 ) -> std::io::Result<()> {
     if found_finished {
@@ -236,7 +238,7 @@ fn write_for_people(
     write_field(out, "on disk", ByteSize(summary.bytes_on_disk).display().iec())?;
     write_field(out, "peak memory", ByteSize(summary.peak_rss_bytes).display().iec())?;
     if summary.phase == "solved" {
-        writeln!(out, "\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", run.display())?;
+        writeln!(out, "\nAsk for any state's value: exact2048 query --run {run} \"BOARD\"")?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! `exact2048 verify`: checks a run with code that the solver does not share.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use exact2048_run::Run;
 use exact2048_run::verify::{self, Checked, Outcome, Progress};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
+use crate::place::RunPlace;
 use crate::{Failure, limits, output};
 
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -29,9 +29,8 @@ counts are those of the journal, and that the fingerprint is that of the states 
 
 The exit code is 0 if all is right and 1 if anything is not.")]
 pub struct Args {
-    /// Run directory
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    place: RunPlace,
     /// Check N stored values drawn by chance instead of all states; always the same ones of a run
     #[arg(long, value_name = "N")]
     sample: Option<u64>,
@@ -40,7 +39,7 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let run = Run::open(&args.run)?;
+    let run = Run::open(args.place.location()?)?;
     let threads = limits::threads();
     let bytes = run.catalog().shards().iter().map(|shard| shard.record.shard.bytes).sum();
     let display = Display::new("shards", bytes);

@@ -249,7 +249,7 @@ fn no_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// A worker for a run.
 pub fn new_worker<V: Value>(run: &Run, tuning: Tuning) -> Worker<V> {
-    Worker::new(run.params(), tuning, run.dir().path().to_path_buf(), run.archive().clone())
+    Worker::new(run.params(), tuning, run.dir().scratch_folder().to_path_buf(), run.archive().clone())
 }
 
 /// The name of a phase in progress lines.

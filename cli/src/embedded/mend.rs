@@ -33,7 +33,7 @@ pub fn forget_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Re
                 while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
                     && !stop.load(Ordering::Relaxed)
                 {
-                    match shard.reader().and_then(|reader| reader.verify()) {
+                    match shard.original().and_then(|reader| reader.verify()) {
                         Ok(()) => {}
                         Err(error) if is_lost(&error) => {
                             eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));

@@ -23,7 +23,7 @@ pub fn shards(run: &Run, threads: usize, progress: &dyn Fn(Progress)) -> Outcome
 
 /// Checks one shard, all threads together: a run may have few, and large ones.
 fn check(shard: &CatalogShard, threads: usize) -> Result<(), Problem> {
-    let reader = shard.reader()?;
+    let reader = shard.original()?;
     compare(shard, "bytes", shard.record.shard.bytes, reader.file_bytes())?;
     compare(shard, "frames", shard.record.shard.frames, reader.frames().len() as u64)?;
     compare(shard, "items", shard.record.shard.items, reader.items().len() as u64)?;

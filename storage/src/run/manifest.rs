@@ -1,12 +1,13 @@
 //! The manifest: what a run is. Written once; its presence makes a directory a run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::MANIFEST;
 use crate::publish::{TempFile, crash_point, sync_folder};
+use crate::store::{Created, Store};
 use crate::{FORMAT_VERSION, RunId, StorageError, sealed};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,24 +19,51 @@ pub(super) struct Manifest {
     pub(super) params: Value,
 }
 
+/// Why something is no run.
+const MISSING: &str = "it has no manifest.json";
+
+/// The program and version that this is.
+pub(super) const PROGRAM: &str = concat!("exact2048 ", env!("CARGO_PKG_VERSION"));
+
 impl Manifest {
-    /// Draws a run id and publishes the manifest of a new run in `folder`. Only for the holder of the lock.
-    pub(super) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
-        let manifest = Self {
+    /// The manifest of a new run, with an id drawn by chance.
+    fn draw(params: &Value) -> Self {
+        Self {
             format_version: FORMAT_VERSION,
             run_id: RunId::random(),
-            created_by: concat!("exact2048 ", env!("CARGO_PKG_VERSION")).to_owned(),
+            created_by: PROGRAM.to_owned(),
             params: params.clone(),
-        };
-        let body = json!(manifest);
+        }
+    }
+
+    /// The bytes of the file.
+    fn seal(&self) -> Result<Vec<u8>, StorageError> {
+        sealed::seal("the manifest", &json!(self))
+    }
+
+    /// Draws a run id and publishes the manifest of a new run in `folder`. Only for the holder of the lock.
+    pub(super) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
+        let manifest = Self::draw(params);
         let mut temp = TempFile::create(folder, MANIFEST)?;
-        temp.write(&sealed::seal("the manifest", &body)?)?;
+        temp.write(&manifest.seal()?)?;
         temp.sync()?;
         crash_point!("manifest.synced");
         temp.rename_to(&folder.join(MANIFEST))?;
         crash_point!("manifest.renamed");
         sync_folder(folder)?;
         Ok(manifest)
+    }
+
+    /// The same in a store, where another process may do so at the same time: one of them is refused.
+    pub(super) fn publish_in_store(store: &Store, params: &Value) -> Result<Self, StorageError> {
+        let manifest = Self::draw(params);
+        match store.create(MANIFEST, &manifest.seal()?)? {
+            Created::Here => {
+                crash_point!("store.manifest_created");
+                Ok(manifest)
+            }
+            Created::Taken(_) => Err(StorageError::AlreadyARun { path: store.url().to_path_buf() }),
+        }
     }
 
     /// Reads the manifest of the run in `folder`.
@@ -48,7 +76,21 @@ impl Manifest {
             return Err(not_a_run("it is not a directory"));
         }
         let file = folder.join(MANIFEST);
-        let body = sealed::read(&file)?.ok_or_else(|| not_a_run("it has no manifest.json"))?;
+        let body = sealed::read(&file)?.ok_or_else(|| not_a_run(MISSING))?;
+        Self::parse(file, body)
+    }
+
+    /// Reads the manifest of the run in a store.
+    pub(super) fn read_in_store(store: &Store) -> Result<Self, StorageError> {
+        let contents = store
+            .read(MANIFEST)?
+            .ok_or_else(|| StorageError::NotARun { path: store.url().to_path_buf(), reason: MISSING })?;
+        let file = store.name(MANIFEST);
+        let body = sealed::unseal(&file, &contents)?;
+        Self::parse(file, body)
+    }
+
+    fn parse(file: PathBuf, body: Value) -> Result<Self, StorageError> {
         // The version first: in a newer one every other field may be different.
         let version = body.get("format_version").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok());
         match version {

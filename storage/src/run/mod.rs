@@ -1,46 +1,75 @@
-//! A run directory: manifest, journal, shards, lock.
+//! A run: manifest, journal, shards. In a directory also a lock, in a store also opening records.
 
 mod journal;
 mod lock;
 mod manifest;
+mod opening;
+mod shards;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
 use self::journal::Journal;
 use self::lock::Lock;
 use self::manifest::Manifest;
-use crate::publish::{create_folder, list, parent_of, remove_temps, sync_folder};
-use crate::{RunId, Scratch, StorageError};
+use self::shards::Home;
+pub use self::shards::Shards;
+use crate::ids::writer_of;
+use crate::location::{Place, StorePlace};
+use crate::publish::{TEMP_PREFIX, create_folder, list, parent_of, remove_temps, sync_folder};
+use crate::shard::Target;
+use crate::{Location, RunId, Scratch, ShardIdentity, StorageError};
 
 const MANIFEST: &str = "manifest.json";
 const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
 
-/// An open run. Holds its journal in memory and, when opened for writing, its lock.
+/// Objects looked at to tell an unused prefix from a used one: what an interrupted probe leaves does not count.
+const LOOKED_AT: usize = 100;
+
+/// An open run, in a directory or in a store. Holds its journal in memory.
 #[derive(Debug)]
 pub struct RunDir {
+    /// The directory, or the URL of the prefix.
     path: PathBuf,
+    home: Home,
     manifest: Manifest,
     journal: Journal,
     /// `None` for a run opened for reading.
-    lock: Option<Lock>,
+    writer: Option<Writer>,
+}
+
+/// What makes this process the one that may write.
+#[derive(Debug)]
+enum Writer {
+    /// The lock of the directory, for as long as this lives.
+    Lock { _lock: Lock },
+    /// The number of its opening record, and the shards begun so far.
+    Opening { number: u64, shards: AtomicU64 },
 }
 
 impl RunDir {
-    /// Makes `path`, which must not exist or be empty, a run with these immutable parameters, and opens it for
-    /// writing. Folders above it are created as needed.
+    /// Makes a place that holds nothing a run with these immutable parameters, and opens it for writing. Folders
+    /// above a directory are created as needed; a bucket must exist.
     ///
-    /// What an earlier `create` left that ended early is completed, with the parameters now given.
+    /// What an earlier `create` left in a directory that ended early is completed, with the parameters now given.
     ///
     /// # Errors
     ///
-    /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`], [`StorageError::Locked`] or a failure of the
-    /// system.
-    pub fn create(path: &Path, params: &Value) -> Result<Self, StorageError> {
+    /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`], [`StorageError::Locked`],
+    /// [`StorageError::UnsafeStore`] or a failure of the system or the store.
+    pub fn create(location: impl Into<Location>, params: &Value) -> Result<Self, StorageError> {
+        match location.into().0 {
+            Place::Folder(path) => Self::create_folder(&path, params),
+            Place::Store(place) => Self::create_in_store(&place, params),
+        }
+    }
+
+    fn create_folder(path: &Path, params: &Value) -> Result<Self, StorageError> {
         check_unused(path)?;
         create_folder(path)?;
         sync_folder(parent_of(path))?; // the folder may be there from a `create` that ended before this
@@ -51,19 +80,48 @@ impl RunDir {
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
-        Ok(Self { path: path.to_path_buf(), manifest, journal, lock: Some(lock) })
+        Self::in_folder(path, manifest, Some(Writer::Lock { _lock: lock }))
     }
 
-    /// Opens the run at `path` for writing: takes the lock, reads the journal, and removes the temporary files of
-    /// processes that ended early. The lock lasts until the value is dropped or the process ends.
+    fn create_in_store(place: &StorePlace, params: &Value) -> Result<Self, StorageError> {
+        let store = &place.store;
+        let listed = store.list(None, Some(LOOKED_AT))?;
+        let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
+        // In this order: another process may create the run in this moment, its manifest first.
+        if store.read(MANIFEST)?.is_some() {
+            return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() });
+        }
+        if let Some(object) = found {
+            let (path, found) = (store.url().to_path_buf(), store.name(&object.name));
+            return Err(StorageError::NotEmpty { path, found });
+        }
+        store.probe()?;
+        let manifest = Manifest::publish_in_store(store, params)?;
+        Self::in_store(place, manifest)?.opened()
+    }
+
+    /// Opens a run for writing. In a directory that takes the lock, which lasts until the value is dropped or the
+    /// process ends, and removes the temporary files of processes that ended early. In a store it checks that
+    /// the store can be trusted and appends an opening record: no process that opened the run before can commit any
+    /// more.
     ///
     /// # Errors
     ///
     /// [`StorageError::NotARun`], [`StorageError::Locked`], [`StorageError::NewerVersion`],
-    /// [`StorageError::NotWritable`], [`StorageError::Damaged`], [`StorageError::Foreign`] or another failure of
-    /// the system.
-    pub fn open_for_writing(path: &Path) -> Result<Self, StorageError> {
+    /// [`StorageError::NotWritable`], [`StorageError::Damaged`], [`StorageError::Foreign`],
+    /// [`StorageError::UnsafeStore`] or another failure of the system or the store.
+    pub fn open_for_writing(location: impl Into<Location>) -> Result<Self, StorageError> {
+        match location.into().0 {
+            Place::Folder(path) => Self::open_folder_for_writing(&path),
+            Place::Store(place) => {
+                let manifest = Manifest::read_in_store(&place.store)?;
+                place.store.probe()?;
+                Self::in_store(&place, manifest)?.opened()
+            }
+        }
+    }
+
+    fn open_folder_for_writing(path: &Path) -> Result<Self, StorageError> {
         // First, so that no lock file appears in a folder that is no run.
         let manifest = Manifest::read(path)?;
         let lock = Lock::acquire(path)?;
@@ -72,26 +130,65 @@ impl RunDir {
             remove_temps(&path.join(folder))?;
         }
         remove_temps(path)?;
-        let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
+        let run = Self::in_folder(path, manifest, Some(Writer::Lock { _lock: lock }))?;
         // The last writer may have ended between giving the last file its name and bringing that to the disk:
         // nothing may be built on a name that a loss of power could still take back.
         sync_folder(&path.join(JOURNAL))?;
         sync_folder(path)?;
-        Ok(Self { path: path.to_path_buf(), manifest, journal, lock: Some(lock) })
+        Ok(run)
     }
 
-    /// Opens the run at `path` for reading, also while another process writes it. Shows the journal as it is now.
+    /// Opens a run for reading, also while another process writes it. Shows the journal as it is now.
     ///
     /// # Errors
     ///
     /// As for [`open_for_writing`](Self::open_for_writing), without those of locking and writing.
-    pub fn open_read_only(path: &Path) -> Result<Self, StorageError> {
-        let manifest = Manifest::read(path)?;
-        let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
-        Ok(Self { path: path.to_path_buf(), manifest, journal, lock: None })
+    pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StorageError> {
+        match location.into().0 {
+            Place::Folder(path) => Self::in_folder(&path, Manifest::read(&path)?, None),
+            Place::Store(place) => Self::in_store(&place, Manifest::read_in_store(&place.store)?),
+        }
     }
 
-    /// The directory, as given.
+    /// The parameters of the run at a location, `None` if there is no run. Reads nothing but the manifest.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_read_only`](Self::open_read_only).
+    pub fn find_params(location: impl Into<Location>) -> Result<Option<Value>, StorageError> {
+        let manifest = match location.into().0 {
+            Place::Folder(path) => Manifest::read(&path),
+            Place::Store(place) => Manifest::read_in_store(&place.store),
+        };
+        match manifest {
+            Ok(manifest) => Ok(Some(manifest.params)),
+            Err(StorageError::NotARun { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_folder(path: &Path, manifest: Manifest, writer: Option<Writer>) -> Result<Self, StorageError> {
+        let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
+        let path = path.to_path_buf();
+        Ok(Self { home: Home::Folder(path.clone()), path, manifest, journal, writer })
+    }
+
+    /// The run in a store, for reading.
+    fn in_store(place: &StorePlace, manifest: Manifest) -> Result<Self, StorageError> {
+        let store = std::sync::Arc::clone(&place.store);
+        let journal = Journal::replay_store(std::sync::Arc::clone(&store), manifest.run_id)?;
+        let path = store.url().to_path_buf();
+        Ok(Self { path, home: Home::Store(store, place.open_cache()?), manifest, journal, writer: None })
+    }
+
+    /// The run of a store, for writing from now on.
+    fn opened(mut self) -> Result<Self, StorageError> {
+        let number = self.journal.open()?;
+        self.writer = Some(Writer::Opening { number, shards: AtomicU64::new(0) });
+        Ok(self)
+    }
+
+    /// The directory, as given, or the URL of the run in the form of a path: for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -118,20 +215,36 @@ impl RunDir {
     /// Where the shard with this file name is or would be.
     #[must_use]
     pub fn shard_path(&self, file: &str) -> PathBuf {
-        self.path.join(SHARDS).join(file)
+        self.shards().path(file)
+    }
+
+    /// The shards of the run, to open them.
+    #[must_use]
+    pub fn shards(&self) -> Shards {
+        Shards::new(self.home.clone(), self.manifest.run_id)
+    }
+
+    /// A folder of this machine for files that need not outlive the process: the directory of the run, or the cache
+    /// of its store.
+    #[must_use]
+    pub fn scratch_folder(&self) -> &Path {
+        match &self.home {
+            Home::Folder(path) => path,
+            Home::Store(_, cache) => cache.folder(),
+        }
     }
 
     /// Appends a record to the journal and returns its number. When this returns, it survives a loss of power.
     ///
-    /// Costs a sync of the record and one of its folder: milliseconds.
+    /// Costs a sync of the record and one of its folder, or a request: milliseconds.
     ///
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`], [`StorageError::TooLarge`], [`StorageError::Full`],
-    /// [`StorageError::Conflict`] or another failure of the system. After a failure it is uncertain whether the
+    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another failure of the system or the store. After a failure it is uncertain whether the
     /// record is there, and every later call fails with [`StorageError::EarlierFailure`]: open the run again.
     pub fn commit(&mut self, record: &Value) -> Result<u64, StorageError> {
-        self.check_writable()?;
+        self.writer()?;
         self.journal.append(record)
     }
 
@@ -141,16 +254,32 @@ impl RunDir {
         self.journal.records()
     }
 
-    /// Bytes of all files of the run, by their lengths. Costs a listing of its folders.
+    /// The number that the record at this place of [`records`](Self::records) has in the journal, where opening
+    /// records have numbers as well.
+    #[must_use]
+    pub fn record_number(&self, place: usize) -> Option<u64> {
+        self.journal.number(place)
+    }
+
+    /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.
     ///
     /// # Errors
     ///
-    /// A failure of the system.
+    /// A failure of the system or the store.
     pub fn bytes_on_disk(&self) -> Result<u64, StorageError> {
         let mut total = 0u64;
-        for folder in [self.path.clone(), self.path.join(JOURNAL), self.path.join(SHARDS)] {
-            for entry in list(&folder)? {
-                total = total.saturating_add(entry.file_bytes()?);
+        match &self.home {
+            Home::Folder(path) => {
+                for folder in [path.clone(), path.join(JOURNAL), path.join(SHARDS)] {
+                    for entry in list(&folder)? {
+                        total = total.saturating_add(entry.file_bytes()?);
+                    }
+                }
+            }
+            Home::Store(store, _) => {
+                for object in store.list(None, None)? {
+                    total = total.saturating_add(object.bytes);
+                }
             }
         }
         Ok(total)
@@ -159,40 +288,67 @@ impl RunDir {
     /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
     /// them, and returns the bytes freed. Files that are not shards are left alone.
     ///
+    /// In a store it removes only what earlier writers made. So a process that has been fenced off and does not know
+    /// it cannot remove the shards of its successor.
+    ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`] or a failure of the system.
+    /// [`StorageError::ReadOnly`] or a failure of the system or the store.
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
         let mut freed = 0u64;
-        for entry in list(&self.writable_shards_folder()?)? {
-            if entry.name.ends_with(".shard") && !entry.is_temp() && !referenced.contains(&entry.name) {
-                freed = freed.saturating_add(entry.file_bytes()?);
-                entry.remove()?;
+        match (&self.home, self.writer()?) {
+            (Home::Store(store, _), Writer::Opening { number, .. }) => {
+                let mut garbage = Vec::new();
+                for object in store.list(Some(SHARDS), None)? {
+                    let Some(file) = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'))
+                    else {
+                        continue;
+                    };
+                    let earlier = writer_of(file).is_none_or(|writer| writer < *number);
+                    if file.ends_with(".shard") && earlier && !referenced.contains(file) {
+                        freed = freed.saturating_add(object.bytes);
+                        garbage.push(object.name);
+                    }
+                }
+                store.remove(garbage)?;
+            }
+            _ => {
+                for entry in list(&self.path.join(SHARDS))? {
+                    if entry.name.ends_with(".shard") && !entry.is_temp() && !referenced.contains(&entry.name)
+                    {
+                        freed = freed.saturating_add(entry.file_bytes()?);
+                        entry.remove()?;
+                    }
+                }
             }
         }
         Ok(freed)
     }
 
-    /// A file without a name on the disk of the run, for data that does not fit in memory.
+    /// A file without a name in the [`scratch_folder`](Self::scratch_folder), for data that does not fit in memory.
     ///
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`] or a failure of the system.
     pub fn create_scratch(&self) -> Result<Scratch, StorageError> {
-        self.check_writable()?;
-        Scratch::create(&self.path)
+        self.writer()?;
+        Scratch::create(self.scratch_folder())
     }
 
-    pub(crate) fn writable_shards_folder(&self) -> Result<PathBuf, StorageError> {
-        self.check_writable()?;
-        Ok(self.path.join(SHARDS))
+    /// Where the next shard is to be published. Every call gives another name in a store.
+    pub(crate) fn shard_target(&self, identity: &ShardIdentity) -> Result<Target, StorageError> {
+        Ok(match (&self.home, self.writer()?) {
+            (Home::Store(store, cache), Writer::Opening { number, shards }) => {
+                let file = identity.object_name(*number, shards.fetch_add(1, Ordering::Relaxed));
+                let object = format!("{SHARDS}/{file}");
+                Target::Store { store: store.clone(), cache: cache.clone(), file, object }
+            }
+            _ => Target::Folder(self.path.join(SHARDS)),
+        })
     }
 
-    fn check_writable(&self) -> Result<(), StorageError> {
-        match self.lock {
-            Some(_) => Ok(()),
-            None => Err(StorageError::ReadOnly { path: self.path.clone() }),
-        }
+    fn writer(&self) -> Result<&Writer, StorageError> {
+        self.writer.as_ref().ok_or_else(|| StorageError::ReadOnly { path: self.path.clone() })
     }
 }
 

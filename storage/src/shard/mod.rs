@@ -12,10 +12,13 @@ mod frame;
 mod header;
 mod index;
 mod reader;
+mod stored;
 mod writer;
 
 pub use codec::Codec;
 pub use frame::Frame;
 pub use index::{Entry, FrameInfo};
 pub use reader::ShardReader;
+pub(crate) use stored::{StoredShard, open_lone_object};
+pub(crate) use writer::Target;
 pub use writer::{ShardRecord, ShardWriter};

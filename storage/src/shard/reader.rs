@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 use super::block::{self, BLOCK_HEADER_BYTES};
 use super::header::Header;
 use super::index::{Entry, FrameInfo, Index};
+use super::stored::StoredShard;
 use crate::bytes::index;
 use crate::mapped::MappedFile;
 use crate::{ItemKey, ShardIdentity, StorageError};
 
 /// Where the bytes of a shard are.
 #[derive(Debug)]
-enum Bytes {
+pub(super) enum Bytes {
     Mapped(MappedFile),
+    /// A copy of a shard in a store. What is damaged in the copy may be sound in the store.
+    Copied(MappedFile, StoredShard),
     Owned(Vec<u8>),
 }
 
@@ -22,7 +25,7 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Mapped(map) => map,
+            Self::Mapped(map) | Self::Copied(map, _) => map,
             Self::Owned(bytes) => bytes,
         }
     }
@@ -75,7 +78,11 @@ impl ShardReader {
         Self::new(path, Bytes::Owned(bytes), expected)
     }
 
-    fn new(path: &Path, bytes: Bytes, expected: Option<&ShardIdentity>) -> Result<Self, StorageError> {
+    pub(super) fn new(
+        path: &Path,
+        bytes: Bytes,
+        expected: Option<&ShardIdentity>,
+    ) -> Result<Self, StorageError> {
         let (header, header_checksum) = Header::parse(path, &bytes)?;
         if let Some((field, expected, found)) = expected.and_then(|ours| ours.difference(&header.identity)) {
             return Err(StorageError::Foreign { file: path.to_path_buf(), field, expected, found });
@@ -150,7 +157,8 @@ impl ShardReader {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`], or [`StorageError::InvalidInput`] if there is no such frame.
+    /// [`StorageError::Damaged`], or [`StorageError::InvalidInput`] if there is no such frame. A frame that is
+    /// damaged in a copy of a shard in a store is read from the store, with its failures.
     pub fn read_frame(&self, number: u32) -> Result<Vec<u8>, StorageError> {
         let frame = self.index.frames.get(index(number)).ok_or_else(|| StorageError::InvalidInput {
             what: format!("frame {number} asked of {} with {}", self.path.display(), self.frames().len()),
@@ -159,7 +167,14 @@ impl ShardReader {
         let length = BLOCK_HEADER_BYTES + index(frame.encoded_bytes);
         // Cannot be short: the index was checked against the length of the file.
         let block = usize::try_from(start).ok().and_then(|start| self.bytes.get(start..)?.get(..length));
-        block::open(&self.path, start, block.unwrap_or_default(), &frame.block_header())
+        let opened = block::open(&self.path, start, block.unwrap_or_default(), &frame.block_header());
+        match (&self.bytes, opened) {
+            (Bytes::Copied(_, stored), Err(StorageError::Damaged { .. })) => {
+                let again = stored.read_again(start, length)?;
+                block::open(&self.path, start, &again, &frame.block_header())
+            }
+            (_, opened) => opened,
+        }
     }
 
     /// Verifies every byte of the shard by reading every frame, at about 1 GB/s.

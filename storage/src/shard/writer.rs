@@ -1,7 +1,8 @@
 //! Writing a shard: frames as they come, then the index, then the header in the place kept for it.
 
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::index::IndexBuilder;
 use crate::bytes::{as_hex64, index};
 use crate::publish::{TempFile, crash_point, sync_folder};
+use crate::store::{Cache, Store};
 use crate::{RunDir, ShardIdentity, ShardKind, StorageError};
 
 /// What a commit says about a shard. As JSON it is fit to be put into a journal record.
@@ -34,6 +36,32 @@ pub struct ShardRecord {
     pub header_checksum: u64,
 }
 
+/// Where a shard is to be published.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// In this folder, in place of an earlier one of the same name.
+    Folder(PathBuf),
+    /// As this object. It is written as a file in the cache first, where it stays as a copy.
+    Store {
+        store: Arc<Store>,
+        cache: Arc<Cache>,
+        /// The name of its file.
+        file: String,
+        /// The name of its object within the run.
+        object: String,
+    },
+}
+
+impl Target {
+    /// The folder that the shard is written in.
+    fn folder(&self) -> &Path {
+        match self {
+            Self::Folder(folder) => folder,
+            Self::Store { cache, .. } => cache.folder(),
+        }
+    }
+}
+
 /// Writes one shard. Dropped before [`finish`](Self::finish) it leaves nothing behind.
 ///
 /// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at
@@ -42,7 +70,7 @@ pub struct ShardRecord {
 #[derive(Debug)]
 pub struct ShardWriter {
     identity: ShardIdentity,
-    folder: PathBuf,
+    target: Target,
     temp: TempFile,
     index: IndexBuilder,
     /// Where the next frame goes, in bytes from the start of the file.
@@ -59,16 +87,16 @@ impl ShardWriter {
     /// [`StorageError::ReadOnly`] if the run is not open for writing, [`StorageError::InvalidInput`] if the
     /// identity is of another run or its layers are in the wrong order, or a failure of the system.
     pub fn create(run: &RunDir, identity: ShardIdentity) -> Result<Self, StorageError> {
-        let folder = run.writable_shards_folder()?;
+        let target = run.shard_target(&identity)?;
         if identity.run != run.run_id() || identity.first_layer > identity.last_layer {
             return Err(StorageError::InvalidInput {
                 what: format!("the run {} cannot have a shard {identity:?}", run.run_id()),
             });
         }
-        let mut temp = TempFile::create(&folder, &identity.file_name())?;
+        let mut temp = TempFile::create(target.folder(), &identity.file_name())?;
         write(&mut temp, &[0; index(HEADER_BYTES)])?; // the place of the header
         let index = IndexBuilder::default();
-        Ok(Self { identity, folder, temp, index, offset: u64::from(HEADER_BYTES), failed: false })
+        Ok(Self { identity, target, temp, index, offset: u64::from(HEADER_BYTES), failed: false })
     }
 
     /// Appends a frame. Frames may come in any order of keys.
@@ -99,10 +127,11 @@ impl ShardWriter {
         self.offset
     }
 
-    /// Completes the shard and publishes it under its name, in place of an earlier one if there is one.
+    /// Completes the shard and publishes it: in a directory in place of an earlier one of the same layers, in a store
+    /// under a name of its own.
     ///
     /// When this returns, the shard survives a loss of power. It is committed only by a journal record that
-    /// names it. Costs a sync of the file and one of its folder.
+    /// names it. Costs a sync of the file and one of its folder, or the upload.
     ///
     /// # Errors
     ///
@@ -129,14 +158,7 @@ impl ShardWriter {
         seek.map_err(|e| StorageError::io(self.temp.path(), e))?;
         write(&mut self.temp, &bytes)?;
 
-        let file = self.identity.file_name();
-        crash_point!("shard.before_sync");
-        self.temp.sync()?;
-        crash_point!("shard.synced");
-        self.temp.rename_to(&self.folder.join(&file))?;
-        crash_point!("shard.renamed");
-        sync_folder(&self.folder)?;
-        crash_point!("shard.folder_synced");
+        let file = publish(self.temp, self.target, &self.identity, &header, header_checksum)?;
 
         let ShardIdentity { kind, first_layer, last_layer, .. } = self.identity;
         let (frames, items) = (u64::from(header.frames), header.items);
@@ -160,6 +182,38 @@ impl ShardWriter {
         write(&mut self.temp, bytes).inspect_err(|_| self.failed = true)?;
         self.offset += bytes.len() as u64;
         Ok(())
+    }
+}
+
+/// Gives a complete shard its name, and returns that.
+fn publish(
+    temp: TempFile,
+    target: Target,
+    identity: &ShardIdentity,
+    header: &Header,
+    header_checksum: u64,
+) -> Result<String, StorageError> {
+    match target {
+        Target::Folder(folder) => {
+            let file = identity.file_name();
+            crash_point!("shard.before_sync");
+            temp.sync()?;
+            crash_point!("shard.synced");
+            temp.rename_to(&folder.join(&file))?;
+            crash_point!("shard.renamed");
+            sync_folder(&folder)?;
+            crash_point!("shard.folder_synced");
+            Ok(file)
+        }
+        Target::Store { store, cache, file, object } => {
+            crash_point!("store.before_shard");
+            let mut temp = temp;
+            store.upload(&object, temp.file(), header.file_bytes)?;
+            crash_point!("store.shard_uploaded");
+            // Only a copy: whoever misses it fetches it.
+            let _ = cache.insert(temp, &cache.entry(identity.run, header_checksum));
+            Ok(file)
+        }
     }
 }
 

@@ -1,0 +1,84 @@
+//! A shard in a store: its copy in the cache, and the way to another copy.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::reader::{Bytes as Content, ShardReader};
+use crate::mapped::MappedFile;
+use crate::publish::TempFile;
+use crate::store::{Cache, Store};
+use crate::{ShardIdentity, StorageError};
+
+/// Where a shard is in a store, and where its copy is or would be.
+#[derive(Debug)]
+pub(crate) struct StoredShard {
+    pub(crate) store: Arc<Store>,
+    pub(crate) cache: Arc<Cache>,
+    /// Its name within the run.
+    pub(crate) object: String,
+    /// Its entry in the cache.
+    pub(crate) entry: PathBuf,
+}
+
+impl StoredShard {
+    /// Opens the copy in the cache; `None` if there is none, or none that is sound.
+    pub(crate) fn open_copy(&self, expected: &ShardIdentity) -> Option<ShardReader> {
+        if !self.cache.touch(&self.entry) {
+            return None;
+        }
+        let opened = MappedFile::open_published(&self.entry).and_then(|map| self.reader(map, Some(expected)));
+        opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()
+    }
+
+    /// Fetches the shard, and keeps it in the cache if it is sound and `accept` takes it.
+    pub(crate) fn fetch(
+        &self,
+        expected: &ShardIdentity,
+        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
+    ) -> Result<ShardReader, StorageError> {
+        let fetch = || -> Result<ShardReader, StorageError> {
+            let temp = self.download()?;
+            let reader = accept(self.reader(MappedFile::open_published(temp.path())?, Some(expected))?)?;
+            self.cache.insert(temp, &self.entry)?;
+            Ok(reader)
+        };
+        match fetch() {
+            // Perhaps it was damaged on the way, and before it is made again it is worth a second look.
+            Err(error) if error.damaged_file().is_some() => fetch(),
+            fetched => fetched,
+        }
+    }
+
+    /// The bytes of the shard in a new file in the folder of the cache.
+    pub(super) fn download(&self) -> Result<TempFile, StorageError> {
+        let mut temp = TempFile::create(self.cache.folder(), "download")?;
+        self.store.download(&self.object, temp.file())?;
+        Ok(temp)
+    }
+
+    /// Some bytes of the shard from the store, because those of the copy are damaged. The copy is given up.
+    pub(super) fn read_again(&self, start: u64, length: usize) -> Result<Bytes, StorageError> {
+        self.cache.discard(&self.entry);
+        self.store.read_range(&self.object, start..start.saturating_add(length as u64))
+    }
+
+    fn reader(&self, map: MappedFile, expected: Option<&ShardIdentity>) -> Result<ShardReader, StorageError> {
+        let origin = Self {
+            store: Arc::clone(&self.store),
+            cache: Arc::clone(&self.cache),
+            object: self.object.clone(),
+            entry: self.entry.clone(),
+        };
+        ShardReader::new(&self.store.name(&self.object), Content::Copied(map, origin), expected)
+    }
+}
+
+/// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
+pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
+    let mut temp = TempFile::create(cache.folder(), "inspect")?;
+    store.download("", temp.file())?;
+    let map = MappedFile::open_published(temp.path())?;
+    ShardReader::new(store.url(), Content::Mapped(map), None)
+}

@@ -1,0 +1,133 @@
+//! Shards of stores that were read or written here, kept as files so that they can be mapped.
+//!
+//! A cache is a folder of files that may vanish at any time. An entry is named by the run and the header checksum
+//! of the shard, which vouches for every byte, so that an entry is never out of date. Any number of processes
+//! may use a cache at once: entries appear by a rename and are removed by name, which leaves the bytes to those
+//! who have mapped them.
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::publish::{TempFile, list};
+use crate::{RunId, StorageError};
+
+/// Temporary files of this age belong to no process any more.
+const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A cache in a folder.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+    /// Bytes that all entries may have together.
+    limit: u64,
+}
+
+impl Cache {
+    /// Opens the cache in a folder, which is made if need be and then is nobody else's to read.
+    pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|e| StorageError::io(folder, e))?;
+        let now = SystemTime::now();
+        for temp in list(folder)?.iter().filter(|entry| entry.is_temp()) {
+            let changed = fs::metadata(&temp.path).and_then(|metadata| metadata.modified());
+            let age = changed.ok().and_then(|changed| now.duration_since(changed).ok());
+            if age.is_some_and(|age| age > ABANDONED) {
+                // Another process may have been faster.
+                let _ = temp.remove();
+            }
+        }
+        Ok(Self { folder: folder.to_path_buf(), limit })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the shard with this header checksum is, if it is there at all.
+    pub(crate) fn entry(&self, run: RunId, header_checksum: u64) -> PathBuf {
+        self.folder.join(format!("{run}-{header_checksum:016x}.shard"))
+    }
+
+    /// Whether there is an entry. One that is, is among the last to be removed from now on.
+    pub(crate) fn touch(&self, entry: &Path) -> bool {
+        let Ok(file) = File::options().append(true).open(entry) else { return false };
+        // Only the order of removal depends on it.
+        let _ = file.set_modified(SystemTime::now());
+        true
+    }
+
+    /// Makes a file an entry, and removes the entries used longest ago until the rest is within the limit. The new
+    /// one stays, however large it is.
+    pub(crate) fn insert(&self, file: TempFile, entry: &Path) -> Result<(), StorageError> {
+        file.rename_to(entry)?;
+        self.shrink(entry)
+    }
+
+    /// Removes an entry that is not what it should be.
+    pub(crate) fn discard(&self, entry: &Path) {
+        // If it stays, it is found out again.
+        let _ = fs::remove_file(entry);
+    }
+
+    fn shrink(&self, newest: &Path) -> Result<(), StorageError> {
+        let mut entries = Vec::new();
+        let mut total = 0u64;
+        for entry in list(&self.folder)?.into_iter().filter(|e| e.name.ends_with(".shard") && !e.is_temp()) {
+            // It may have gone since it was listed.
+            let Ok(metadata) = fs::metadata(&entry.path) else { continue };
+            total = total.saturating_add(metadata.len());
+            entries.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), entry.path));
+        }
+        entries.sort_unstable();
+        for (_, bytes, path) in entries.iter().filter(|(_, _, path)| path != newest) {
+            if total <= self.limit {
+                break;
+            }
+            self.discard(path);
+            total = total.saturating_sub(*bytes);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(cache: &Cache, checksum: u64, bytes: usize, age: u64) -> PathBuf {
+        let mut temp = TempFile::create(cache.folder(), "entry").unwrap();
+        temp.write(&vec![0; bytes]).unwrap();
+        temp.file().set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        let entry = cache.entry(RunId([0; 16]), checksum);
+        cache.insert(temp, &entry).unwrap();
+        entry
+    }
+
+    #[test]
+    fn the_entries_used_longest_ago_go_first() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&place.path().join("deep/cache"), 100).unwrap();
+        let (oldest, older) = (insert(&cache, 1, 40, 300), insert(&cache, 2, 40, 200));
+        assert!(cache.touch(&oldest) && cache.touch(&older));
+        let touched = File::options().append(true).open(&older).unwrap();
+        touched.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
+        let new = insert(&cache, 3, 40, 0);
+        assert_eq!([&oldest, &older, &new].map(|entry| entry.exists()), [true, false, true]);
+        // One that is larger than the limit is kept alone.
+        let large = insert(&cache, 4, 200, 400);
+        assert_eq!([&oldest, &new, &large].map(|entry| entry.exists()), [false, false, true]);
+    }
+
+    #[test]
+    fn what_was_abandoned_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (old, new) = (place.path().join(".tmp-a"), place.path().join(".tmp-b"));
+        for (path, age) in [(&old, 2 * ABANDONED), (&new, ABANDONED / 2)] {
+            File::create(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+        }
+        Cache::open(place.path(), 0).unwrap();
+        assert_eq!((old.exists(), new.exists()), (false, true));
+    }
+}

@@ -1,0 +1,297 @@
+//! The objects of a run in an object store.
+//!
+//! | Module | Its job |
+//! |---|---|
+//! | [`Store`] (here) | read, create, list and remove objects, from code without async |
+//! | `transfer` | large objects, in parts and in parallel |
+//! | `patience` | repeat requests, and give up in time |
+//! | `runtime` | run async requests for code without async |
+//! | `probe` | whether the store keeps what commits rest on |
+//! | `cache` | shards that were read, as files |
+//! | `s3` | the settings of an S3 store |
+
+mod cache;
+mod patience;
+mod probe;
+mod runtime;
+pub(crate) mod s3;
+mod transfer;
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+
+pub(crate) use self::cache::Cache;
+use self::patience::{GivenUp, is_full, persist};
+use crate::{StorageError, sealed};
+
+/// How long trouble with a store is waited out, unless a test asks for less.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The same before the first request has succeeded: then it is rather a wrong setting than passing trouble.
+const FIRST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The longest that one attempt at a small request may take.
+const ATTEMPT: Duration = Duration::from_secs(60);
+
+/// Requests under way at once.
+const PARALLEL: usize = 16;
+
+/// How often creating an object is tried where the store says both that it exists and that it does not.
+const CREATIONS: u32 = 8;
+
+/// Where the objects of a run are, and the means to reach them.
+#[derive(Debug)]
+pub(crate) struct Store {
+    objects: Arc<dyn ObjectStore>,
+    /// The names of all objects of the run begin with it and a slash.
+    prefix: Path,
+    /// The same for people, as they gave it.
+    url: PathBuf,
+    patience: Duration,
+    /// Whether a request has ever succeeded.
+    reached: AtomicBool,
+}
+
+/// An object as a list shows it.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// Its name within the run.
+    pub(crate) name: String,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// What came of creating an object.
+#[derive(Debug)]
+pub(crate) enum Created {
+    /// It is there with these contents, made by this call.
+    Here,
+    /// There is another one of this name.
+    Taken(Bytes),
+}
+
+impl Store {
+    pub(crate) fn new(objects: Arc<dyn ObjectStore>, url: &str, prefix: Path, patience: Duration) -> Self {
+        let url = PathBuf::from(url.trim_end_matches('/'));
+        Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
+    }
+
+    /// The place of the run, for people.
+    pub(crate) fn url(&self) -> &std::path::Path {
+        &self.url
+    }
+
+    /// The name of an object for people.
+    pub(crate) fn name(&self, object: &str) -> PathBuf {
+        self.url.join(object)
+    }
+
+    /// The contents of an object of at most [`sealed::MAX_BYTES`]; `None` if there is none of this name.
+    pub(crate) fn read(&self, object: &str) -> Result<Option<Bytes>, StorageError> {
+        self.read_all([object.to_owned()]).map(|mut found| found.pop().flatten())
+    }
+
+    /// The same for many objects, in parallel and in their order.
+    pub(crate) fn read_all(
+        &self,
+        objects: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<Option<Bytes>>, StorageError> {
+        let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
+        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let fetched = self.wait("reading", async move {
+            let fetch = |(place, object): (Path, String)| {
+                let store = Arc::clone(&store);
+                async move {
+                    match persist(patience, ATTEMPT.min(patience), || read_small(&store, &place)).await {
+                        Ok(read) => Ok((object, Some(read))),
+                        Err(given_up) if given_up.is_not_found() => Ok((object, None)),
+                        Err(given_up) => Err((object, given_up)),
+                    }
+                }
+            };
+            stream::iter(requests).map(fetch).buffered(PARALLEL).try_collect::<Vec<_>>().await
+        })?;
+        let contents = |(object, read): (String, Option<Read>)| match read {
+            None => Ok(None),
+            Some(Read::Whole(bytes)) => Ok(Some(bytes)),
+            Some(Read::TooLarge(bytes)) => {
+                let limit = sealed::MAX_BYTES;
+                let (expected, found) = (format!("at most {limit} bytes"), format!("{bytes} bytes"));
+                Err(StorageError::damaged(&self.name(&object), limit, expected, found))
+            }
+        };
+        let fetched = fetched.map_err(|(object, given_up)| self.failed("reading", &object, given_up))?;
+        fetched.into_iter().map(contents).collect()
+    }
+
+    /// Creates an object unless there is one of this name.
+    ///
+    /// An answer can be lost after the store has done what it was asked to. So whatever the store says, an
+    /// object with these contents is taken for the one that was to be created: the caller sees to it that nobody
+    /// else creates one of the same name and contents.
+    pub(crate) fn create(&self, object: &str, contents: &[u8]) -> Result<Created, StorageError> {
+        let contents = Bytes::copy_from_slice(contents);
+        for _ in 0..CREATIONS {
+            let attempt = self.create_once(object, contents.clone())?;
+            let Err(given_up) = attempt else { return Ok(Created::Here) };
+            let there = self.read(object);
+            match there {
+                Ok(Some(found)) if found == contents => return Ok(Created::Here),
+                Ok(Some(found)) if given_up.is_already_there() => return Ok(Created::Taken(found)),
+                // Two requests met, or who created it removed it again.
+                Ok(None) if given_up.is_already_there() => {}
+                _ => return Err(self.failed("creating", object, given_up)),
+            }
+        }
+        let given_up = GivenUp { error: None, tries: CREATIONS, took: Duration::ZERO };
+        Err(self.failed("creating", object, given_up))
+    }
+
+    fn create_once(&self, object: &str, contents: Bytes) -> Result<Result<(), GivenUp>, StorageError> {
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let created = self.wait("creating", async move {
+            let put = || store.put_opts(&place, PutPayload::from(contents.clone()), PutMode::Create.into());
+            persist(patience, ATTEMPT.min(patience), put).await
+        })?;
+        Ok(created.map(drop))
+    }
+
+    /// The objects whose names begin with `folder` and a slash, or all, with their names within the run.
+    /// At most `at_most` of them, where that is given.
+    pub(crate) fn list(
+        &self,
+        folder: Option<&str>,
+        at_most: Option<usize>,
+    ) -> Result<Vec<Listed>, StorageError> {
+        let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.place(folder));
+        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let limit = at_most.unwrap_or(usize::MAX);
+        let listed = self.wait("listing", async move {
+            let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
+            // A long list takes many requests.
+            persist(patience, patience, whole).await
+        })?;
+        let listed =
+            listed.map_err(|given_up| self.failed("listing", folder.unwrap_or_default(), given_up))?;
+        let in_run = |meta: object_store::ObjectMeta| {
+            let parts = meta.location.prefix_match(&self.prefix)?;
+            let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
+            Some(Listed { name, bytes: meta.size })
+        };
+        let mut listed: Vec<Listed> = listed.into_iter().filter_map(in_run).collect();
+        listed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(listed)
+    }
+
+    /// Removes objects; those that are not there are none to remove.
+    pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
+        let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
+        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let removed = self.wait("removing", async move {
+            let remove = |(place, object): (Path, String)| {
+                let store = Arc::clone(&store);
+                async move {
+                    match persist(patience, ATTEMPT.min(patience), || store.delete(&place)).await {
+                        Err(given_up) if !given_up.is_not_found() => Err((object, given_up)),
+                        _ => Ok(()),
+                    }
+                }
+            };
+            stream::iter(requests).map(remove).buffer_unordered(PARALLEL).try_collect::<Vec<()>>().await
+        })?;
+        removed.map(drop).map_err(|(object, given_up)| self.failed("removing", &object, given_up))
+    }
+
+    /// The full name of an object; of the empty name that of the prefix, which may be an object itself.
+    fn place(&self, object: &str) -> Path {
+        object
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self.prefix.clone(), |place, part| place.join(part))
+    }
+
+    fn patience(&self) -> Duration {
+        if self.reached.load(Ordering::Relaxed) { self.patience } else { self.patience.min(FIRST_PATIENCE) }
+    }
+
+    /// Waits for a request, and notes whether the store was reached.
+    fn wait<T: Send + 'static, E: Send + 'static>(
+        &self,
+        doing: &'static str,
+        request: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<Result<T, E>, StorageError> {
+        let result = runtime::wait_for(request).map_err(|source| StorageError::Store {
+            object: self.url.clone(),
+            doing,
+            after: String::new(),
+            source,
+        })?;
+        if result.is_ok() {
+            self.reached.store(true, Ordering::Relaxed);
+        }
+        Ok(result)
+    }
+
+    /// The error that a request ended with. A missing object is `NotFound` as a missing file is.
+    fn failed(&self, doing: &'static str, object: &str, given_up: GivenUp) -> StorageError {
+        let GivenUp { error, tries, took } = given_up;
+        let object = if object.is_empty() { self.url.clone() } else { self.name(object) };
+        let after = match tries {
+            1 => String::new(),
+            _ => format!(" after {tries} tries in {} s", took.as_secs()),
+        };
+        match error {
+            Some(error) if is_full(&error) => StorageError::Full {
+                path: object,
+                needed: None,
+                source: in_words(io::ErrorKind::StorageFull, &error),
+            },
+            Some(error @ Error::NotFound { .. }) => {
+                StorageError::read(&object, in_words(io::ErrorKind::NotFound, &error))
+            }
+            Some(error) => {
+                let source = in_words(io::ErrorKind::Other, &error);
+                StorageError::Store { object, doing, after, source }
+            }
+            None => {
+                let silent = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
+                StorageError::Store { object, doing, after, source: silent }
+            }
+        }
+    }
+}
+
+/// An error of the store without its chain: its text repeats what is below it, but for the last cause.
+fn in_words(kind: io::ErrorKind, error: &Error) -> io::Error {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    let (text, cause) = (error.to_string(), cause.to_string());
+    let known = text.contains(&cause);
+    io::Error::new(kind, if known { text } else { format!("{text}: {cause}") })
+}
+
+/// A small object as it was read.
+enum Read {
+    Whole(Bytes),
+    /// It has so many bytes, which were not read.
+    TooLarge(u64),
+}
+
+async fn read_small(store: &Arc<dyn ObjectStore>, place: &Path) -> Result<Read, Error> {
+    let found = store.get(place).await?;
+    match found.meta.size {
+        size if size > sealed::MAX_BYTES => Ok(Read::TooLarge(size)),
+        _ => found.bytes().await.map(Read::Whole),
+    }
+}

@@ -1,0 +1,139 @@
+//! How often and how long a request is tried.
+//!
+//! The HTTP client repeats a request a few times by itself. What is here goes beyond: it bridges a server that is
+//! away for a minute, covers requests that the client does not dare to repeat, and ends everything in time.
+
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use object_store::Error;
+use tokio::time::{sleep, timeout};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Why a request was given up.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    /// What the store said last; `None` if it said nothing in time.
+    pub(super) error: Option<Error>,
+    pub(super) tries: u32,
+    pub(super) took: Duration,
+}
+
+impl GivenUp {
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self.error, Some(Error::NotFound { .. }))
+    }
+
+    pub(super) fn is_already_there(&self) -> bool {
+        matches!(self.error, Some(Error::AlreadyExists { .. } | Error::Precondition { .. }))
+    }
+}
+
+/// Repeats `attempt` until it succeeds, fails for good, or `patience` is over. Each attempt may take `each`.
+pub(super) async fn persist<T, F: Future<Output = Result<T, Error>>>(
+    patience: Duration,
+    each: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, GivenUp> {
+    let begun = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let error = match timeout(each, attempt()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        let final_answer = error.as_ref().is_some_and(is_final);
+        if final_answer || begun.elapsed() + pause >= patience {
+            return Err(GivenUp { error, tries, took: begun.elapsed() });
+        }
+        sleep(jittered(pause)).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
+}
+
+/// Half of the pause and a random share of the other half, so that those who failed together do not return together.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) % 1024;
+    pause / 2 + pause / 2048 * u32::try_from(random).unwrap_or_default()
+}
+
+/// Whether the store has answered, so that asking again brings the same answer.
+fn is_final(error: &Error) -> bool {
+    match error {
+        // The status is not to be had but in the text. A refusal that is not recognised costs time, nothing else.
+        Error::Generic { .. } => {
+            let text = error.to_string();
+            let refused = text.contains("status code: 4") || text.contains("redirect without LOCATION");
+            let busy = text.contains("status code: 408") || text.contains("status code: 429");
+            (refused && !busy) || is_full(error)
+        }
+        Error::JoinError { .. } => false,
+        _ => true,
+    }
+}
+
+/// Whether the store has no space left, or this user none left in it.
+pub(super) fn is_full(error: &Error) -> bool {
+    let text = error.to_string();
+    ["QuotaExceeded", "status code: 507", "StorageFull", "InsufficientStorage"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn failing(text: &'static str, good_after: u32) -> (Result<u32, GivenUp>, u32) {
+        let tries = AtomicU32::new(0);
+        let attempt = || async {
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                n if n >= good_after => Ok(n),
+                _ => Err(Error::Generic { store: "test", source: text.into() }),
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let limit = Duration::from_millis(400);
+        let result = runtime.block_on(persist(limit, limit, attempt));
+        (result, tries.into_inner())
+    }
+
+    #[test]
+    fn passing_trouble_is_waited_out() {
+        assert_eq!(failing("connection reset", 2).0.unwrap(), 2);
+    }
+
+    #[test]
+    fn lasting_trouble_ends_in_time() {
+        let (result, tries) = failing("connection reset", u32::MAX);
+        let given_up = result.unwrap_err();
+        assert_eq!(given_up.tries, tries);
+        assert!(tries > 1 && given_up.took < Duration::from_secs(2), "{given_up:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_not_repeated() {
+        for text in ["Server returned non-2xx status code: 400 Bad Request", "QuotaExceeded"] {
+            assert_eq!(failing(text, u32::MAX).1, 1, "{text}");
+        }
+        assert!(failing("Server returned non-2xx status code: 429", u32::MAX).1 > 1);
+    }
+
+    #[test]
+    fn silence_ends_in_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let limit = Duration::from_millis(50);
+        let given_up = runtime
+            .block_on(persist(limit, limit, || async { std::future::pending::<Result<(), Error>>().await }))
+            .unwrap_err();
+        assert!(given_up.error.is_none());
+    }
+}

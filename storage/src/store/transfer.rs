@@ -1,0 +1,146 @@
+//! Large objects: sent and fetched in parts of one size, some of them at once.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
+
+use super::patience::{GivenUp, persist};
+use super::{ATTEMPT, Store};
+use crate::StorageError;
+
+/// Length of a part in bytes. S3 takes at most 10,000 parts an object, so that this allows for 80 GiB: far more
+/// than a shard has.
+const PART_BYTES: u32 = 8 << 20;
+
+/// Parts under way at once: with their length the bound on the memory of a transfer.
+const PARTS: usize = 4;
+
+/// The slowest transfer that is waited for, in bytes a second.
+const SLOWEST: u64 = 128 << 10;
+
+impl Store {
+    /// Writes the first `length` bytes of `file` as an object, in place of what has the name.
+    ///
+    /// Not for objects that others may create: there is no condition on what is there.
+    pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
+        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let sent = self.wait("writing", async move {
+            let attempt = || send(&store, &place, &file, length);
+            persist(patience, longest(length), attempt).await
+        })?;
+        sent.map_err(|given_up| self.failed("writing", object, given_up))
+    }
+
+    /// Fetches an object into `file`, from its start on, and returns its length in bytes.
+    pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
+        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let fetched = self.wait("reading", async move {
+            let length = persist(patience, ATTEMPT.min(patience), || store.head(&place)).await?.size;
+            let attempt = || fetch(&store, &place, &file, length);
+            persist(patience, longest(length), attempt).await.map(|written| (length, written))
+        })?;
+        let (length, written) = fetched.map_err(|given_up| self.failed("reading", object, given_up))?;
+        // What failed here is the disk that it is written to.
+        written.map_err(|e| StorageError::write(&self.name(object), 0, e))?;
+        Ok(length)
+    }
+
+    /// Some bytes of an object.
+    pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let each = longest(range.end.saturating_sub(range.start));
+        let read = self.wait("reading", async move {
+            persist(patience, each, || store.get_range(&place, range.clone())).await
+        })?;
+        read.map_err(|given_up: GivenUp| self.failed("reading", object, given_up))
+    }
+}
+
+/// How long one attempt to move so many bytes may take.
+fn longest(bytes: u64) -> Duration {
+    ATTEMPT + Duration::from_secs(bytes / SLOWEST)
+}
+
+/// The parts of an object of this length.
+fn parts(length: u64) -> impl Iterator<Item = Range<u64>> {
+    let part = u64::from(PART_BYTES);
+    (0..length.div_ceil(part)).map(move |n| n * part..length.min((n + 1) * part))
+}
+
+async fn send(store: &Arc<dyn ObjectStore>, place: &Path, file: &File, length: u64) -> Result<(), Error> {
+    // The file was written a moment ago: reading it does not wait for a disk, so that a request may do it.
+    let read = |range: Range<u64>| {
+        let mut part = vec![0; usize::try_from(range.end - range.start).unwrap_or(usize::MAX)];
+        file.read_exact_at(&mut part, range.start).map(|()| Bytes::from(part)).map_err(of_file)
+    };
+    if length <= u64::from(PART_BYTES) {
+        return store.put(place, PutPayload::from(read(0..length)?)).await.map(drop);
+    }
+    let part_bytes = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
+    let mut upload = WriteMultipart::new_with_chunk_size(store.put_multipart(place).await?, part_bytes);
+    let mut outcome = Ok(());
+    for range in parts(length) {
+        outcome = upload.wait_for_capacity(PARTS).await;
+        match outcome.and_then(|()| read(range)) {
+            Ok(part) => upload.put(part),
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+        outcome = Ok(());
+    }
+    match outcome {
+        Ok(()) => upload.finish().await.map(drop),
+        Err(error) => {
+            // What cannot be taken back now is removed by the store's own rules, see docs/stores.md.
+            let _ = upload.abort().await;
+            Err(error)
+        }
+    }
+}
+
+/// Fetches the object into the file. The inner error is that of writing the file.
+async fn fetch(
+    store: &Arc<dyn ObjectStore>,
+    place: &Path,
+    file: &Arc<File>,
+    length: u64,
+) -> Result<io::Result<()>, Error> {
+    let fetched = stream::iter(parts(length).map(Ok::<_, Error>)).map_ok(|range| async move {
+        let bytes = store.get_range(place, range.clone()).await?;
+        Ok(file.write_all_at(&bytes, range.start))
+    });
+    let written: Vec<io::Result<()>> = fetched.try_buffer_unordered(PARTS).try_collect().await?;
+    Ok(written.into_iter().collect())
+}
+
+fn of_file(error: io::Error) -> Error {
+    Error::Generic { store: "file", source: error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_an_object_without_overlap() {
+        let part = u64::from(PART_BYTES);
+        for length in [0, 1, part - 1, part, part + 1, 3 * part, 3 * part + 5] {
+            let parts: Vec<_> = parts(length).collect();
+            assert_eq!(parts.iter().map(|range| range.end - range.start).sum::<u64>(), length);
+            assert!(parts.windows(2).all(|two| two[0].end == two[1].start));
+            assert!(parts.iter().all(|range| range.end - range.start <= part && !range.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Runs in an S3 store, with the whole program: solving, crashes, two writers, damage, copies.
+//!
+//! Needs a server: `scripts/ci-s3.sh` starts some and runs this against each. `EXACT2048_TEST_S3` is the URL of a
+//! bucket or prefix that the tests may write to, the usual variables say how to reach it. Without it nothing is
+//! tested, unless `EXACT2048_REQUIRE_S3` is set.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use common::{Finished, Place, command, exact2048, files, text};
+use exact2048_storage::{Location, RunDir, StoreSettings};
+use serde_json::Value;
+
+const JOB: [&str; 2] = ["--board", "3x2"];
+
+/// Of 3x2, however it was solved.
+const FINGERPRINT: &str = "6cc29029d5e03eec5b0799e025930901";
+
+/// A prefix of its own in the store, and a cache of its own.
+struct Bucket {
+    url: String,
+    local: Place,
+}
+
+impl Bucket {
+    /// `None` where there is no store to test with.
+    fn new(test: &str) -> Option<Self> {
+        let Ok(base) = std::env::var("EXACT2048_TEST_S3") else {
+            assert!(
+                std::env::var_os("EXACT2048_REQUIRE_S3").is_none(),
+                "EXACT2048_TEST_S3 is not set: run scripts/ci-s3.sh"
+            );
+            eprintln!("{test} is skipped: EXACT2048_TEST_S3 is not set, see scripts/ci-s3.sh");
+            return None;
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        let url = format!("{}/{test}-{}-{now}", base.trim_end_matches('/'), std::process::id());
+        Some(Self { url, local: Place::new() })
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.local.join("cache")
+    }
+
+    fn args(&self, subcommand: &str, options: &[&str]) -> Vec<String> {
+        let cache = self.cache();
+        let place = [subcommand, "--run", &self.url, "--cache", cache.to_str().unwrap()];
+        [&place, options].concat().into_iter().map(str::to_owned).collect()
+    }
+
+    fn call(&self, subcommand: &str, options: &[&str]) -> Finished {
+        exact2048(self.args(subcommand, options))
+    }
+
+    fn solve_command(&self, failpoints: &str) -> Command {
+        let mut command = command(self.args("solve", &[&JOB[..], &["--json"]].concat()));
+        command.env("FAILPOINTS", failpoints);
+        command
+    }
+
+    fn solve_failing(&self, failpoints: &str) -> Finished {
+        Finished::new(self.solve_command(failpoints).output().unwrap())
+    }
+
+    fn start(&self, failpoints: &str) -> Child {
+        let mut command = self.solve_command(failpoints);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Solves to the end, with the result that this job always has.
+    #[track_caller]
+    fn is_solved(&self) -> Value {
+        let summary = self.solve_failing("").exits(0).json();
+        assert_eq!(text(&summary["fingerprint"]), FINGERPRINT);
+        self.call("verify", &[]).exits(0);
+        summary
+    }
+
+    /// Runs the usual client of S3, as people would to copy a run.
+    fn aws(&self, args: &[&str]) {
+        let done = Command::new("aws").args(["s3"]).args(args).output().unwrap();
+        assert!(done.status.success(), "aws s3 {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    fn copy_to(&self, folder: &Path) {
+        self.aws(&["cp", "--recursive", "--quiet", &self.url, folder.to_str().unwrap()]);
+    }
+
+    fn shards(&self) -> Vec<String> {
+        let copy = Place::new();
+        self.copy_to(copy.path());
+        common::shards(copy.path())
+            .iter()
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn reader(&self) -> RunDir {
+        let settings = StoreSettings { cache_folder: Some(self.cache()), ..StoreSettings::default() };
+        RunDir::open_read_only(Location::parse(self.url.as_ref(), &settings).unwrap()).unwrap()
+    }
+}
+
+fn in_time<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_is_solved_queried_and_copied() {
+    let Some(bucket) = Bucket::new("whole") else { return };
+    for subcommand in ["info", "layers", "verify"] {
+        bucket.call(subcommand, &[]).exits(1).says(&["manifest.json", &bucket.url]);
+    }
+    let summary = bucket.is_solved();
+    let stored: u64 = {
+        let copy = bucket.local.join("copy");
+        bucket.copy_to(&copy);
+        let folders = [copy.clone(), copy.join("journal"), copy.join("shards")];
+        let files = folders.iter().flat_map(|folder| files(folder)).filter(|path| path.is_file());
+        files.map(|path| path.metadata().unwrap().len()).sum()
+    };
+    assert_eq!(summary["bytes_on_disk"].as_u64(), Some(stored));
+    let answer = |run: &str| exact2048(["query", "--json", "--run", run, "2 2 / 0 0 / 0 0"]).exits(0).json();
+    let in_store = bucket.call("query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
+
+    // The copy is a run as any other, and goes on as one.
+    let copy = bucket.local.join("copy");
+    assert_eq!(answer(copy.to_str().unwrap()), in_store);
+    exact2048(["verify", "--run", copy.to_str().unwrap()]).exits(0);
+    std::fs::remove_file(common::shards(&copy).remove(0)).unwrap();
+    let url = format!("file://{}", copy.display());
+    let mended = exact2048([&["solve", "--json", "--run", &url], &JOB[..]].concat()).exits(0).json();
+    assert_eq!(text(&mended["fingerprint"]), FINGERPRINT);
+
+    let shard = format!("{}/shards/{}", bucket.url, bucket.shards()[0]);
+    let cache = bucket.cache();
+    exact2048(["inspect", "--cache", cache.to_str().unwrap(), &shard]).exits(0);
+    // Solving it again changes nothing but the journal; another job is refused and changes nothing at all.
+    let shards = bucket.shards();
+    bucket.is_solved();
+    assert_eq!(bucket.shards(), shards);
+    exact2048(bucket.args("solve", &["--board", "2x2"])).exits(2).says(&["another job"]);
+}
+
+#[test]
+fn a_run_begun_in_a_directory_is_finished_in_a_store() {
+    let Some(bucket) = Bucket::new("moved") else { return };
+    let local = bucket.local.join("run");
+    let args = [&["solve", "--run", local.to_str().unwrap()], &JOB[..]].concat();
+    let mut begun = command(args);
+    let ended = Finished::new(begun.env("FAILPOINTS", "journal.folder_synced=return").output().unwrap());
+    assert_eq!(ended.signal, Some(6), "{ended:?}");
+    bucket.aws(&["cp", "--recursive", "--quiet", "--exclude", "lock", local.to_str().unwrap(), &bucket.url]);
+    bucket.is_solved();
+}
+
+#[test]
+fn crashes_at_every_point_are_resumed() {
+    let Some(bucket) = Bucket::new("crash") else { return };
+    let points = [
+        "store.manifest_created",
+        "store.opened",
+        "store.before_shard",
+        "store.shard_uploaded",
+        "store.before_record",
+        "store.record_created",
+    ];
+    for point in points {
+        let ended = bucket.solve_failing(&format!("{point}=return"));
+        assert_eq!(ended.signal, Some(6), "{point}: {ended:?}");
+        bucket.call("info", &["--json"]).exits(0).json();
+    }
+    let committed = bucket.reader().records().len();
+    assert_eq!(committed, 1);
+    bucket.is_solved();
+    let run = bucket.reader();
+    let named: Vec<&str> = run.records().iter().map(|record| text(&record["shard"]["file"])).collect();
+    for shard in bucket.shards() {
+        assert!(named.contains(&shard.as_str()), "{shard} is left over");
+    }
+}
+
+/// A process that sleeps while another takes the run over cannot commit when it wakes.
+#[test]
+fn the_earlier_of_two_writers_is_fenced_off() {
+    let Some(bucket) = Bucket::new("fence") else { return };
+    let sleeper = bucket.start("store.before_record=1*sleep(6000)");
+    in_time("the first writer opens the run", || {
+        let found = bucket.call("info", &[]);
+        (found.code == Some(0) && !bucket.shards().is_empty()).then_some(())
+    });
+    let summary = bucket.solve_failing("").exits(0).json();
+    assert_eq!(text(&summary["fingerprint"]), FINGERPRINT);
+    let shards = bucket.shards();
+    let fenced = Finished::new(sleeper.wait_with_output().unwrap());
+    fenced.exits(1).says(&["taken over", "must stop"]);
+    assert_eq!(bucket.shards(), shards, "a process that was fenced off changed the run");
+    bucket.is_solved();
+}
+
+#[test]
+fn of_many_writers_one_at_a_time_commits() {
+    let Some(bucket) = Bucket::new("race") else { return };
+    let writers: Vec<Child> = (0..4).map(|_| bucket.start("")).collect();
+    let ended: Vec<Finished> =
+        writers.into_iter().map(|child| Finished::new(child.wait_with_output().unwrap())).collect();
+    for finished in &ended {
+        let refused = ["already holds a run", "taken over"].iter().any(|word| finished.stderr.contains(word));
+        assert!(finished.code == Some(0) || (finished.code == Some(1) && refused), "{finished:?}");
+    }
+    bucket.is_solved();
+}
+
+#[test]
+fn lost_and_damaged_shards_are_made_again() {
+    let Some(bucket) = Bucket::new("damage") else { return };
+    bucket.is_solved();
+    type Damage = fn(&mut Vec<u8>);
+    let damage: [(&str, Damage); 3] = [
+        ("flipped", |bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 4;
+        }),
+        ("cut", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("emptied", Vec::clear),
+    ];
+    for which in [0, 1] {
+        for (how, damage) in damage {
+            let copy = Place::new();
+            bucket.copy_to(copy.path());
+            let victim = common::shards(copy.path()).remove(which);
+            let mut bytes = std::fs::read(&victim).unwrap();
+            damage(&mut bytes);
+            std::fs::write(&victim, bytes).unwrap();
+            let name = victim.file_name().unwrap().to_str().unwrap();
+            bucket.aws(&[
+                "cp",
+                "--quiet",
+                victim.to_str().unwrap(),
+                &format!("{}/shards/{name}", bucket.url),
+            ]);
+            bucket.call("verify", &[]).exits(1).says(&[name]);
+            let solved = bucket.solve_failing("");
+            assert!(solved.stderr.contains(name), "{how}: {solved:?}");
+            bucket.is_solved();
+        }
+        bucket.aws(&["rm", "--quiet", &format!("{}/shards/{}", bucket.url, bucket.shards()[which])]);
+        bucket.is_solved();
+    }
+    // A damaged copy in the cache is nobody's loss.
+    for entry in files(&bucket.cache()) {
+        let mut bytes = std::fs::read(&entry).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&entry, bytes).unwrap();
+    }
+    let answered = bucket.call("query", &["2 2 / 0 0 / 0 0"]).exits(0);
+    assert!(answered.stderr.is_empty(), "{answered:?}");
+}
+
+/// Needs no store.
+#[test]
+fn settings_that_are_missing_or_wrong_are_told() {
+    let call = |variables: &[(&str, &str)], url: &str| {
+        let mut command = command(["info", "--run", url]);
+        for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"] {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
+        Finished::new(command.output().unwrap())
+    };
+    let keys = [("AWS_ACCESS_KEY_ID", "AK"), ("AWS_SECRET_ACCESS_KEY", "very-secret")];
+    call(&[], "s3://bucket/x").exits(2).says(&["AWS_ACCESS_KEY_ID"]);
+    call(&keys[..1], "s3://bucket/x").exits(2).says(&["AWS_SECRET_ACCESS_KEY"]);
+    call(&keys, "gs://bucket/x").exits(2).says(&["gs://", "s3://"]);
+    let nowhere = ("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
+    call(&[keys[0], keys[1], nowhere], "s3://bucket/x").exits(2).says(&["AWS_ALLOW_HTTP"]);
+    let begun = Instant::now();
+    let place = Place::new();
+    let cache = ("XDG_CACHE_HOME", place.path().to_str().unwrap());
+    let refused = call(&[keys[0], keys[1], nowhere, ("AWS_ALLOW_HTTP", "true"), cache], "s3://bucket/x");
+    let refused = refused.exits(1).says(&["s3://bucket/x/manifest.json", "that the store is up"]);
+    assert!(!refused.stderr.contains("very-secret"), "{refused:?}");
+    assert!(begun.elapsed() < Duration::from_secs(60), "it took too long to give up");
+}
