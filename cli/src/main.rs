@@ -4,8 +4,11 @@ mod commands;
 mod embedded;
 mod failure;
 mod limits;
+mod network;
+mod opening;
 mod output;
 mod progress;
+mod remote;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use exact2048_coordinator::{Phase, Segment, missing_segments};
+use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
 use exact2048_storage::{RunDir, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -149,6 +149,15 @@ impl Run {
     /// What is still to be done.
     pub fn missing(&self) -> Vec<Segment> {
         missing_segments(&self.params, &self.catalog.commits())
+    }
+
+    /// States and afterstates of the layers that have any, ascending; of an unfinished run, of what is committed.
+    pub fn layer_counts(&self) -> Vec<LayerCounts> {
+        let commits = self.catalog.commits();
+        let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
+        layers.sort_by_key(|counts| counts.layer);
+        layers.retain(|counts| counts.states > 0);
+        layers
     }
 
     /// Whether every state has a value.

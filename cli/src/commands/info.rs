@@ -11,7 +11,6 @@ use exact2048_run::{Run, kind_of};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::solve::layer_counts;
 use crate::embedded::phase_name;
 use crate::output;
 
@@ -68,7 +67,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 fn describe(run: &Run) -> Result<Info<'_>> {
-    let layers = layer_counts(run);
+    let layers = run.layer_counts();
     let mut passes = vec![pass(run, Phase::Enumerate)];
     if run.params().until_layer.is_none() {
         passes.push(pass(run, Phase::BackUp));

@@ -8,7 +8,6 @@ use exact2048_coordinator::{LayerCounts, Phase};
 use exact2048_run::Run;
 use indicatif::HumanCount;
 
-use super::solve::layer_counts;
 use crate::output;
 
 /// Options of `layers`.
@@ -42,7 +41,7 @@ pub fn main(args: &Args) -> Result<()> {
             gap.first, gap.last
         );
     }
-    let layers = layer_counts(&run);
+    let layers = run.layer_counts();
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
         for counts in &layers {

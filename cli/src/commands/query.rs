@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize, tile};
 use exact2048_game::rules::Move;
-use exact2048_run::{Evaluation, Oracle, QueryError, Run};
+use exact2048_run::{Evaluation, Oracle, QueryError};
 use serde::Serialize;
 
 use crate::failure::{self, Failure};
-use crate::output;
+use crate::network::ClientArgs;
+use crate::remote::Remote;
+use crate::{opening, output};
 
 /// Options of `query`.
 #[derive(clap::Args, Debug)]
@@ -21,6 +24,7 @@ Examples:
   exact2048 query --run runs/3x3 \"2 0 0 / 0 2 0 / 0 0 0\"
   exact2048 query --run runs/3x3 --json \"2,.,./.,2,./.,.,.\"
   exact2048 query --run runs/3x3 --json - < boards.txt
+  exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
 
 Rows are separated by '/', cells by spaces or commas; 0 or '.' is an empty cell. Any image of a
 board under rotation and reflection may be given; moves are those of the board as given.
@@ -29,15 +33,28 @@ The exit code is 3 where a state is not reachable, 2 where a text is no board, a
 failure. Of several boards, all are answered that can be; the code is the first of 1, 2, 3 that any
 of them calls for.")]
 pub struct Args {
-    /// Run directory of a solved run
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    client: ClientArgs,
     /// The board, or - to read boards from standard input, one a line
     #[arg(value_name = "BOARD")]
     board: String,
     /// Print one JSON object a board, on a line of its own
     #[arg(long)]
     json: bool,
+}
+
+/// Where the answers are.
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+struct Source {
+    /// Run directory of a solved run
+    #[arg(long, value_name = "DIR")]
+    run: Option<PathBuf>,
+    /// Ask a server (see serve) instead: http://HOST:PORT, or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -67,34 +84,74 @@ struct Refusal<'a> {
     error: String,
 }
 
+/// What answers: a run that is read here, or a server. Both give the same answers, word for word.
+enum Answerer {
+    Run(Box<Oracle>),
+    Server(Remote),
+}
+
+impl Answerer {
+    fn new(args: &Args) -> Result<Self> {
+        match (&args.source.run, &args.source.server) {
+            (_, Some(url)) => Ok(Self::Server(Remote::connect(url, &args.client)?)),
+            (Some(run), None) => {
+                args.client.refuse()?;
+                Ok(Self::Run(Box::new(Oracle::new(&opening::open(run)?)?)))
+            }
+            (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
+        }
+    }
+
+    fn size(&self) -> BoardSize {
+        match self {
+            Self::Run(oracle) => oracle.params().board,
+            Self::Server(remote) => remote.size(),
+        }
+    }
+
+    fn objective(&self) -> Objective {
+        match self {
+            Self::Run(oracle) => oracle.params().objective,
+            Self::Server(remote) => remote.objective(),
+        }
+    }
+
+    fn evaluate(&self, text: &str) -> Result<Evaluation> {
+        let board = Board::parse(text, self.size()).map_err(QueryError::from)?;
+        match self {
+            Self::Run(oracle) => Ok(oracle.evaluate(board)?),
+            Self::Server(remote) => remote.evaluate(board),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let oracle = Oracle::new(&Run::open(&args.run)?)?;
+    let answerer = Answerer::new(args)?;
     let mut out = io::stdout().lock();
     if args.board == "-" {
-        return answer_lines(&oracle, args.json, &mut out);
+        return answer_lines(&answerer, args.json, &mut out);
     }
-    let answer = evaluate(&oracle, &args.board)?;
-    write_answer(&mut out, &answer, &oracle, args.json)
+    let answer = answerer.evaluate(&args.board)?;
+    write_answer(&mut out, &answer, &answerer, args.json)
 }
 
 /// Answers every line of standard input; lines that have no answer are told and the rest goes on.
-fn answer_lines(oracle: &Oracle, json: bool, out: &mut impl Write) -> Result<()> {
+fn answer_lines(answerer: &Answerer, json: bool, out: &mut impl Write) -> Result<()> {
     let mut codes = Vec::new();
     for line in io::stdin().lock().lines() {
         let line = line.context("cannot read boards from standard input")?;
         if line.trim().is_empty() {
             continue;
         }
-        match evaluate(oracle, &line) {
+        match answerer.evaluate(&line) {
             Ok(answer) => {
-                write_answer(out, &answer, oracle, json)?;
+                write_answer(out, &answer, answerer, json)?;
                 if !json {
                     writeln!(out)?;
                 }
             }
             Err(error) => {
-                let error = anyhow::Error::from(error);
                 codes.push(failure::code(&error));
                 if json {
                     let refusal = Refusal { board: line.trim(), error: format!("{error:#}") };
@@ -109,16 +166,12 @@ fn answer_lines(oracle: &Oracle, json: bool, out: &mut impl Write) -> Result<()>
     codes.into_iter().min().map_or(Ok(()), |code| Err(Failure::told(code).into()))
 }
 
-fn evaluate(oracle: &Oracle, text: &str) -> Result<Evaluation, QueryError> {
-    oracle.evaluate(Board::parse(text, oracle.params().board)?)
-}
-
-fn write_answer(out: &mut impl Write, answer: &Evaluation, oracle: &Oracle, json: bool) -> Result<()> {
-    let size = oracle.params().board;
+fn write_answer(out: &mut impl Write, answer: &Evaluation, answerer: &Answerer, json: bool) -> Result<()> {
+    let size = answerer.size();
     if json {
         writeln!(out, "{}", serde_json::to_string(&in_json(answer, size))?)?;
     } else {
-        write_for_people(out, answer, oracle)?;
+        write_for_people(out, answer, size, answerer.objective())?;
     }
     Ok(())
 }
@@ -142,12 +195,16 @@ fn in_json(answer: &Evaluation, size: BoardSize) -> Answer {
     }
 }
 
-fn write_for_people(out: &mut impl Write, answer: &Evaluation, oracle: &Oracle) -> io::Result<()> {
-    let size = oracle.params().board;
+fn write_for_people(
+    out: &mut impl Write,
+    answer: &Evaluation,
+    size: BoardSize,
+    objective: Objective,
+) -> io::Result<()> {
     writeln!(out, "{}", grid(answer.board, size))?;
     output::write_field(out, "layer", answer.layer)?;
     output::write_field(out, "canonical", answer.canonical.to_text(size))?;
-    output::write_field(out, "objective", oracle.params().objective)?;
+    output::write_field(out, "objective", objective)?;
     output::write_field(
         out,
         "value",

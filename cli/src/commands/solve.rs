@@ -163,7 +163,7 @@ fn finish<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Atomic
     while let Some(&segment) = run.missing().first() {
         let total = (segment.phase == Phase::BackUp).then(|| {
             let in_segment = |c: &&LayerCounts| (segment.first..=segment.last).contains(&c.layer);
-            layer_counts(run).iter().filter(in_segment).map(|c| c.states).sum()
+            run.layer_counts().iter().filter(in_segment).map(|c| c.states).sum()
         });
         progress.start(segment, total);
         let begun = Instant::now();
@@ -261,17 +261,8 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The counts of all layers with states, ascending.
-pub fn layer_counts(run: &Run) -> Vec<LayerCounts> {
-    let commits = run.catalog().commits();
-    let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
-    layers.sort_by_key(|counts| counts.layer);
-    layers.retain(|counts| counts.states > 0);
-    layers
-}
-
 fn summary(run: &Run, seconds: Seconds) -> Result<Summary> {
-    let layers = layer_counts(run);
+    let layers = run.layer_counts();
     let params = run.params();
     let start = if run.is_solved() { Some(start(&Oracle::new(run)?.starts()?)) } else { None };
     if !run.missing().is_empty() {
