@@ -11,6 +11,9 @@ use tonic::Status;
 
 use crate::served::Snapshot;
 
+/// Longest text of a board, many times what any needs: errors repeat it, and travel in headers of bounded size.
+const MAX_TEXT_BYTES: usize = 512;
+
 /// Whether a packed number is a board of a size: nothing above its last cell.
 pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
     packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0
@@ -27,6 +30,10 @@ pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, St
     let spelling = message.and_then(|board| board.spelling);
     match spelling {
         None => Err(status::invalid_argument("board", format!("no board: expected one of {size}"))),
+        Some(Spelling::Text(text)) if text.len() > MAX_TEXT_BYTES => {
+            let what = format!("{} bytes of text: expected a board, in at most {MAX_TEXT_BYTES}", text.len());
+            Err(status::invalid_argument("board.text", what))
+        }
         Some(Spelling::Text(text)) => {
             Board::parse(&text, size).map_err(|error| status::invalid_argument("board.text", error))
         }
