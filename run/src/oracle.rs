@@ -142,7 +142,7 @@ impl Oracle {
             lines: Move::ALL.map(|direction| direction.lines(params.board)),
             // Columns are few and small but on boards where blocks are large too.
             parts: PartCache::new(archive, params.precision, cache_bytes - cache_bytes / 4),
-            columns: weighed_cache(cache_bytes / 4, 16 << 10),
+            columns: weighed_cache(cache_bytes / 4, 64 << 10),
             params,
         })
     }

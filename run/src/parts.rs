@@ -76,7 +76,7 @@ pub(crate) struct PartCache {
 
 impl PartCache {
     pub(crate) fn new(archive: Arc<dyn Archive>, precision: Precision, capacity_bytes: u64) -> Self {
-        Self { archive, precision, parts: weighed_cache(capacity_bytes, 16 << 10) }
+        Self { archive, precision, parts: weighed_cache(capacity_bytes, 64 << 10) }
     }
 
     /// A part of a block; `None` where nothing of it is reachable.

@@ -87,13 +87,13 @@ struct Refusal<'a> {
 /// What answers: a run that is read here, or a server. Both give the same answers, word for word.
 enum Answerer {
     Run(Box<Oracle>),
-    Server(Remote),
+    Server(Box<Remote>),
 }
 
 impl Answerer {
     fn new(args: &Args) -> Result<Self> {
         match (&args.source.run, &args.source.server) {
-            (_, Some(url)) => Ok(Self::Server(Remote::connect(url, &args.client)?)),
+            (_, Some(url)) => Ok(Self::Server(Box::new(Remote::connect(url, &args.client)?))),
             (Some(run), None) => {
                 args.client.refuse()?;
                 Ok(Self::Run(Box::new(Oracle::new(&opening::open(run)?)?)))
