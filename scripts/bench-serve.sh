@@ -17,7 +17,8 @@ cargo build --release --quiet -p exact2048-server --example load
 solver=$target/release/exact2048
 test -e "$run" || "$solver" solve --board 3x3 --run "$run" --json >/dev/null 2>&1
 
-"$solver" serve --run "$run" --listen 127.0.0.1:0 >"$work/serve.out" &
+: >"$work/serve.out"
+"$solver" serve --run "$run" --listen 127.0.0.1:0 --log warn >"$work/serve.out" &
 server=$!
 until grep -q '^listening on ' "$work/serve.out"; do kill -0 "$server"; sleep 0.1; done
 url=$(sed -n 's/^listening on //p' "$work/serve.out")
