@@ -4,6 +4,10 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use exact2048_net::client::ConnectError;
+use exact2048_net::serve::ServeError;
+use exact2048_net::tls::TlsError;
+use exact2048_net::token::TokenError;
 use exact2048_run::{QueryError, RunError};
 
 /// A failure with an exit code of its own.
@@ -17,6 +21,11 @@ impl Failure {
     /// The command line asks for something that cannot be.
     pub fn usage(message: String) -> Self {
         Self { code: 2, message }
+    }
+
+    /// A state that the run does not reach.
+    pub fn unreachable(message: String) -> Self {
+        Self { code: 3, message }
     }
 
     /// The user stopped the run.
@@ -65,8 +74,27 @@ pub fn code(error: &anyhow::Error) -> u8 {
         Some(QueryError::Board(_)) => return 2,
         _ => {}
     }
+    if is_usage_of_network(error) {
+        return 2;
+    }
     match error.downcast_ref::<RunError>() {
         Some(RunError::Params(_) | RunError::OtherJob { .. }) => 2,
         _ => 1,
     }
+}
+
+/// Whether options of servers or clients do not go together or hold no token or URL.
+fn is_usage_of_network(error: &anyhow::Error) -> bool {
+    let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
+    let serve = match error.downcast_ref::<ServeError>() {
+        Some(ServeError::Exposed(_)) => true,
+        Some(ServeError::Tls(error)) => of_tls(error),
+        _ => false,
+    };
+    let connect = match error.downcast_ref::<ConnectError>() {
+        Some(ConnectError::Tls(error)) => of_tls(error),
+        Some(ConnectError::Transport { .. }) | None => false,
+        Some(_) => true,
+    };
+    serve || connect || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
 }

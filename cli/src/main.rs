@@ -4,9 +4,11 @@ mod commands;
 mod embedded;
 mod failure;
 mod limits;
+mod network;
 mod output;
 mod place;
 mod progress;
+mod remote;
 
 use std::process::ExitCode;
 

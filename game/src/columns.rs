@@ -142,6 +142,13 @@ impl Columns {
         });
         &equal[pair(first as usize, second as usize) * words..][..words]
     }
+
+    /// Heap bytes, about, once everything that is made on demand is made.
+    pub fn bytes(&self) -> usize {
+        self.sequences.len() * (8 + 4 + 24)
+            + self.groups.len() * 48
+            + (self.lane.k as usize).pow(2) * self.words() * 8
+    }
 }
 
 /// Packs exponents into a sequence.

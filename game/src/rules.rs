@@ -47,17 +47,25 @@ impl Move {
 
 /// Makes `direction`: the afterstate and its score, or `None` where nothing would change.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
+    slide(board, &direction.lines(size))
+}
+
+/// The move whose lines are given ([`Move::lines`]), for callers that make many and keep the lines.
+pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
     let (mut after, mut score) = (Board::default(), 0);
-    for line in direction.lines(size) {
-        let tiles: Vec<u8> = line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0).collect();
-        let (mut from, mut to) = (0, 0);
-        while from < tiles.len() {
-            let merges = from + 1 < tiles.len() && tiles[from] == tiles[from + 1];
-            let exponent = tiles[from] + u8::from(merges);
-            score += if merges { tile(exponent) } else { 0 };
-            after = after.with(line[to] as usize, exponent);
-            from += 1 + usize::from(merges);
-            to += 1;
+    for line in lines {
+        // The tile that came to rest last and may still merge, and the cells of the line that are taken.
+        let (mut resting, mut taken) = (0, 0);
+        for exponent in line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0) {
+            if exponent == resting {
+                after = after.with(line[taken - 1] as usize, exponent + 1);
+                score += tile(exponent + 1);
+                resting = 0;
+            } else {
+                after = after.with(line[taken] as usize, exponent);
+                resting = exponent;
+                taken += 1;
+            }
         }
     }
     (after != board).then_some((after, score))

@@ -6,9 +6,11 @@
 mod archive;
 mod catalog;
 mod oracle;
+mod parts;
 mod run;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogShard, Record, kind_of};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
+pub use parts::CacheUse;
 pub use run::{Run, RunError};

@@ -5,19 +5,20 @@
 
 use std::sync::Arc;
 
-use exact2048_coordinator::is_kept;
 use exact2048_game::board::{Board, BoardError};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
+use exact2048_game::fixed::Scale;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision};
-use exact2048_storage::ShardKind;
-use exact2048_worker::{Archive, Backup, Parts, Value, WorkerError, for_each_bit};
-use rustc_hash::FxHashMap;
-use std::sync::Mutex;
+use exact2048_storage::ItemKey;
+use exact2048_worker::{Archive, Backup, Parts, WorkerError};
 
-use crate::archive::ShardArchive;
+use crate::parts::{Bytes, CacheUse, Part, PartCache, WeighedCache, weighed_cache};
 use crate::run::Run;
+
+/// Bytes of decoded parts that an oracle keeps unless told otherwise.
+const CACHE_BYTES: u64 = 256 << 20;
 
 /// Why a state has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -84,18 +85,41 @@ pub struct StartValues {
     pub by_layer: Vec<(Layer, f64)>,
 }
 
-/// Answers queries on a solved run.
+/// Answers queries on a solved run. Any number of threads may ask at once.
+///
+/// Memory: the cache's bytes, some tens of MiB of frames, and the tables of the classes that were asked about.
 pub struct Oracle {
     params: Params,
+    scale: Scale,
     space: Space,
     backup: Backup,
-    archive: Arc<ShardArchive>,
-    columns: Mutex<FxHashMap<Lane, Arc<Columns>>>,
+    lines: [Vec<Vec<u8>>; 4],
+    parts: PartCache,
+    columns: WeighedCache<Lane, Arc<Columns>>,
+}
+
+impl Bytes for Arc<Columns> {
+    fn bytes(&self) -> u64 {
+        Columns::bytes(self) as u64
+    }
 }
 
 impl Oracle {
-    /// An oracle for a run; an error where the run is not solved.
+    /// An oracle for a run, with a cache of 256 MiB.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NotSolved`] where the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
+        Self::with_cache(run, CACHE_BYTES)
+    }
+
+    /// An oracle for a run that keeps at most `cache_bytes` of decoded parts and columns.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NotSolved`] where the run is not solved.
+    pub fn with_cache(run: &Run, cache_bytes: u64) -> Result<Self, QueryError> {
         if let Some(layer) = run.params().until_layer {
             let reason = format!(
                 "it only enumerates, up to layer {layer}; solve without --until-layer in another directory"
@@ -109,12 +133,17 @@ impl Oracle {
             );
             return Err(QueryError::NotSolved { reason });
         }
+        let params = run.params().clone();
+        let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
         Ok(Self {
-            params: run.params().clone(),
-            space: Space::new(run.params()),
-            backup: Backup::new(run.params()),
-            archive: Arc::clone(run.archive()),
-            columns: Mutex::default(),
+            scale: params.scale(),
+            space: Space::new(&params),
+            backup: Backup::new(&params),
+            lines: Move::ALL.map(|direction| direction.lines(params.board)),
+            // Columns are few and small but on boards where blocks are large too.
+            parts: PartCache::new(archive, params.precision, cache_bytes - cache_bytes / 4),
+            columns: weighed_cache(cache_bytes / 4, 64 << 10),
+            params,
         })
     }
 
@@ -123,19 +152,26 @@ impl Oracle {
         &self.params
     }
 
+    /// How the cache of decoded parts is used.
+    pub fn cache_use(&self) -> CacheUse {
+        self.parts.usage()
+    }
+
     /// The value of a state and of each of its moves. The board must be one that the run reaches.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Unreachable`], or [`QueryError::Worker`] where a shard cannot be read.
     pub fn evaluate(&self, board: Board) -> Result<Evaluation, QueryError> {
         let size = self.params.board;
         let layer = Layer(board.tile_sum(size.cells()));
         self.require_reachable(board)?;
-        let mut known = FxHashMap::default();
         let mut moves = Vec::new();
-        for direction in Move::ALL {
-            let outcome = match rules::make_move(board, direction, size) {
+        for (direction, lines) in Move::ALL.into_iter().zip(&self.lines) {
+            let outcome = match rules::slide(board, lines) {
                 None => None,
                 Some((after, score)) => {
-                    let bits = self.afterstate_bits(after, &mut known)?;
-                    Some((after, score, self.decode(bits, board)))
+                    Some((after, score, self.decode(self.afterstate_bits(after)?, board)))
                 }
             };
             moves.push(MoveValue { direction, outcome });
@@ -148,144 +184,172 @@ impl Oracle {
             board,
             canonical: self.space.symmetries().canonical(board),
             layer,
-            value: self.decode(self.state_bits(board, &mut known)?, board),
-            error_bound: self.params.scale().error_bound(layer),
+            value: self.decode(self.state_bits(board)?, board),
+            error_bound: self.scale.error_bound(layer),
             best: best.map(|m| m.direction),
             moves,
         })
     }
 
+    /// The values of many states, in their order; `None` where the run does not reach the board.
+    ///
+    /// Boards are taken part by part, so that many boards at once cost less each than one by one.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Worker`] where a shard cannot be read.
+    pub fn values(&self, boards: &[Board]) -> Result<Vec<Option<f64>>, QueryError> {
+        let mut values = vec![None; boards.len()];
+        let mut entries = Vec::with_capacity(boards.len());
+        for (i, &board) in boards.iter().enumerate() {
+            if self.why_out_of_range(board).is_none()
+                && let Some(entry) = self.entry(board)?
+            {
+                entries.push((entry, i));
+            }
+        }
+        entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
+        for same_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            let first = &same_part[0].0;
+            let Some(part) = self.parts.get(first.key, first.parts, first.columns)? else { continue };
+            for (entry, i) in same_part {
+                if let Some(rank) = part.rank(entry.number) {
+                    let bits = self.bits_in(&part, rank, boards[*i])?;
+                    values[*i] = Some(self.decode(bits, boards[*i]));
+                }
+            }
+        }
+        Ok(values)
+    }
+
     /// Values of the starts of the game: exact sums of the stored values, each divided once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Worker`] where a shard cannot be read.
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
-        let scale = self.params.scale();
         let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
         let mut layers = [(0u128, 0u32); 3];
         let mut weighted = 0u128;
-        let mut known = FxHashMap::default();
         for (board, exponents) in rules::starts(self.params.board) {
-            let bits = u128::from(self.value_bits(self.state_bits(board, &mut known)?, board));
+            let bits = u128::from(self.value_bits(self.state_bits(board)?, board));
             weighted += bits * weight(exponents[0]) * weight(exponents[1]);
             let slot = &mut layers[(board.tile_sum(cells) / 2 - 2) as usize];
             *slot = (slot.0 + bits, slot.1 + 1);
         }
         let mean = |(i, (sum, count)): (usize, (u128, u32))| {
-            (Layer(4 + 2 * i as u32), scale.decode_sum(sum, u128::from(count)))
+            (Layer(4 + 2 * i as u32), self.scale.decode_sum(sum, u128::from(count)))
         };
         let weights = u128::from(spawn4.denominator()).pow(2) * (cells * (cells - 1)) as u128;
         Ok(StartValues {
-            expected: scale.decode_sum(weighted, weights),
-            error_bound: scale.error_bound(Layer(4)),
+            expected: self.scale.decode_sum(weighted, weights),
+            error_bound: self.scale.error_bound(Layer(4)),
             by_layer: layers.into_iter().enumerate().map(mean).collect(),
         })
     }
 
+    /// The fixed-point value that is stored of a state whose layer's values are kept
+    /// ([`is_kept`]), by any of its images.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Unreachable`], or [`QueryError::Worker`] where a shard cannot be read.
+    pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
+        let (part, rank) = self.place(board)?.ok_or_else(|| self.unreachable(board, ""))?;
+        self.bits_in(&part, rank, board)
+    }
+
     /// The fixed-point value of a reachable state: `W = V + Φ`, or the probability.
-    pub fn state_bits(&self, board: Board, known: &mut FxHashMap<Board, u64>) -> Result<u64, QueryError> {
+    fn state_bits(&self, board: Board) -> Result<u64, QueryError> {
         if self.is_won(board) {
             return Ok(self.one());
         }
-        let canonical = self.space.symmetries().canonical(board);
-        if let Some(&bits) = known.get(&canonical) {
+        let (part, rank) = self.place(board)?.ok_or_else(|| self.unreachable(board, ""))?;
+        self.bits_in(&part, rank, board)
+    }
+
+    /// The fixed-point value of a state whose place is known: kept there, or backed up and kept from now on.
+    fn bits_in(&self, part: &Part, rank: usize, board: Board) -> Result<u64, QueryError> {
+        if let Some(bits) = part.value(rank)? {
             return Ok(bits);
         }
-        let layer = Layer(canonical.tile_sum(self.params.cells()));
-        let bits = if is_kept(layer) {
-            self.stored_bits(canonical)?
-        } else {
-            let mut best = None;
-            for direction in Move::ALL {
-                if let Some((after, _)) = rules::make_move(canonical, direction, self.params.board) {
-                    best = best.max(Some(self.afterstate_bits(after, known)?));
-                }
+        let mut best = None;
+        for lines in &self.lines {
+            if let Some((after, _)) = rules::slide(board, lines) {
+                best = best.max(Some(self.afterstate_bits(after)?));
             }
-            best.unwrap_or_else(|| self.terminal(canonical))
-        };
-        known.insert(canonical, bits);
+        }
+        let bits = best.unwrap_or_else(|| self.terminal(board));
+        part.keep(rank, bits);
         Ok(bits)
     }
 
-    /// The fixed-point value that is stored of a state whose layer's values are kept
-    /// ([`is_kept`]), by any of its images.
-    pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
-        match self.params.precision {
-            Precision::Bits32 => Ok(self.stored::<u32>(board)?.to_bits()),
-            Precision::Bits64 => self.stored::<u64>(board),
-        }
-    }
-
     /// The fixed-point value of an afterstate: the rounded mean over its spawns.
-    fn afterstate_bits(&self, after: Board, known: &mut FxHashMap<Board, u64>) -> Result<u64, QueryError> {
+    fn afterstate_bits(&self, after: Board) -> Result<u64, QueryError> {
         if self.is_won(after) {
             return Ok(self.one());
         }
-        let (mut twos, mut fours) = (Vec::new(), Vec::new());
+        let (mut twos, mut fours, mut empty) = ([0; 16], [0; 16], 0);
         for cell in rules::empty_cells(after, self.params.board) {
-            twos.push(self.state_bits(after.with(cell, 1), known)?);
-            fours.push(self.state_bits(after.with(cell, 2), known)?);
+            twos[empty] = self.state_bits(after.with(cell, 1))?;
+            fours[empty] = self.state_bits(after.with(cell, 2))?;
+            empty += 1;
         }
+        let (twos, fours) = (&twos[..empty], &fours[..empty]);
         Ok(match self.params.precision {
-            Precision::Bits32 => self.backup.mean_of::<u32>(&twos, &fours),
-            Precision::Bits64 => self.backup.mean_of::<u64>(&twos, &fours),
+            Precision::Bits32 => self.backup.mean_of::<u32>(twos, fours),
+            Precision::Bits64 => self.backup.mean_of::<u64>(twos, fours),
         })
     }
 
     fn require_reachable(&self, board: Board) -> Result<(), QueryError> {
-        let unreachable = |reason: &str| QueryError::Unreachable {
-            board: board.to_text(self.params.board),
-            reason: reason.to_owned(),
-        };
+        if let Some(reason) = self.why_out_of_range(board) {
+            return Err(self.unreachable(board, reason));
+        }
+        self.place(board)?.map(drop).ok_or_else(|| self.unreachable(board, ""))
+    }
+
+    /// Why a board cannot be reachable, where that is plain to see.
+    fn why_out_of_range(&self, board: Board) -> Option<&'static str> {
         if self.is_won(board) {
-            return Err(unreachable(": it holds the wanted tile, and won boards are not expanded"));
+            return Some(": it holds the wanted tile, and won boards are not expanded");
         }
         let layer = board.tile_sum(self.params.cells());
         if layer < 4 {
-            return Err(unreachable(": a game starts with two tiles"));
+            return Some(": a game starts with two tiles");
         }
-        if layer > self.params.last_layer().0 {
-            return Err(unreachable(": its tiles sum to more than any reachable board's"));
-        }
-        match self.reach_part(board)? {
-            Some(place) if place.is_marked() => Ok(()),
-            _ => Err(unreachable("")),
-        }
+        (layer > self.params.last_layer().0).then_some(": its tiles sum to more than any reachable board's")
     }
 
-    /// The stored value of a state in a kept layer.
-    fn stored<V: Value>(&self, board: Board) -> Result<V, QueryError> {
-        let unreachable =
-            || QueryError::Unreachable { board: board.to_text(self.params.board), reason: String::new() };
-        let place = self.reach_part(board)?.filter(Place::is_marked).ok_or_else(unreachable)?;
-        let item =
-            self.archive.read(ShardKind::Values, place.key)?.ok_or(WorkerError::ItemMissing(place.key))?;
-        let width = size_of::<V>();
-        let bytes = item.get(place.rank() * width..).and_then(|rest| rest.get(..width));
-        Ok(V::read_from(bytes.ok_or(WorkerError::ItemMissing(place.key))?))
+    fn unreachable(&self, board: Board, reason: &str) -> QueryError {
+        QueryError::Unreachable { board: board.to_text(self.params.board), reason: reason.to_owned() }
     }
 
-    /// Reads the part of the reachable entries that a board is in; `None` where it can be in none.
-    fn reach_part(&self, board: Board) -> Result<Option<Place>, QueryError> {
+    /// The decoded part that a reachable board is in, and its rank there; `None` where it is not reachable.
+    fn place(&self, board: Board) -> Result<Option<(Arc<Part>, usize)>, QueryError> {
+        let Some(entry) = self.entry(board)? else { return Ok(None) };
+        let Some(part) = self.parts.get(entry.key, entry.parts, entry.columns)? else { return Ok(None) };
+        Ok(part.rank(entry.number).map(|rank| (part, rank)))
+    }
+
+    /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
+    fn entry(&self, board: Board) -> Result<Option<Entry>, QueryError> {
         let Some((lane, layer, row, sequence)) = self.space.locate(board) else { return Ok(None) };
-        let columns = self.columns(lane);
+        let columns = self.columns(lane)?;
         let Some(column) = columns.column(sequence) else { return Ok(None) };
         let Some(class) = ClassId::of(layer, lane).and_then(|id| self.space.class(id)) else {
             return Ok(None);
         };
         let parts = Parts::new(class.rows(), columns.len());
         let part = parts.of_row(row as usize);
-        let key = Parts::key(layer, lane, part);
-        let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(None) };
-        let words = columns.len().div_ceil(64);
-        let rows = parts.rows(part);
-        let mut bits = vec![0u64; rows.len() * words];
-        parts.decode_reach_part(key, &item, &mut bits).map_err(WorkerError::from)?;
-        let row = row as usize - rows.start;
-        Ok(Some(Place { key, bits, words, row, column: column as usize }))
+        let row = row as usize - parts.rows(part).start;
+        let number = row * columns.len() + column as usize;
+        Ok(Some(Entry { key: Parts::key(layer, lane, part), parts, columns: columns.len(), number }))
     }
 
-    fn columns(&self, lane: Lane) -> Arc<Columns> {
-        let mut columns = self.columns.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&self.params, lane))))
+    fn columns(&self, lane: Lane) -> Result<Arc<Columns>, QueryError> {
+        self.columns.get_or_insert_with(&lane, || Ok(Arc::new(Columns::new(&self.params, lane))))
     }
 
     fn is_won(&self, board: Board) -> bool {
@@ -294,25 +358,25 @@ impl Oracle {
     }
 
     fn one(&self) -> u64 {
-        self.params.scale().encode(1)
+        self.scale.encode(1)
     }
 
     fn terminal(&self, board: Board) -> u64 {
         match self.params.objective {
-            Objective::Score => self.params.scale().encode(rules::potential(board, self.params.board)),
+            Objective::Score => self.scale.encode(rules::potential(board, self.params.board)),
             Objective::Reach { .. } => 0,
         }
     }
 
     /// The value that fixed-point bits stand for, seen from `board`.
     fn decode(&self, bits: u64, board: Board) -> f64 {
-        self.params.scale().decode(self.value_bits(bits, board))
+        self.scale.decode(self.value_bits(bits, board))
     }
 
     /// What is still to come, in fixed point: the stored value without the potential of `board`.
     fn value_bits(&self, bits: u64, board: Board) -> u64 {
         let past = match self.params.objective {
-            Objective::Score => self.params.scale().encode(rules::potential(board, self.params.board)),
+            Objective::Score => self.scale.encode(rules::potential(board, self.params.board)),
             Objective::Reach { .. } => 0,
         };
         // W is at least Φ: no rounding takes a value below the score already made.
@@ -320,29 +384,11 @@ impl Oracle {
     }
 }
 
-/// A board's entry in its part of a block.
-struct Place {
-    key: exact2048_storage::ItemKey,
-    bits: Vec<u64>,
-    words: usize,
-    row: usize,
-    column: usize,
-}
-
-impl Place {
-    fn row_bits(&self) -> &[u64] {
-        &self.bits[self.row * self.words..][..self.words]
-    }
-
-    fn is_marked(&self) -> bool {
-        self.row_bits()[self.column / 64] >> (self.column % 64) & 1 == 1
-    }
-
-    /// Marked entries of the part before this one.
-    fn rank(&self) -> usize {
-        let before: u32 = self.bits[..self.row * self.words].iter().map(|w| w.count_ones()).sum();
-        let mut in_row = 0;
-        for_each_bit(self.row_bits(), |column| in_row += usize::from(column < self.column));
-        before as usize + in_row
-    }
+/// Where an entry of a block is.
+struct Entry {
+    key: ItemKey,
+    parts: Parts,
+    columns: usize,
+    /// Row × columns + column, within the part.
+    number: usize,
 }

@@ -3,6 +3,7 @@
 
 pub mod golden;
 pub mod reference;
+pub mod serving;
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;

@@ -4,6 +4,7 @@ pub mod info;
 pub mod inspect;
 pub mod layers;
 pub mod query;
+pub mod serve;
 pub mod solve;
 pub mod verify;
 
@@ -16,6 +17,8 @@ pub enum Command {
     Solve(solve::Args),
     /// Say what states are worth, and each of their moves
     Query(query::Args),
+    /// Answer what states are worth over gRPC, until stopped
+    Serve(serve::Args),
     /// List the layers with their numbers of states and afterstates
     Layers(layers::Args),
     /// Check checksums, reachability and values with code that the solver does not share
@@ -32,6 +35,7 @@ impl Command {
         match self {
             Command::Solve(args) => solve::main(args),
             Command::Query(args) => query::main(args),
+            Command::Serve(args) => serve::main(args),
             Command::Layers(args) => layers::main(args),
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),

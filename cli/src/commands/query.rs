@@ -1,18 +1,22 @@
 //! `exact2048 query`: what a state is worth, and each of its moves.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 
 use anyhow::{Context, Result};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize, tile};
 use exact2048_game::rules::Move;
 use exact2048_run::{Evaluation, Oracle, QueryError, Run};
 use serde::Serialize;
 
 use crate::failure::{self, Failure};
+use crate::network::ClientArgs;
 use crate::output;
-use crate::place::RunPlace;
+use crate::place::StoreOptions;
+use crate::remote::Remote;
 
 /// Options of `query`.
 #[derive(clap::Args, Debug)]
@@ -21,6 +25,7 @@ Examples:
   exact2048 query --run runs/3x3 \"2 0 0 / 0 2 0 / 0 0 0\"
   exact2048 query --run runs/3x3 --json \"2,.,./.,2,./.,.,.\"
   exact2048 query --run runs/3x3 --json - < boards.txt
+  exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
 
 Rows are separated by '/', cells by spaces or commas; 0 or '.' is an empty cell. Any image of a
 board under rotation and reflection may be given; moves are those of the board as given.
@@ -30,13 +35,29 @@ failure. Of several boards, all are answered that can be; the code is the first 
 of them calls for.")]
 pub struct Args {
     #[command(flatten)]
-    place: RunPlace,
+    source: Source,
+    #[command(flatten)]
+    store: StoreOptions,
+    #[command(flatten)]
+    client: ClientArgs,
     /// The board, or - to read boards from standard input, one a line
     #[arg(value_name = "BOARD")]
     board: String,
     /// Print one JSON object a board, on a line of its own
     #[arg(long)]
     json: bool,
+}
+
+/// Where the answers are.
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+struct Source {
+    /// Where a solved run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment)
+    #[arg(long, value_name = "DIR|URL")]
+    run: Option<OsString>,
+    /// Ask a server (see serve) instead: http://HOST:PORT, or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -66,34 +87,74 @@ struct Refusal<'a> {
     error: String,
 }
 
+/// What answers: a run that is read here, or a server. Both give the same answers, word for word.
+enum Answerer {
+    Run(Box<Oracle>),
+    Server(Box<Remote>),
+}
+
+impl Answerer {
+    fn new(args: &Args) -> Result<Self> {
+        match (&args.source.run, &args.source.server) {
+            (_, Some(url)) => Ok(Self::Server(Box::new(Remote::connect(url, &args.client)?))),
+            (Some(run), None) => {
+                args.client.refuse()?;
+                Ok(Self::Run(Box::new(Oracle::new(&Run::open(args.store.locate(run)?)?)?)))
+            }
+            (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
+        }
+    }
+
+    fn size(&self) -> BoardSize {
+        match self {
+            Self::Run(oracle) => oracle.params().board,
+            Self::Server(remote) => remote.size(),
+        }
+    }
+
+    fn objective(&self) -> Objective {
+        match self {
+            Self::Run(oracle) => oracle.params().objective,
+            Self::Server(remote) => remote.objective(),
+        }
+    }
+
+    fn evaluate(&self, text: &str) -> Result<Evaluation> {
+        let board = Board::parse(text, self.size()).map_err(QueryError::from)?;
+        match self {
+            Self::Run(oracle) => Ok(oracle.evaluate(board)?),
+            Self::Server(remote) => remote.evaluate(board),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let oracle = Oracle::new(&Run::open(args.place.location()?)?)?;
+    let answerer = Answerer::new(args)?;
     let mut out = io::stdout().lock();
     if args.board == "-" {
-        return answer_lines(&oracle, args.json, &mut out);
+        return answer_lines(&answerer, args.json, &mut out);
     }
-    let answer = evaluate(&oracle, &args.board)?;
-    write_answer(&mut out, &answer, &oracle, args.json)
+    let answer = answerer.evaluate(&args.board)?;
+    write_answer(&mut out, &answer, &answerer, args.json)
 }
 
 /// Answers every line of standard input; lines that have no answer are told and the rest goes on.
-fn answer_lines(oracle: &Oracle, json: bool, out: &mut impl Write) -> Result<()> {
+fn answer_lines(answerer: &Answerer, json: bool, out: &mut impl Write) -> Result<()> {
     let mut codes = Vec::new();
     for line in io::stdin().lock().lines() {
         let line = line.context("cannot read boards from standard input")?;
         if line.trim().is_empty() {
             continue;
         }
-        match evaluate(oracle, &line) {
+        match answerer.evaluate(&line) {
             Ok(answer) => {
-                write_answer(out, &answer, oracle, json)?;
+                write_answer(out, &answer, answerer, json)?;
                 if !json {
                     writeln!(out)?;
                 }
             }
             Err(error) => {
-                let error = anyhow::Error::from(error);
                 codes.push(failure::code(&error));
                 if json {
                     let refusal = Refusal { board: line.trim(), error: format!("{error:#}") };
@@ -108,16 +169,12 @@ fn answer_lines(oracle: &Oracle, json: bool, out: &mut impl Write) -> Result<()>
     codes.into_iter().min().map_or(Ok(()), |code| Err(Failure::told(code).into()))
 }
 
-fn evaluate(oracle: &Oracle, text: &str) -> Result<Evaluation, QueryError> {
-    oracle.evaluate(Board::parse(text, oracle.params().board)?)
-}
-
-fn write_answer(out: &mut impl Write, answer: &Evaluation, oracle: &Oracle, json: bool) -> Result<()> {
-    let size = oracle.params().board;
+fn write_answer(out: &mut impl Write, answer: &Evaluation, answerer: &Answerer, json: bool) -> Result<()> {
+    let size = answerer.size();
     if json {
         writeln!(out, "{}", serde_json::to_string(&in_json(answer, size))?)?;
     } else {
-        write_for_people(out, answer, oracle)?;
+        write_for_people(out, answer, size, answerer.objective())?;
     }
     Ok(())
 }
@@ -141,12 +198,16 @@ fn in_json(answer: &Evaluation, size: BoardSize) -> Answer {
     }
 }
 
-fn write_for_people(out: &mut impl Write, answer: &Evaluation, oracle: &Oracle) -> io::Result<()> {
-    let size = oracle.params().board;
+fn write_for_people(
+    out: &mut impl Write,
+    answer: &Evaluation,
+    size: BoardSize,
+    objective: Objective,
+) -> io::Result<()> {
     writeln!(out, "{}", grid(answer.board, size))?;
     output::write_field(out, "layer", answer.layer)?;
     output::write_field(out, "canonical", answer.canonical.to_text(size))?;
-    output::write_field(out, "objective", oracle.params().objective)?;
+    output::write_field(out, "objective", objective)?;
     output::write_field(
         out,
         "value",

@@ -1,0 +1,84 @@
+//! `exact2048 serve`: answers what states are worth over gRPC, until it is stopped.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use bytesize::ByteSize;
+use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::shutdown::Stop;
+use exact2048_net::{install_crypto, monitoring};
+use exact2048_run::Run;
+use exact2048_server::Served;
+
+use crate::limits;
+use crate::network::ServerArgs;
+use crate::place::RunPlace;
+
+/// Options of `serve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 serve --run runs/3x3
+  exact2048 serve --run runs/3x3 --listen 0.0.0.0:2048 --tls-cert server.pem --tls-key server.key --token-file token
+  exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
+  grpcurl -plaintext -d '{\"board\": {\"text\": \"2 0 0 / 0 2 0 / 0 0 0\"}}' 127.0.0.1:2048 exact2048.v1.Query/GetValue
+
+Off loopback a server needs TLS and a token or client certificates. A run that is not solved is read again until
+it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the calls, the limits and the metrics.")]
+pub struct Args {
+    #[command(flatten)]
+    place: RunPlace,
+    /// Memory for decoded parts of the run, for example 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    memory: ByteSize,
+    /// Threads that answer [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    install_crypto();
+    args.server.start_logs()?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        // For the oracle: as many as batches may use, and as many for single questions.
+        .max_blocking_threads(2 * threads)
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    runtime.block_on(serve(args, threads))
+}
+
+async fn serve(args: &Args, threads: usize) -> Result<()> {
+    let options = args.server.options()?;
+    let limits = options.limits;
+    let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
+    let bound = Bound::new(options).await?;
+    let location = args.place.location()?;
+    let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), args.memory.as_u64())?);
+    if let Some(reason) = served.now().not_solved() {
+        tracing::warn!(reason, "values have to wait until the run is solved");
+    }
+    if let Some(address) = args.server.metrics_listen {
+        let of_run = Arc::clone(&served);
+        let address =
+            monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
+        if !address.ip().to_canonical().is_loopback() {
+            tracing::warn!(%address, "metrics are served unencrypted and to anyone");
+        }
+        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
+    }
+    // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
+    writeln!(io::stdout(), "listening on {}", bound.url())?;
+    io::stdout().flush()?;
+    match exact2048_server::serve(bound, served, threads, limits, stop).await? {
+        Ended::Drained => tracing::info!("stopped: every request had its answer"),
+        Ended::CutOff => tracing::warn!("stopped: requests were cut off, or connections were left open"),
+    }
+    Ok(())
+}

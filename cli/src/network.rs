@@ -1,0 +1,135 @@
+//! Options that every server and every client has, and what they stand for.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use exact2048_net::client::ClientOptions;
+use exact2048_net::limits::Limits;
+use exact2048_net::logs::LogFormat;
+use exact2048_net::serve::ServerOptions;
+use exact2048_net::tls::TlsFiles;
+use exact2048_net::token::Token;
+
+use crate::Failure;
+
+/// The token, where no file is named. Not an option: other users of the machine can read command lines.
+const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
+
+/// Options of a server.
+#[derive(clap::Args, Debug)]
+pub struct ServerArgs {
+    /// Address to listen on; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:2048")]
+    listen: SocketAddr,
+    /// Certificate of this server, PEM, with those between it and its CA: encrypts connections
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Clients must show a certificate from this CA, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Clients must show the token in this file [default: the token in EXACT2048_TOKEN, if there is one]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Listen off loopback without TLS and a token or client certificates: for networks that are trusted
+    #[arg(long)]
+    insecure: bool,
+    /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
+    #[arg(long, value_name = "ADDR")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Connections at once; more wait
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u32,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_connections: u32,
+    /// Requests at once, streams included; more are turned away
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests as u32,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_requests: u32,
+    /// Seconds that running requests have to end after SIGTERM or SIGINT
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().grace.as_secs() as u32)]
+    grace: u32,
+    /// How log lines are written, on stderr
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = ["human", "json"])]
+    log_format: String,
+    /// What is logged: error, warn, info, debug or trace, or levels by crate (net=debug,...)
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+}
+
+impl ServerArgs {
+    /// What the options stand for.
+    pub fn options(&self) -> Result<ServerOptions> {
+        let tls =
+            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
+        let limits = Limits {
+            connections: self.max_connections as usize,
+            requests: self.max_requests as usize,
+            grace: Duration::from_secs(self.grace.into()),
+            ..Limits::default()
+        };
+        let token = token(self.token_file.as_ref())?;
+        Ok(ServerOptions { listen: self.listen, tls, token, insecure: self.insecure, limits })
+    }
+
+    /// Starts logging as the options say.
+    pub fn start_logs(&self) -> Result<()> {
+        let format = if self.log_format == "json" { LogFormat::Json } else { LogFormat::Human };
+        Ok(exact2048_net::logs::start(format, &self.log)?)
+    }
+}
+
+/// Options of a client.
+#[derive(clap::Args, Debug)]
+pub struct ClientArgs {
+    /// The server's certificate must come from this CA, PEM [default: those the system trusts]
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Certificate to show to the server, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Show the token in this file to the server [default: the token in EXACT2048_TOKEN, if there is one]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Send the token even where the connection is not encrypted: for networks that are trusted
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl ClientArgs {
+    /// What the options stand for, with the server that they are for.
+    pub fn options(&self, server: &str) -> Result<ClientOptions> {
+        let tls =
+            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
+        let token = token(self.token_file.as_ref())?;
+        Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
+    }
+
+    /// Refuses options that are given where no server is asked.
+    pub fn refuse(&self) -> Result<(), Failure> {
+        let files = [&self.tls_ca, &self.tls_cert, &self.tls_key, &self.token_file];
+        if files.into_iter().any(Option::is_some) || self.insecure {
+            let message =
+                "--tls-ca, --tls-cert, --tls-key, --token-file and --insecure are for --server".to_owned();
+            return Err(Failure::usage(message));
+        }
+        Ok(())
+    }
+}
+
+fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
+    if let Some(path) = file {
+        return Ok(Some(Token::read(path)?));
+    }
+    match std::env::var(TOKEN_VARIABLE) {
+        Ok(text) => Ok(Some(Token::new(&text, TOKEN_VARIABLE)?)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Ok(Some(Token::new("", TOKEN_VARIABLE)?)),
+    }
+}

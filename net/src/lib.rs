@@ -1,0 +1,29 @@
+//! What every server and client of exact2048 shares: who may connect, how much they may ask, and how it is seen.
+//!
+//! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
+//! * [`limits`], [`connections`] and [`requests`]: how much is taken on at once, deadlines, and what is counted.
+//! * [`serve`] and [`shutdown`]: a server from its start to its last answer.
+//! * [`client`]: connecting to one.
+//! * [`status`], [`logs`] and [`monitoring`]: what callers, logs and Prometheus are told.
+//!
+//! Nothing here knows a service: these are joined by the crates that have one.
+
+pub mod client;
+pub mod connections;
+pub mod limits;
+pub mod logs;
+pub mod monitoring;
+pub mod policy;
+pub mod requests;
+pub mod serve;
+pub mod shutdown;
+pub mod status;
+pub mod tls;
+pub mod token;
+
+/// Makes aws-lc the process's provider of cryptography. Call it first: with a second provider linked, rustls
+/// cannot choose by itself and would panic on the first connection.
+pub fn install_crypto() {
+    // An error says that one is installed already, which is as well.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}

@@ -1,0 +1,58 @@
+//! Logs on stderr, for people or as JSON lines.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Directive;
+
+/// Crates that could log headers, and with them tokens, at their lowest levels.
+const SEE_HEADERS: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower"];
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why logging cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter does not parse.
+    #[error(
+        "log filter {filter:?} is not understood; write a level (error, warn, info, debug, trace) or crate=level,…"
+    )]
+    Filter {
+        /// The filter as given.
+        filter: String,
+        /// Why.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// Logging is on already.
+    #[error("logging was set up before")]
+    Twice,
+}
+
+/// Starts logging to stderr. `filter` is a level, or levels by crate as in `RUST_LOG`. Whatever it says, no header
+/// is logged, since one of them is the token.
+///
+/// # Errors
+///
+/// [`LogError`].
+pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
+    let wrong = |source| LogError::Filter { filter: filter.to_owned(), source };
+    let mut levels = EnvFilter::try_new(filter).map_err(wrong)?;
+    for name in SEE_HEADERS {
+        let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;
+        levels = levels.add_directive(quiet);
+    }
+    let lines = tracing_subscriber::fmt().with_env_filter(levels).with_writer(io::stderr).with_target(false);
+    let started = match format {
+        LogFormat::Human => lines.with_ansi(false).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|_| LogError::Twice)
+}

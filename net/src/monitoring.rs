@@ -1,0 +1,81 @@
+//! Prometheus metrics on an address of their own.
+//!
+//! Not on the port of the services: a scrape must not need their certificates and tokens, must get through while
+//! their limits are reached, and is better kept on an internal address. It shows counts and times, no boards.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::requests;
+
+/// Upper bounds of the latency histogram, in seconds: 50 µs to 10 s.
+const BUCKETS: [f64; 16] =
+    [5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 10.0];
+
+/// How often samples are sorted into their buckets; until then they are kept one by one.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Refreshes metrics that are read off something rather than counted as they happen.
+pub type Refresh = Arc<dyn Fn() + Send + Sync>;
+
+/// Why metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitoringError {
+    /// The recorder cannot be installed.
+    #[error("cannot record metrics")]
+    Recorder(#[from] BuildError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address} for metrics; choose another --metrics-listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Starts recording, and serves `http://address/metrics` until `stop`. Returns the address, which has the port
+/// that the system chose where 0 was given. Call it before anything is counted.
+///
+/// # Errors
+///
+/// [`MonitoringError`].
+pub async fn start(
+    address: SocketAddr,
+    refresh: Refresh,
+    stop: CancellationToken,
+) -> Result<SocketAddr, MonitoringError> {
+    let failed = |source| MonitoringError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.install_recorder()?;
+    requests::describe();
+    tokio::spawn(keep_up(recorder.clone(), stop.clone()));
+    let scrape = move || {
+        refresh();
+        let text = recorder.render();
+        async { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
+    };
+    let app = Router::new().route("/metrics", get(scrape));
+    tokio::spawn(async move {
+        let served = axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned());
+        if let Err(error) = served.await {
+            tracing::error!(%error, "metrics are no longer served");
+        }
+    });
+    Ok(address)
+}
+
+async fn keep_up(recorder: PrometheusHandle, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
+        recorder.run_upkeep();
+    }
+}

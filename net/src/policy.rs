@@ -1,0 +1,69 @@
+//! Which addresses a server may listen on without protection.
+
+use std::net::SocketAddr;
+
+/// How a server's clients are told from strangers, and whether others on the way can read along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// Whether connections are encrypted.
+    pub tls: bool,
+    /// Whether clients must show a certificate.
+    pub mutual_tls: bool,
+    /// Whether clients must show a token.
+    pub token: bool,
+}
+
+/// A server would be open to a network.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "refusing to listen on {address}: it can be reached from other machines, and {lacks}. Give --tls-cert and --tls-key \
+     with a token (--token-file) or with --tls-ca for client certificates, listen on 127.0.0.1, or give --insecure if \
+     the network is trusted"
+)]
+pub struct Exposed {
+    address: SocketAddr,
+    lacks: &'static str,
+}
+
+/// Checks that a server listens on loopback, or is encrypted and knows its clients, or was told not to mind.
+///
+/// # Errors
+///
+/// [`Exposed`] says what is lacking.
+pub fn check_listen(address: SocketAddr, protection: Protection, insecure: bool) -> Result<(), Exposed> {
+    let lacks = match protection {
+        _ if address.ip().to_canonical().is_loopback() || insecure => return Ok(()),
+        Protection { tls: false, .. } => "connections are not encrypted",
+        Protection { mutual_tls: false, token: false, .. } => "anyone could ask",
+        _ => return Ok(()),
+    };
+    Err(Exposed { address, lacks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_may_be_open() {
+        let all = [false, true];
+        for (tls, mutual_tls, token) in
+            all.into_iter().flat_map(|a| all.into_iter().flat_map(move |b| all.map(|c| (a, b, c))))
+        {
+            let protection = Protection { tls, mutual_tls: tls && mutual_tls, token };
+            let safe = tls && (mutual_tls || token);
+            for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[::ffff:10.0.0.1]:1"] {
+                let address = address.parse().unwrap();
+                assert_eq!(
+                    check_listen(address, protection, false).is_ok(),
+                    safe,
+                    "{address} {protection:?}"
+                );
+                assert!(check_listen(address, protection, true).is_ok());
+            }
+            for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+                assert!(check_listen(address.parse().unwrap(), protection, false).is_ok(), "{address}");
+            }
+        }
+    }
+}

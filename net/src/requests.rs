@@ -1,0 +1,300 @@
+//! What happens to every request, whatever service it is for: it is admitted or turned away, it ends at its
+//! deadline or when the server must stop, and it is counted.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use metrics::{Unit, counter, gauge, histogram};
+use pin_project_lite::pin_project;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use crate::limits::Limits;
+use crate::status;
+
+/// Health is asked by those who decide whether the server is alive: never turned away.
+const HEALTH: &str = "/grpc.health.v1.Health/";
+
+/// What methods are called that no service of ours has: a label for each path that is asked for would let
+/// anyone fill the memory.
+const OTHER: &str = "other";
+
+const COUNT: &str = "exact2048_requests_total";
+const SECONDS: &str = "exact2048_request_seconds";
+const RUNNING: &str = "exact2048_requests_running";
+
+/// A method that is counted by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Its path as requests name it: `/package.Service/Method`.
+    pub path: String,
+    /// Whether either side sends more than one message.
+    pub streaming: bool,
+}
+
+/// Says what the metrics mean; once, when they are set up.
+pub(crate) fn describe() {
+    metrics::describe_counter!(COUNT, "Requests that ended, by method and gRPC code");
+    metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time from a request to its last byte, by method");
+    metrics::describe_gauge!(RUNNING, "Requests that have not ended, by method");
+}
+
+/// Admits, ends and counts requests. Outermost of all layers, so that what others refuse is counted too.
+#[derive(Clone)]
+pub struct RequestsLayer(Arc<Shared>);
+
+struct Shared {
+    methods: HashMap<String, (Arc<str>, bool)>,
+    room: Arc<Semaphore>,
+    limits: Limits,
+    stop: CancellationToken,
+}
+
+impl RequestsLayer {
+    /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE.
+    #[must_use]
+    pub fn new(methods: Vec<Method>, limits: Limits, stop: CancellationToken) -> Self {
+        let named = |method: Method| {
+            let name = Arc::from(method.path.trim_start_matches('/'));
+            (method.path, (name, method.streaming))
+        };
+        Self(Arc::new(Shared {
+            methods: methods.into_iter().map(named).collect(),
+            room: Arc::new(Semaphore::new(limits.requests)),
+            limits,
+            stop,
+        }))
+    }
+}
+
+impl<S> Layer<S> for RequestsLayer {
+    type Service = Requests<S>;
+
+    fn layer(&self, inner: S) -> Requests<S> {
+        Requests { inner, shared: Arc::clone(&self.0) }
+    }
+}
+
+/// A service behind a [`RequestsLayer`].
+#[derive(Clone)]
+pub struct Requests<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+impl<S, B> Service<Request<B>> for Requests<S>
+where
+    S: Service<Request<B>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The clone that is left here was not asked whether it is ready; the one that was takes the request.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            let mut running = match shared.admit(&request) {
+                Ok(running) => running,
+                Err(status) => return Ok(status.into_http()),
+            };
+            let mut cut = Box::pin(shared.clone().cut(running.ends));
+            let response = tokio::select! {
+                biased;
+                response = inner.call(request) => response?,
+                status = &mut cut => {
+                    running.end(status.code());
+                    return Ok(status.into_http());
+                }
+            };
+            if let Some(status) = Status::from_header_map(response.headers()) {
+                running.end(status.code());
+            }
+            Ok(response.map(|inner| Body::new(Answer { inner, cut, running, done: false })))
+        })
+    }
+}
+
+impl Shared {
+    fn admit<B>(&self, request: &Request<B>) -> Result<Running, Status> {
+        let path = request.uri().path();
+        let (method, streaming) = self.methods.get(path).cloned().unwrap_or_else(|| (Arc::from(OTHER), true));
+        let own = timeout_of(request.headers());
+        let most = (!streaming).then_some(self.limits.request_time);
+        let time = own.into_iter().chain(most).min();
+        let begun = Instant::now();
+        let mut running = Running {
+            method,
+            begun,
+            ends: time.and_then(|time| begun.checked_add(time)),
+            room: None,
+            ended: false,
+        };
+        gauge!(RUNNING, "method" => Arc::clone(&running.method)).increment(1.0);
+        if !path.starts_with(HEALTH) {
+            running.room = Arc::clone(&self.room).try_acquire_owned().ok();
+            if running.room.is_none() {
+                running.end(Code::ResourceExhausted);
+                let most = self.limits.requests;
+                return Err(status::exhausted(format!(
+                    "{most} requests are running, which is as many as may"
+                )));
+            }
+        }
+        Ok(running)
+    }
+
+    /// Resolves when a request must end before it is done.
+    async fn cut(self: Arc<Self>, ends: Option<Instant>) -> Status {
+        let deadline = async {
+            match ends {
+                Some(ends) => tokio::time::sleep_until(ends.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = deadline => Status::deadline_exceeded("the deadline passed before the answer was complete"),
+            () = self.stop.cancelled() => status::unavailable("the server is stopping; ask again, or ask another"),
+        }
+    }
+}
+
+/// A request under way.
+struct Running {
+    method: Arc<str>,
+    begun: Instant,
+    ends: Option<Instant>,
+    room: Option<OwnedSemaphorePermit>,
+    ended: bool,
+}
+
+impl Running {
+    fn end(&mut self, code: Code) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let (method, seconds) = (&self.method, self.begun.elapsed().as_secs_f64());
+        gauge!(RUNNING, "method" => Arc::clone(method)).decrement(1.0);
+        counter!(COUNT, "method" => Arc::clone(method), "code" => format!("{code:?}")).increment(1);
+        histogram!(SECONDS, "method" => Arc::clone(method)).record(seconds);
+        tracing::debug!(method = &**method, code = ?code, seconds, "request");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody waits for the rest: the client went away.
+        self.end(Code::Cancelled);
+    }
+}
+
+pin_project! {
+    /// The body of an answer, which ends in a status: its own, or the one it is cut off with.
+    struct Answer<C> {
+        #[pin]
+        inner: Body,
+        cut: Pin<Box<C>>,
+        running: Running,
+        done: bool,
+    }
+}
+
+impl<C: Future<Output = Status>> HttpBody for Answer<C> {
+    type Data = <Body as HttpBody>::Data;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
+        let this = self.project();
+        if *this.done {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(status) = this.cut.as_mut().poll(cx) {
+            *this.done = true;
+            this.running.end(status.code());
+            let mut trailers = HeaderMap::new();
+            status.add_header(&mut trailers)?;
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        let frame = std::task::ready!(this.inner.poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
+                    this.running.end(status.code());
+                }
+            }
+            Some(Err(status)) => this.running.end(status.code()),
+            None => {
+                *this.done = true;
+                this.running.end(Code::Unknown);
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.done || self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The time that a client gives a request: up to eight digits and a unit, as gRPC over HTTP/2 has it.
+fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if number.len() > 8 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(number * 3600)),
+        "M" => Some(Duration::from_secs(number * 60)),
+        "S" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_millis(number)),
+        "u" => Some(Duration::from_micros(number)),
+        "n" => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_grpc_writes_them() {
+        let timeout = |text: &str| {
+            timeout_of(&HeaderMap::from_iter([(
+                http::HeaderName::from_static("grpc-timeout"),
+                text.parse().unwrap(),
+            )]))
+        };
+        assert_eq!(timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        for text in ["", "m", "1", "-1S", "1.5S", "999999999S", "1s", "1é"] {
+            assert_eq!(timeout(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A gRPC server from its start to its last answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+use tonic::transport::Server;
+
+use crate::connections;
+use crate::limits::Limits;
+use crate::policy::{Exposed, Protection, check_listen};
+use crate::requests::{Method, RequestsLayer};
+use crate::shutdown::Stop;
+use crate::tls::{ServerTls, TlsError, TlsFiles};
+use crate::token::{CheckToken, Token};
+
+/// Pings connections that are silent, to find those whose client is gone.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Time for the last words of requests that are cut off.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Bytes of a request's headers; a token of the longest kind fits.
+const HEADER_BYTES: u32 = 16 << 10;
+
+/// Bytes under way to us on a stream and on a connection before the sender waits.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// Why a server cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It would be open to a network.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
+    /// Certificates or keys.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}; choose another --listen, with port 0 for any that is free")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The transport failed.
+    #[error("the server failed")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// What decides who may connect and how much they may ask.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where to listen; port 0 for any that is free.
+    pub listen: SocketAddr,
+    /// Certificates.
+    pub tls: TlsFiles,
+    /// The token that clients must show.
+    pub token: Option<Token>,
+    /// Whether to listen off loopback without protection.
+    pub insecure: bool,
+    /// How much is taken on at once.
+    pub limits: Limits,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every request had its answer.
+    Drained,
+    /// The time of grace was over before.
+    CutOff,
+}
+
+/// A server that has its address and no service yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<ServerTls>,
+    options: ServerOptions,
+}
+
+impl Bound {
+    /// Checks the options and takes the address.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Exposed`], [`ServeError::Tls`] or [`ServeError::Listen`].
+    pub async fn new(options: ServerOptions) -> Result<Self, ServeError> {
+        let tls = options.tls.server()?;
+        let protection = Protection {
+            tls: tls.is_some(),
+            mutual_tls: tls.as_ref().is_some_and(|tls| tls.mutual),
+            token: options.token.is_some(),
+        };
+        check_listen(options.listen, protection, options.insecure)?;
+        let failed = |source| ServeError::Listen { address: options.listen, source };
+        let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        tracing::info!(%address, ?protection, "listening");
+        Ok(Self { listener, address, tls, options })
+    }
+
+    /// The URL that clients give.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Asks for the token. For every service but health, which those ask who start and stop servers.
+    #[must_use]
+    pub fn check_token(&self) -> CheckToken {
+        CheckToken::new(self.options.token.clone())
+    }
+
+    /// Serves until it is told to stop and what is running has ended. `methods` are those counted by name.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Transport`] or [`ServeError::Listen`].
+    pub async fn serve(self, routes: Routes, methods: Vec<Method>, stop: Stop) -> Result<Ended, ServeError> {
+        let limits = self.options.limits;
+        let mut server = Server::builder()
+            .max_concurrent_streams(limits.streams_per_connection)
+            .http2_max_header_list_size(HEADER_BYTES)
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        if let Some(tls) = self.tls {
+            server = server.tls_config(tls.config)?;
+        }
+        let mut server = server.layer(RequestsLayer::new(methods, limits, stop.over.clone()));
+        let failed = |source| ServeError::Listen { address: self.options.listen, source };
+        let (_, incoming) = connections::accept(self.listener, limits.connections).map_err(failed)?;
+        let serving = server
+            .add_routes(routes)
+            .serve_with_incoming_shutdown(incoming, stop.begun.clone().cancelled_owned());
+        let over = async {
+            stop.over.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            served = serving => served.map(|()| if stop.over.is_cancelled() { Ended::CutOff } else { Ended::Drained })
+                .map_err(ServeError::from),
+            () = over => Ok(Ended::CutOff),
+        }
+    }
+}

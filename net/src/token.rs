@@ -1,0 +1,174 @@
+//! Bearer tokens: one secret that server and clients share.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::{Request, Status};
+
+/// Shortest token: 16 characters of base 64 are 96 bits, more than can be guessed over a network.
+const MIN_LENGTH: usize = 16;
+
+/// Longest token.
+const MAX_LENGTH: usize = 4096;
+
+const HEADER: &str = "authorization";
+const SCHEME: &str = "Bearer ";
+
+/// Why a text is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("cannot read the token from {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Too short, too long, or with characters that a header cannot hold. The text is not repeated.
+    #[error(
+        "the token from {origin} is not usable: expected one line of {MIN_LENGTH} to {MAX_LENGTH} printable characters \
+         without blanks, found {found}; make one with: openssl rand -base64 32"
+    )]
+    Unusable {
+        /// Where it comes from.
+        origin: String,
+        /// What is wrong with it.
+        found: String,
+    },
+}
+
+/// A secret. It is neither printed nor logged.
+#[derive(Clone)]
+pub struct Token(Arc<str>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Reads a token from a file; blanks and line feeds around it are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError::Read`] or [`TokenError::Unusable`].
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        use std::io::Read;
+
+        let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(failed)?;
+        file.take(2 * MAX_LENGTH as u64).read_to_string(&mut text).map_err(failed)?;
+        Self::new(&text, &path.display().to_string())
+    }
+
+    /// A token given as text; `origin` says in errors where it comes from.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError::Unusable`].
+    pub fn new(text: &str, origin: &str) -> Result<Self, TokenError> {
+        let unusable = |found| Err(TokenError::Unusable { origin: origin.to_owned(), found });
+        let text = text.trim();
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
+            return unusable(format!("{} characters", text.len()));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return unusable("other characters".to_owned());
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Compares in a time that depends on the lengths alone, so that it does not tell how much was right.
+    fn is(&self, other: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(other).into()
+    }
+}
+
+/// The server's side: lets requests pass that show the token, or all where there is none.
+#[derive(Clone, Debug)]
+pub struct CheckToken(Option<Token>);
+
+impl CheckToken {
+    /// Asks for this token.
+    #[must_use]
+    pub fn new(token: Option<Token>) -> Self {
+        Self(token)
+    }
+}
+
+impl Interceptor for CheckToken {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let Some(token) = &self.0 else { return Ok(request) };
+        let shown = request.metadata().get(HEADER).map(|header| header.as_encoded_bytes());
+        match shown.and_then(|header| header.strip_prefix(SCHEME.as_bytes())) {
+            Some(shown) if token.is(shown) => Ok(request),
+            Some(_) => Err(Status::unauthenticated("the token is not the server's")),
+            None => Err(Status::unauthenticated(
+                "no token: this server expects the header \"authorization: Bearer TOKEN\"",
+            )),
+        }
+    }
+}
+
+/// The client's side: shows the token with every request.
+#[derive(Clone, Debug)]
+pub struct ShowToken(Option<MetadataValue<Ascii>>);
+
+impl ShowToken {
+    /// Shows this token, or none.
+    #[must_use]
+    pub fn new(token: Option<&Token>) -> Self {
+        let header = token.and_then(|token| format!("{SCHEME}{}", token.0).parse().ok());
+        Self(header.map(|mut header: MetadataValue<Ascii>| {
+            header.set_sensitive(true);
+            header
+        }))
+    }
+}
+
+impl Interceptor for ShowToken {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(header) = &self.0 {
+            request.metadata_mut().insert(HEADER, header.clone());
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_token_passes() {
+        let token = Token::new(" 0123456789abcdef\n", "a test").unwrap();
+        let mut check = CheckToken::new(Some(token.clone()));
+        assert!(check.call(ShowToken::new(Some(&token)).call(Request::new(())).unwrap()).is_ok());
+        for header in
+            ["", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef0", "0123456789abcdef"]
+        {
+            let mut request = Request::new(());
+            request.metadata_mut().insert(HEADER, header.parse().unwrap());
+            assert_eq!(check.call(request).unwrap_err().code(), tonic::Code::Unauthenticated, "{header}");
+        }
+        assert!(check.call(Request::new(())).is_err());
+        assert!(CheckToken::new(None).call(Request::new(())).is_ok());
+    }
+
+    #[test]
+    fn tokens_are_refused_without_being_told() {
+        let long = "x".repeat(MAX_LENGTH + 1);
+        for text in ["", "short", "with a blank in it....", "ümläüte-are-no-ascii", &long] {
+            let error = Token::new(text, "a test").unwrap_err().to_string();
+            assert!(text.is_empty() || !error.contains(text), "{error}");
+        }
+        assert_eq!(format!("{:?}", Token::new("0123456789abcdef", "a test").unwrap()), "Token(…)");
+    }
+}

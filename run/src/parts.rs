@@ -1,0 +1,287 @@
+//! Decoded parts of blocks, kept up to a number of bytes: what makes the second question about a part cheap.
+//!
+//! A part holds which of its entries are reachable and a value for each that is: read from the shard where the
+//! layer's values are kept, and else filled in as they are computed. So a value is searched for once, as long
+//! as its part stays in the cache.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use exact2048_coordinator::is_kept;
+use exact2048_game::{Layer, Precision};
+use exact2048_storage::{ItemKey, ShardKind};
+use exact2048_worker::{Archive, Parts, Value, WorkerError};
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
+
+/// Bytes that an entry of the cache takes beside what it holds, about.
+const ENTRY_BYTES: u64 = 128;
+
+/// Shards of a cache: enough for its locks not to be waited for, and few, since no entry can be larger than one.
+const CACHE_SHARDS: usize = 4;
+
+/// How often a part was there, and how much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Look-ups that found their part.
+    pub hits: u64,
+    /// Look-ups that had to read it.
+    pub misses: u64,
+    /// Bytes kept.
+    pub bytes: u64,
+    /// Bytes kept at most.
+    pub capacity_bytes: u64,
+}
+
+/// A cache whose entries weigh what they take.
+pub(crate) type WeighedCache<K, V> = Cache<K, V, Weigh>;
+
+/// Weighs by [`Bytes`].
+#[derive(Clone, Debug)]
+pub(crate) struct Weigh;
+
+/// What an entry of a cache takes.
+pub(crate) trait Bytes {
+    /// Heap bytes, about.
+    fn bytes(&self) -> u64;
+}
+
+impl<K, V: Bytes> Weighter<K, V> for Weigh {
+    fn weight(&self, _key: &K, value: &V) -> u64 {
+        ENTRY_BYTES + value.bytes()
+    }
+}
+
+/// A cache of at most so many bytes, for entries of about `entry_bytes`.
+pub(crate) fn weighed_cache<K, V>(capacity_bytes: u64, entry_bytes: u64) -> WeighedCache<K, V>
+where
+    K: Eq + std::hash::Hash + Clone,
+    V: Bytes + Clone,
+{
+    let mut options = OptionsBuilder::new();
+    options.shards(CACHE_SHARDS).weight_capacity(capacity_bytes);
+    options.estimated_items_capacity((capacity_bytes / entry_bytes).max(1) as usize);
+    // Building fails only where one of these two was not given.
+    #[allow(clippy::expect_used, reason = "both are given")]
+    let options = options.build().expect("capacities are given");
+    Cache::with_options(options, Weigh, quick_cache::DefaultHashBuilder::default(), Default::default())
+}
+
+/// Reads parts and keeps those used last and most.
+pub(crate) struct PartCache {
+    archive: Arc<dyn Archive>,
+    precision: Precision,
+    parts: WeighedCache<ItemKey, Option<Arc<Part>>>,
+}
+
+impl PartCache {
+    pub(crate) fn new(archive: Arc<dyn Archive>, precision: Precision, capacity_bytes: u64) -> Self {
+        Self { archive, precision, parts: weighed_cache(capacity_bytes, 64 << 10) }
+    }
+
+    /// A part of a block; `None` where nothing of it is reachable.
+    pub(crate) fn get(
+        &self,
+        key: ItemKey,
+        parts: Parts,
+        columns: usize,
+    ) -> Result<Option<Arc<Part>>, WorkerError> {
+        self.parts.get_or_insert_with(&key, || self.load(key, parts, columns))
+    }
+
+    pub(crate) fn usage(&self) -> CacheUse {
+        CacheUse {
+            hits: self.parts.hits(),
+            misses: self.parts.misses(),
+            bytes: self.parts.weight(),
+            capacity_bytes: self.parts.capacity(),
+        }
+    }
+
+    fn load(&self, key: ItemKey, parts: Parts, columns: usize) -> Result<Option<Arc<Part>>, WorkerError> {
+        let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(None) };
+        let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
+        parts.decode_reach_part(key, &item, &mut rows)?;
+        let marked = Marked::new(&rows, columns);
+        let values = if is_kept(Layer(key.layer)) {
+            let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
+            PartValues::Stored(item)
+        } else {
+            PartValues::computed(self.precision, marked.count())
+        };
+        Ok(Some(Arc::new(Part { key, precision: self.precision, marked, values })))
+    }
+}
+
+/// The reachable entries of a part, and their values.
+#[derive(Debug)]
+pub(crate) struct Part {
+    key: ItemKey,
+    precision: Precision,
+    marked: Marked,
+    values: PartValues,
+}
+
+impl Part {
+    /// The number of an entry (row × columns + column, within the part) among the reachable ones; `None` where
+    /// it is not reachable.
+    pub(crate) fn rank(&self, entry: usize) -> Option<usize> {
+        self.marked.rank(entry)
+    }
+
+    /// The value of a reachable entry; `None` where it was not computed yet.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError::ItemMissing`] where the shard holds fewer values than there are entries.
+    pub(crate) fn value(&self, rank: usize) -> Result<Option<u64>, WorkerError> {
+        let missing = WorkerError::ItemMissing(self.key);
+        Ok(match &self.values {
+            PartValues::Stored(bytes) => Some(match self.precision {
+                Precision::Bits32 => read::<u32>(bytes, rank).ok_or(missing)?,
+                Precision::Bits64 => read::<u64>(bytes, rank).ok_or(missing)?,
+            }),
+            // A value whose complement is 0 reads as not computed, and is computed again.
+            PartValues::Computed32(slots) => {
+                let bits = slots.get(rank).ok_or(missing)?.load(Ordering::Relaxed);
+                (bits != 0).then_some(u64::from(!bits))
+            }
+            PartValues::Computed64(slots) => {
+                let bits = slots.get(rank).ok_or(missing)?.load(Ordering::Relaxed);
+                (bits != 0).then_some(!bits)
+            }
+        })
+    }
+
+    /// Keeps the value of an entry that was computed. Threads that compute the same one store the same bits.
+    pub(crate) fn keep(&self, rank: usize, bits: u64) {
+        match &self.values {
+            PartValues::Stored(_) => {}
+            PartValues::Computed32(slots) => slots[rank].store(!(bits as u32), Ordering::Relaxed),
+            PartValues::Computed64(slots) => slots[rank].store(!bits, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Bytes for Option<Arc<Part>> {
+    fn bytes(&self) -> u64 {
+        let Some(part) = self else { return 0 };
+        let values = match &part.values {
+            PartValues::Stored(bytes) => bytes.len(),
+            PartValues::Computed32(slots) => size_of_val(&**slots),
+            PartValues::Computed64(slots) => size_of_val(&**slots),
+        };
+        (values + part.marked.words.len() * 12 + size_of::<Part>()) as u64
+    }
+}
+
+/// Values by rank.
+#[derive(Debug)]
+enum PartValues {
+    /// As they are in the shard.
+    Stored(Vec<u8>),
+    /// The complement of each, 0 where it is not computed yet.
+    Computed32(Box<[AtomicU32]>),
+    /// The same in 64 bits.
+    Computed64(Box<[AtomicU64]>),
+}
+
+impl PartValues {
+    fn computed(precision: Precision, count: usize) -> Self {
+        match precision {
+            Precision::Bits32 => Self::Computed32((0..count).map(|_| AtomicU32::new(0)).collect()),
+            Precision::Bits64 => Self::Computed64((0..count).map(|_| AtomicU64::new(0)).collect()),
+        }
+    }
+}
+
+fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<u64> {
+    let width = size_of::<V>();
+    Some(V::read_from(bytes.get(rank * width..)?.get(..width)?).to_bits())
+}
+
+/// A set of entries, with the number of those before every 64th.
+#[derive(Debug)]
+struct Marked {
+    words: Vec<u64>,
+    before: Vec<u32>,
+}
+
+impl Marked {
+    /// From rows of `columns` bits that begin on words of their own.
+    fn new(rows: &[u64], columns: usize) -> Self {
+        let per_row = columns.div_ceil(64).max(1);
+        let mut words = vec![0u64; (rows.len() / per_row * columns).div_ceil(64)];
+        for (row, bits) in rows.chunks_exact(per_row).enumerate() {
+            for (i, &bits) in bits.iter().enumerate().filter(|&(_, &bits)| bits != 0) {
+                let at = row * columns + i * 64;
+                words[at / 64] |= bits << (at % 64);
+                let rest = bits.checked_shr(64 - (at % 64) as u32).unwrap_or(0);
+                if rest != 0 {
+                    words[at / 64 + 1] |= rest;
+                }
+            }
+        }
+        let mut count = 0;
+        let before = words.iter().map(|word| {
+            let before = count;
+            count += word.count_ones();
+            before
+        });
+        Self { before: before.collect(), words }
+    }
+
+    fn count(&self) -> usize {
+        let last = self.before.last().zip(self.words.last());
+        last.map_or(0, |(before, word)| (before + word.count_ones()) as usize)
+    }
+
+    fn rank(&self, entry: usize) -> Option<usize> {
+        let (word, bit) = (*self.words.get(entry / 64)?, entry % 64);
+        let below = word & ((1 << bit) - 1);
+        (word >> bit & 1 == 1).then(|| (self.before[entry / 64] + below.count_ones()) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_count_the_marked_entries_before() {
+        for columns in [1, 5, 63, 64, 65, 130, 200] {
+            let (per_row, rows) = (usize::div_ceil(columns, 64), 9);
+            let marked = |row: usize, column: usize| (row * 31 + column * 7) % 5 < 2 && row != 4;
+            let mut bits = vec![0u64; rows * per_row];
+            for (row, column) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+                bits[row * per_row + column / 64] |= u64::from(marked(row, column)) << (column % 64);
+            }
+            let set = Marked::new(&bits, columns);
+            let mut count = 0;
+            for entry in 0..rows * columns {
+                let expected = marked(entry / columns, entry % columns).then_some(count);
+                assert_eq!(set.rank(entry), expected, "entry {entry} of rows of {columns}");
+                count += usize::from(expected.is_some());
+            }
+            assert_eq!((set.count(), set.rank(rows * columns + 64)), (count, None));
+        }
+    }
+
+    #[test]
+    fn computed_values_are_kept() {
+        let rows = [0b101u64];
+        for precision in [Precision::Bits32, Precision::Bits64] {
+            let marked = Marked::new(&rows, 3);
+            let values = PartValues::computed(precision, marked.count());
+            let part = Part { key: ItemKey { layer: 6, lane: 0, part: 0 }, precision, marked, values };
+            let rank = part.rank(2).unwrap();
+            assert_eq!(part.value(rank).unwrap(), None);
+            for bits in [0, 1, u64::from(u32::MAX) - 1] {
+                part.keep(rank, bits);
+                assert_eq!(part.value(rank).unwrap(), Some(bits));
+            }
+            assert_eq!(part.value(0).unwrap(), None);
+            assert!(part.value(2).is_err());
+        }
+    }
+}

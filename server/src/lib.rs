@@ -1,0 +1,17 @@
+//! The query service: answers over gRPC what the states of a run are worth (`proto/exact2048/v1/query.proto`).
+//!
+//! [`Served`] is the run, opened again until it is solved; [`QueryService`] turns requests into questions to its
+//! oracle and answers into messages; [`serve`](serve()) joins it with health and reflection on a server of
+//! [`exact2048_net`]. No request names a file.
+
+mod batch;
+mod failures;
+mod messages;
+mod serve;
+mod served;
+mod service;
+
+pub use messages::{board_of, direction_of};
+pub use serve::serve;
+pub use served::{OpenRun, Served, Snapshot};
+pub use service::QueryService;

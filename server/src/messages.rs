@@ -1,0 +1,163 @@
+//! Between the types of the solver and the messages of the service.
+
+use exact2048_coordinator::LayerCounts;
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::rules::Move;
+use exact2048_game::{Objective, Params};
+use exact2048_net::status;
+use exact2048_proto::v1;
+use exact2048_run::{Evaluation, MoveValue, StartValues};
+use tonic::Status;
+
+use crate::served::Snapshot;
+
+/// Longest text of a board, many times what any needs: errors repeat it, and travel in headers of bounded size.
+const MAX_TEXT_BYTES: usize = 512;
+
+/// Whether a packed number is a board of a size: nothing above its last cell.
+pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
+    packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0
+}
+
+/// The board that a message spells.
+///
+/// # Errors
+///
+/// INVALID_ARGUMENT names the field.
+pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, Status> {
+    use v1::board::Spelling;
+
+    let spelling = message.and_then(|board| board.spelling);
+    match spelling {
+        None => Err(status::invalid_argument("board", format!("no board: expected one of {size}"))),
+        Some(Spelling::Text(text)) if text.len() > MAX_TEXT_BYTES => {
+            let what = format!("{} bytes of text: expected a board, in at most {MAX_TEXT_BYTES}", text.len());
+            Err(status::invalid_argument("board.text", what))
+        }
+        Some(Spelling::Text(text)) => {
+            Board::parse(&text, size).map_err(|error| status::invalid_argument("board.text", error))
+        }
+        Some(Spelling::Packed(packed)) if is_board(packed, size) => Ok(Board(packed)),
+        Some(Spelling::Packed(packed)) => {
+            let what =
+                format!("{packed:#x} has bits above the last cell of a {size} board: expected 0 there");
+            Err(status::invalid_argument("board.packed", what))
+        }
+    }
+}
+
+/// The move that a direction stands for.
+#[must_use]
+pub fn direction_of(direction: v1::Direction) -> Option<Move> {
+    match direction {
+        v1::Direction::Unspecified => None,
+        v1::Direction::Left => Some(Move::Left),
+        v1::Direction::Right => Some(Move::Right),
+        v1::Direction::Up => Some(Move::Up),
+        v1::Direction::Down => Some(Move::Down),
+    }
+}
+
+fn direction(direction: Move) -> v1::Direction {
+    match direction {
+        Move::Left => v1::Direction::Left,
+        Move::Right => v1::Direction::Right,
+        Move::Up => v1::Direction::Up,
+        Move::Down => v1::Direction::Down,
+    }
+}
+
+/// The answer to a question about one state.
+pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueResponse {
+    v1::GetValueResponse {
+        board: answer.board.to_text(size),
+        canonical: answer.canonical.to_text(size),
+        layer: answer.layer.0,
+        value: answer.value,
+        error_bound: answer.error_bound,
+        best: answer.best.map_or(v1::Direction::Unspecified, direction).into(),
+        moves: answer.moves.iter().map(|m| move_value(m, size)).collect(),
+        packed_board: answer.board.0,
+        packed_canonical: answer.canonical.0,
+    }
+}
+
+fn move_value(of: &MoveValue, size: BoardSize) -> v1::MoveValue {
+    let mut message = v1::MoveValue { direction: direction(of.direction).into(), ..v1::MoveValue::default() };
+    if let Some((after, score, value)) = of.outcome {
+        message.legal = true;
+        message.score = score;
+        message.value = value;
+        message.afterstate = after.to_text(size);
+        message.packed_afterstate = after.0;
+    }
+    message
+}
+
+/// What a run is.
+pub(crate) fn run(snapshot: &Snapshot, max_batch_boards: u32) -> v1::GetRunResponse {
+    let run = &snapshot.run;
+    let layers = run.layer_counts();
+    let phase = match (run.is_solved(), run.missing().is_empty()) {
+        (true, _) => v1::RunPhase::Solved,
+        (false, true) => v1::RunPhase::Enumerated,
+        (false, false) => v1::RunPhase::Unfinished,
+    };
+    v1::GetRunResponse {
+        run_id: run.dir().run_id().to_string(),
+        parameters: Some(parameters(run.params())),
+        phase: phase.into(),
+        layers: layers.len() as u32,
+        states: layers.iter().map(|counts| counts.states).sum(),
+        afterstates: layers.iter().map(|counts| counts.afterstates).sum(),
+        fingerprint: run.fingerprint().map(|sum| format!("{sum:032x}")).unwrap_or_default(),
+        start: snapshot.start.as_ref().map(start),
+        not_solved: snapshot.not_solved().unwrap_or_default().to_owned(),
+        max_batch_boards,
+    }
+}
+
+fn parameters(params: &Params) -> v1::RunParameters {
+    v1::RunParameters {
+        rows: params.board.rows() as u32,
+        columns: params.board.cols() as u32,
+        objective: Objective::to_string(&params.objective),
+        spawn4_numerator: params.spawn4.weight4(),
+        spawn4_denominator: params.spawn4.denominator(),
+        precision_bits: u8::from(params.precision).into(),
+        until_layer: params.until_layer,
+    }
+}
+
+fn start(values: &StartValues) -> v1::StartValue {
+    let layer = |&(layer, value): &(exact2048_game::Layer, f64)| v1::LayerStart { layer: layer.0, value };
+    v1::StartValue {
+        expected: values.expected,
+        error_bound: values.error_bound,
+        by_layer: values.by_layer.iter().map(layer).collect(),
+    }
+}
+
+/// The counts of a layer.
+pub(crate) fn layer(counts: &LayerCounts) -> v1::ListLayersResponse {
+    v1::ListLayersResponse { layer: counts.layer.0, states: counts.states, afterstates: counts.afterstates }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use v1::board::Spelling;
+
+    #[test]
+    fn boards_are_read_in_both_spellings() {
+        let size: BoardSize = "2x2".parse().unwrap();
+        let read = |spelling| board_of(Some(v1::Board { spelling: Some(spelling) }), size);
+        let board = read(Spelling::Text("2 0 / 0 4".to_owned())).unwrap();
+        assert_eq!(read(Spelling::Packed(0x2001)).unwrap(), board);
+        let field = |result: Result<Board, Status>| status::field_of(&result.unwrap_err()).unwrap();
+        assert_eq!(field(read(Spelling::Text("2 0".to_owned()))), "board.text");
+        assert_eq!(field(read(Spelling::Packed(0x1_2001))), "board.packed");
+        assert_eq!(field(board_of(None, size)), "board");
+        assert!(is_board(u64::MAX, "4x4".parse().unwrap()));
+    }
+}

@@ -1,0 +1,88 @@
+//! The service on a server, with health and reflection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use exact2048_net::limits::Limits;
+use exact2048_net::requests::Method;
+use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::shutdown::Stop;
+use exact2048_proto::v1::query_server::QueryServer;
+use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, health_reporter};
+
+use crate::served::Served;
+use crate::service::QueryService;
+
+/// How often a run that is not solved is read again.
+const REFRESH: Duration = Duration::from_secs(2);
+
+/// The health of the service, beside that of the server as a whole, which has no name.
+const SERVICE: &str = "exact2048.v1.Query";
+
+/// Serves a run until it is told to stop. `threads` work on batches.
+///
+/// The server is healthy while it takes requests, and the service while the run is solved besides.
+///
+/// # Errors
+///
+/// Those of the server.
+pub async fn serve(
+    bound: Bound,
+    served: Arc<Served>,
+    threads: usize,
+    limits: Limits,
+    stop: Stop,
+) -> Result<Ended> {
+    let (health, health_service) = health_reporter();
+    health.set_service_status("", ServingStatus::Serving).await;
+    tokio::spawn(watch(Arc::clone(&served), health, stop.clone()));
+
+    let service = QueryService::new(served, threads, limits.idle_time);
+    let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let check = || bound.check_token();
+    let routes = Routes::new(health_service)
+        .add_service(InterceptedService::new(query, check()))
+        .add_service(InterceptedService::new(reflection().build_v1()?, check()))
+        .add_service(InterceptedService::new(reflection().build_v1alpha()?, check()));
+    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
+    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
+    Ok(bound.serve(routes, methods.collect(), stop).await?)
+}
+
+/// Keeps the health as the run is, and reads a run again that is not solved yet.
+async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
+    loop {
+        let solved = served.now().is_solved();
+        let status = if solved { ServingStatus::Serving } else { ServingStatus::NotServing };
+        health.set_service_status(SERVICE, status).await;
+        if solved {
+            stop.begun.cancelled().await;
+        } else {
+            stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
+        }
+        if stop.begun.is_cancelled() {
+            break;
+        }
+        let reading = Arc::clone(&served);
+        match tokio::task::spawn_blocking(move || reading.refresh()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "cannot read the run again"),
+            Err(error) => tracing::error!(%error, "cannot read the run again"),
+        }
+        if served.now().is_solved() {
+            tracing::info!("the run is solved now");
+        }
+    }
+    for service in ["", SERVICE] {
+        health.set_service_status(service, ServingStatus::NotServing).await;
+    }
+}

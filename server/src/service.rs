@@ -1,0 +1,96 @@
+//! The calls of the service.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_net::status;
+use exact2048_proto::v1::query_server::Query;
+use exact2048_proto::v1::{
+    BatchGetValuesRequest, BatchGetValuesResponse, GetRunRequest, GetRunResponse, GetValueRequest,
+    GetValueResponse, ListLayersRequest, ListLayersResponse,
+};
+use exact2048_run::QueryError;
+use futures_util::Stream;
+use metrics::counter;
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::served::Served;
+use crate::{batch, failures, messages};
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// Answers questions about a run. The oracle's work is done off the threads that serve connections.
+#[derive(Clone)]
+pub struct QueryService {
+    served: Arc<Served>,
+    /// As many as messages of boards are worked on at once, so that single questions are not starved.
+    threads: Arc<Semaphore>,
+    idle_time: Duration,
+}
+
+impl QueryService {
+    /// Answers for a run, batches with this many threads; streams may be silent for `idle_time`.
+    #[must_use]
+    pub fn new(served: Arc<Served>, threads: usize, idle_time: Duration) -> Self {
+        Self { served, threads: Arc::new(Semaphore::new(threads)), idle_time }
+    }
+}
+
+#[tonic::async_trait]
+impl Query for QueryService {
+    async fn get_value(
+        &self,
+        request: Request<GetValueRequest>,
+    ) -> Result<Response<GetValueResponse>, Status> {
+        let snapshot = self.served.now();
+        let size = snapshot.run.params().board;
+        let board = messages::board_of(request.into_inner().board, size)?;
+        let oracle = snapshot.oracle()?;
+        let answer = tokio::task::spawn_blocking(move || oracle.evaluate(board)).await;
+        let answer = answer.map_err(|error| failures::of_panic(&error))?;
+        match &answer {
+            Ok(_) => counter!(batch::STATES, "status" => "ok").increment(1),
+            Err(QueryError::Unreachable { .. }) => {
+                counter!(batch::STATES, "status" => "unreachable").increment(1)
+            }
+            Err(_) => {}
+        }
+        let answer = answer.map_err(|error| failures::of_query(&error))?;
+        Ok(Response::new(messages::value(&answer, size)))
+    }
+
+    type BatchGetValuesStream = Answers<BatchGetValuesResponse>;
+
+    async fn batch_get_values(
+        &self,
+        request: Request<Streaming<BatchGetValuesRequest>>,
+    ) -> Result<Response<Self::BatchGetValuesStream>, Status> {
+        let oracle = self.served.now().oracle()?;
+        let answers = batch::answer(oracle, Arc::clone(&self.threads), self.idle_time, request.into_inner());
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn get_run(&self, _request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
+        Ok(Response::new(messages::run(&self.served.now(), batch::MAX_BOARDS as u32)))
+    }
+
+    type ListLayersStream = Answers<ListLayersResponse>;
+
+    async fn list_layers(
+        &self,
+        request: Request<ListLayersRequest>,
+    ) -> Result<Response<Self::ListLayersStream>, Status> {
+        let ListLayersRequest { first, last } = request.into_inner();
+        let last = if last == 0 { u32::MAX } else { last };
+        if first > last {
+            let what = format!("layers from {first} to {last}: expected a first that is not above the last");
+            return Err(status::invalid_argument("first", what));
+        }
+        let mut layers = self.served.now().run.layer_counts();
+        layers.retain(|counts| (first..=last).contains(&counts.layer.0));
+        let answers = layers.into_iter().map(|counts| Ok(messages::layer(&counts)));
+        Ok(Response::new(Box::pin(tokio_stream::iter(answers))))
+    }
+}

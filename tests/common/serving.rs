@@ -1,0 +1,130 @@
+//! A server process, on a port of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
+
+use super::{Finished, command};
+
+/// A server that ends with the value.
+pub struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: NamedTempFile,
+    /// What clients are given.
+    pub url: String,
+    /// Where metrics are, if they were asked for.
+    pub metrics: Option<String>,
+}
+
+impl Server {
+    /// Starts a server on any port of loopback.
+    #[track_caller]
+    pub fn start(run: &Path, options: &[&str]) -> Self {
+        Self::start_with(run, options, &[])
+    }
+
+    /// The same with variables of the environment.
+    #[track_caller]
+    pub fn start_with(run: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_on("127.0.0.1:0", run, options, variables)
+    }
+
+    /// Starts a server on any port of all addresses.
+    #[track_caller]
+    pub fn start_anywhere(run: &Path, options: &[&str]) -> Self {
+        Self::start_on("0.0.0.0:0", run, options, &[])
+    }
+
+    #[track_caller]
+    fn start_on(listen: &str, run: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let stderr = NamedTempFile::new().unwrap();
+        let args = ["serve", "--run", run.to_str().unwrap(), "--listen", listen];
+        let mut command = command([&args, options].concat());
+        command.env_remove("EXACT2048_TOKEN").envs(variables.iter().copied());
+        command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut metrics = None;
+        let url = loop {
+            let mut line = String::new();
+            let read = stdout.read_line(&mut line).unwrap();
+            assert!(read > 0, "the server did not start: {}", text_of(&stderr));
+            match line.trim_end().split_once(" on ") {
+                Some(("metrics", url)) => metrics = Some(url.to_owned()),
+                Some(("listening", url)) => break url.to_owned(),
+                _ => panic!("unexpected line {line:?}"),
+            }
+        };
+        Self { child, stdout, stderr, url, metrics }
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.url.split("://").nth(1).unwrap().parse().unwrap()
+    }
+
+    /// What the server logged so far.
+    pub fn log(&self) -> String {
+        text_of(&self.stderr)
+    }
+
+    /// Resident memory in bytes.
+    pub fn rss_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// Whether the server still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let sent =
+            std::process::Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until the server has ended by itself.
+    #[track_caller]
+    pub fn end(mut self) -> Finished {
+        let begun = Instant::now();
+        while self.runs() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the server does not end: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut stdout = Vec::new();
+        self.stdout.read_to_end(&mut stdout).unwrap();
+        let status = self.child.wait().unwrap();
+        Finished::new(std::process::Output { status, stdout, stderr: self.log().into_bytes() })
+    }
+
+    /// Stops the server, which must end well and must not have panicked.
+    #[track_caller]
+    pub fn stop(self) -> Finished {
+        self.signal("TERM");
+        self.end().exits(0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails where it has ended, which is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text_of(file: &NamedTempFile) -> String {
+    let mut text = String::new();
+    File::open(file.path()).unwrap().read_to_string(&mut text).unwrap();
+    text
+}

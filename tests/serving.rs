@@ -1,0 +1,603 @@
+//! The query service as clients see it: real servers, real connections.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use common::serving::Server;
+use common::{Place, Solved, exact2048, exact2048_reading, files, layers, on_run, solve};
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::symmetry::Symmetries;
+use exact2048_net::status::field_of;
+use exact2048_proto::v1::board::Spelling;
+use exact2048_proto::v1::query_client::QueryClient;
+use exact2048_proto::v1::{
+    self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, ListLayersRequest, RunPhase,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+/// A 3x2 run that all tests read.
+fn run() -> &'static Solved {
+    static RUN: OnceLock<Solved> = OnceLock::new();
+    RUN.get_or_init(|| Solved::new("--board 3x2"))
+}
+
+fn serve(options: &[&str]) -> Server {
+    Server::start(&run().run(), options)
+}
+
+async fn channel(server: &Server) -> Channel {
+    Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap()
+}
+
+async fn client(server: &Server) -> QueryClient<Channel> {
+    QueryClient::new(channel(server).await).max_decoding_message_size(64 << 20)
+}
+
+fn text(board: &str) -> GetValueRequest {
+    GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Text(board.to_owned())) }) }
+}
+
+fn packed(board: u64) -> GetValueRequest {
+    GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Packed(board)) }) }
+}
+
+/// Every board of the 3x2 game with tiles up to 16 and at least two of them: reachable or not.
+fn some_boards() -> Vec<u64> {
+    let boards = (0..5u64.pow(6)).map(|code| {
+        let mut rest = code;
+        (0..6).fold(Board::default(), |board, cell| {
+            let exponent = (rest % 5) as u8;
+            rest /= 5;
+            board.with(cell, exponent)
+        })
+    });
+    boards.map(|board| board.0).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn images_of_a_board_have_one_value() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    let size: BoardSize = "3x2".parse().unwrap();
+    let symmetries = Symmetries::new(size);
+    for board in ["2 0 / 0 2 / 0 0", "4 2 / 8 16 / 0 2", "32 8 / 2 4 / 0 0"] {
+        let board = Board::parse(board, size).unwrap();
+        let asked = client.get_value(packed(board.0)).await.unwrap().into_inner();
+        assert_eq!(Board(asked.packed_canonical), symmetries.canonical(board));
+        assert_eq!(asked.moves.len(), 4);
+        assert_eq!(asked.layer, board.tile_sum(6));
+        let best = asked.moves.iter().filter(|m| m.legal).map(|m| m.value).fold(f64::MIN, f64::max);
+        assert!((best - asked.value).abs() <= 2.0 * asked.error_bound, "{asked:?}");
+        let mut move_values: Vec<u64> = asked.moves.iter().map(|m| m.value.to_bits()).collect();
+        move_values.sort_unstable();
+        for image in symmetries.images(board) {
+            let answer = client.get_value(text(&image.to_text(size))).await.unwrap().into_inner();
+            assert_eq!(answer.value.to_bits(), asked.value.to_bits());
+            assert_eq!(answer.canonical, asked.canonical);
+            assert_eq!(answer.packed_board, image.0);
+            let mut of_image: Vec<u64> = answer.moves.iter().map(|m| m.value.to_bits()).collect();
+            of_image.sort_unstable();
+            assert_eq!(of_image, move_values);
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn query_prints_the_same_for_a_run_and_its_server() {
+    let solved = run();
+    let server = serve(&[]);
+    let run = solved.run();
+    let url = server.url.clone();
+    let sources = [["--run", run.to_str().unwrap()], ["--server", &url]];
+    let ask = |source: &[&str; 2], options: &[&str]| exact2048([&["query"], &source[..], options].concat());
+    for board in [
+        "2 0 / 0 2 / 0 0",
+        "2,.,/4 2/ 8 .",
+        "2 4 / 8 16 / 32 64",
+        "64 64 / 64 64 / 64 64",
+        "2 2",
+        "3 3 / 0 0 / 0 0",
+        "2 0 / 0 0 / 0 0",
+    ] {
+        for options in [&[board] as &[&str], &["--json", board]] {
+            let [here, there] = [ask(&sources[0], options), ask(&sources[1], options)];
+            assert_eq!(here.code, there.code, "{board}: {here:?} {there:?}");
+            assert_eq!((here.stdout, here.stderr), (there.stdout, there.stderr), "{board}");
+        }
+    }
+    assert_eq!(ask(&sources[1], &["64 64 / 64 64 / 64 64"]).code, Some(3));
+    assert_eq!(ask(&sources[1], &["2 2"]).code, Some(2));
+    let boards = "2 0 / 0 2 / 0 0\n\n2 2\n64 64 / 64 64 / 64 64\n4 2 / 8 16 / 0 2\n";
+    for json in [&["-"] as &[&str], &["--json", "-"]] {
+        let ask = |source: &[&str; 2]| {
+            exact2048_reading([&["query"], &source[..], json].concat(), boards.to_owned())
+        };
+        let [here, there] = [ask(&sources[0]), ask(&sources[1])];
+        assert_eq!((here.code, &here.stdout, &here.stderr), (there.code, &there.stdout, &there.stderr));
+        assert_eq!(here.code, Some(2));
+    }
+    server.stop();
+    let gone = ask(&sources[1], &["2 0 / 0 2 / 0 0"]).exits(1);
+    assert!(gone.stderr.contains("cannot connect to"), "{}", gone.stderr);
+}
+
+#[test]
+fn wrong_usage_of_clients() {
+    let run = run().run();
+    let run = run.to_str().unwrap();
+    let board = "2 0 / 0 2 / 0 0";
+    exact2048(["query", board]).exits(2).says(&["--run", "--server"]);
+    exact2048(["query", "--run", run, "--server", "http://127.0.0.1:1", board]).exits(2).says(&["--server"]);
+    exact2048(["query", "--run", run, "--token-file", "x", board]).exits(2).says(&["--server"]);
+    exact2048(["query", "--server", "127.0.0.1:1", board]).exits(2).says(&["http://HOST:PORT"]);
+    exact2048(["serve"]).exits(2).says(&["--run"]);
+    exact2048(["serve", "--run", run, "--listen", "nowhere"]).exits(2).says(&["--listen"]);
+    exact2048(["serve", "--run", run, "--log", "a=b=c"]).exits(1).says(&["log filter"]);
+    exact2048(["serve", "--run", "/no/such/run"]).exits(1).says(&["/no/such/run"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn batches_are_answered_in_order() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    // No board, then every reachable and unreachable one, in an order that is not that of the layers.
+    let mut boards = some_boards();
+    boards.sort_unstable_by_key(|board| board.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    boards.insert(0, u64::MAX);
+    let messages: Vec<_> =
+        boards.chunks(777).map(|boards| BatchGetValuesRequest { boards: boards.to_vec() }).collect();
+    let empty = BatchGetValuesRequest::default();
+    let messages = [&[empty], &messages[..]].concat();
+    let lengths: Vec<usize> = messages.iter().map(|message| message.boards.len()).collect();
+    let answers = client.batch_get_values(tokio_stream::iter(messages)).await.unwrap();
+    let mut answers = answers.into_inner();
+    let (mut values, mut statuses) = (Vec::new(), Vec::new());
+    for length in lengths {
+        let answer = answers.message().await.unwrap().unwrap();
+        assert_eq!((answer.values.len(), answer.statuses.len()), (length, length));
+        values.extend(answer.values);
+        statuses.extend(answer.statuses);
+    }
+    assert!(answers.message().await.unwrap().is_none());
+    assert_eq!(statuses[0], i32::from(BoardStatus::Invalid));
+    let ok = statuses.iter().filter(|&&status| status == i32::from(BoardStatus::Ok)).count();
+    assert!(ok > 1000 && ok < boards.len(), "{ok} of {}", boards.len());
+    // Single questions, from the other end, say the same.
+    for i in (1..boards.len()).rev().step_by(37) {
+        match client.get_value(packed(boards[i])).await {
+            Ok(answer) => {
+                assert_eq!(statuses[i], i32::from(BoardStatus::Ok));
+                assert_eq!(answer.into_inner().value.to_bits(), values[i].to_bits());
+            }
+            Err(status) => {
+                assert_eq!(status.code(), Code::NotFound);
+                assert_eq!((statuses[i], values[i]), (i32::from(BoardStatus::Unreachable), 0.0));
+            }
+        }
+    }
+    server.stop();
+}
+
+/// What a small cache forgets is found again, with the same bits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn values_do_not_depend_on_the_cache() {
+    let boards = some_boards();
+    let mut all = Vec::new();
+    for options in [&["--memory", "256MiB"], &["--memory", "4KiB"], &["--memory", "0B"]] {
+        let server = serve(options);
+        let mut client = client(&server).await;
+        let messages = [
+            BatchGetValuesRequest { boards: boards.clone() },
+            BatchGetValuesRequest { boards: boards.clone() },
+        ];
+        let mut answers = client.batch_get_values(tokio_stream::iter(messages)).await.unwrap().into_inner();
+        let first = answers.message().await.unwrap().unwrap();
+        assert_eq!(answers.message().await.unwrap().unwrap(), first);
+        all.push(first);
+        server.stop();
+    }
+    assert!(all.iter().all(|answer| *answer == all[0]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn wrong_requests_name_the_field() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    let refused =
+        async |client: &mut QueryClient<Channel>, request| client.get_value(request).await.unwrap_err();
+    for (request, field) in [
+        (GetValueRequest::default(), "board"),
+        (GetValueRequest { board: Some(v1::Board::default()) }, "board"),
+        (text(""), "board.text"),
+        (text("2 2"), "board.text"),
+        (text("3 0 / 0 2 / 0 0"), "board.text"),
+        (text(&"2 ".repeat(100_000)), "board.text"),
+        (packed(1 << 24), "board.packed"),
+    ] {
+        let status = refused(&mut client, request).await;
+        assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some(field)));
+    }
+    for board in ["0 0 / 0 0 / 0 0", "2 0 / 0 0 / 0 0", "64 64 / 64 64 / 64 64", "32768 32768 / 0 0 / 0 0"] {
+        let status = refused(&mut client, text(board)).await;
+        assert_eq!(status.code(), Code::NotFound);
+        assert!(status.message().contains(board) && status.message().contains("not reachable"));
+    }
+    let status = client.list_layers(ListLayersRequest { first: 9, last: 8 }).await.unwrap_err();
+    assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some("first")));
+
+    let of_batch = async |client: &mut QueryClient<Channel>, boards: usize| {
+        let message = BatchGetValuesRequest { boards: vec![0; boards] };
+        let mut answers = client.batch_get_values(tokio_stream::iter([message])).await?.into_inner();
+        answers.message().await
+    };
+    let most = client.get_run(GetRunRequest {}).await.unwrap().into_inner().max_batch_boards as usize;
+    assert_eq!(of_batch(&mut client, most).await.unwrap().unwrap().values.len(), most);
+    let status: Status = of_batch(&mut client, most + 1).await.unwrap_err();
+    assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some("boards")));
+    // Larger than a message may be: refused before it is read.
+    let status = of_batch(&mut client, 600_000).await.unwrap_err();
+    assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    assert!(of_batch(&mut client, 1).await.is_ok());
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_run_says_what_it_is() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    let found = client.get_run(GetRunRequest {}).await.unwrap().into_inner();
+    let summary = &run().summary;
+    assert_eq!(found.phase(), RunPhase::Solved);
+    assert_eq!(found.fingerprint, run().fingerprint());
+    assert_eq!(summary["states"].as_u64(), Some(found.states));
+    assert_eq!(summary["afterstates"].as_u64(), Some(found.afterstates));
+    let start = found.start.unwrap();
+    assert_eq!(summary["start"]["expected"].as_f64(), Some(start.expected));
+    assert_eq!(start.by_layer.iter().map(|of| of.layer).collect::<Vec<_>>(), [4, 6, 8]);
+    let parameters = found.parameters.unwrap();
+    assert_eq!((parameters.rows, parameters.columns, parameters.objective.as_str()), (3, 2, "score"));
+    assert_eq!((parameters.spawn4_numerator, parameters.spawn4_denominator), (1, 10));
+    assert_eq!((parameters.precision_bits, parameters.until_layer), (32, None));
+
+    let expected = layers(&run().run());
+    let mut list = async |first, last| {
+        let mut answers = client.list_layers(ListLayersRequest { first, last }).await.unwrap().into_inner();
+        let mut found = Vec::new();
+        while let Some(of) = answers.message().await.unwrap() {
+            found.push((u64::from(of.layer), of.states, of.afterstates));
+        }
+        found
+    };
+    assert_eq!(list(0, 0).await, expected);
+    let some: Vec<_> = expected.iter().copied().filter(|of| (10..=20).contains(&of.0)).collect();
+    assert_eq!(list(10, 20).await, some);
+    server.stop();
+}
+
+/// A server may be started before its run is solved; it says so and answers once it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_unsolved_run_is_told_and_read_again() {
+    let place = Place::new();
+    let path = place.join("run");
+    solve(&path, "--board 2x2");
+    let last = files(&path.join("journal")).pop().unwrap();
+    let aside = place.join("aside.json");
+    std::fs::rename(&last, &aside).unwrap();
+    let server = Server::start(&path, &[]);
+    let mut client = client(&server).await;
+    let status = client.get_value(text("2 0 / 0 2")).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    assert!(status.message().contains("not solved"), "{status:?}");
+    let nothing = tokio_stream::iter(Vec::<BatchGetValuesRequest>::new());
+    assert_eq!(client.batch_get_values(nothing).await.unwrap_err().code(), Code::FailedPrecondition);
+    let found = client.get_run(GetRunRequest {}).await.unwrap().into_inner();
+    assert_eq!((found.phase(), found.not_solved.as_str()), (RunPhase::Unfinished, status.message()));
+    assert!(found.start.is_none() && found.fingerprint.is_empty());
+    assert_eq!(health(&server, "exact2048.v1.Query").await, ServingStatus::NotServing);
+    assert_eq!(health(&server, "").await, ServingStatus::Serving);
+    let board = "2 0 / 0 2";
+    let here = on_run(&path, "query", &[board]).exits(1);
+    let there = exact2048(["query", "--server", &server.url, board]).exits(1);
+    assert_eq!(here.stderr, there.stderr);
+
+    std::fs::rename(&aside, &last).unwrap();
+    let begun = Instant::now();
+    while client.get_value(text(board)).await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.stop().says(&["the run is solved now"]);
+
+    solve(&place.join("enumerated"), "--board 2x2 --until-layer 20");
+    let server = Server::start(&place.join("enumerated"), &[]);
+    let found = self::client(&server).await.get_run(GetRunRequest {}).await.unwrap().into_inner();
+    assert_eq!(found.phase(), RunPhase::Enumerated);
+    server.stop();
+}
+
+async fn health(server: &Server, service: &str) -> ServingStatus {
+    let mut client = HealthClient::new(channel(server).await);
+    client.check(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner().status()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn health_and_reflection() {
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+    use tonic_reflection::pb::v1::{ServerReflectionRequest, ServiceResponse};
+
+    let server = serve(&[]);
+    for service in ["", "exact2048.v1.Query"] {
+        assert_eq!(health(&server, service).await, ServingStatus::Serving, "{service:?}");
+    }
+    let mut health = HealthClient::new(channel(&server).await);
+    let unknown = HealthCheckRequest { service: "unknown".to_owned() };
+    assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
+
+    let mut client = ServerReflectionClient::new(channel(&server).await);
+    let mut ask = async |request| {
+        let request = ServerReflectionRequest { host: String::new(), message_request: Some(request) };
+        let mut answers =
+            client.server_reflection_info(tokio_stream::iter([request])).await.unwrap().into_inner();
+        answers.message().await.unwrap().unwrap().message_response.unwrap()
+    };
+    let MessageResponse::ListServicesResponse(list) = ask(MessageRequest::ListServices(String::new())).await
+    else {
+        panic!("no list of services");
+    };
+    let names: Vec<String> = list.service.into_iter().map(|ServiceResponse { name }| name).collect();
+    for name in ["exact2048.v1.Query", "grpc.health.v1.Health"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+    let symbol = MessageRequest::FileContainingSymbol("exact2048.v1.Query.GetValue".to_owned());
+    assert!(matches!(ask(symbol).await, MessageResponse::FileDescriptorResponse(_)));
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn deadlines_are_kept_by_the_server() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    let (sender, receiver) = mpsc::channel(1);
+    let mut request = Request::new(ReceiverStream::new(receiver));
+    request.set_timeout(Duration::from_millis(200));
+    let begun = Instant::now();
+    let mut answers = client.batch_get_values(request).await.unwrap().into_inner();
+    sender.send(BatchGetValuesRequest { boards: vec![0] }).await.unwrap();
+    assert!(answers.message().await.unwrap().is_some());
+    let status = answers.message().await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+    assert!((Duration::from_millis(190)..Duration::from_secs(5)).contains(&begun.elapsed()));
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn more_requests_than_may_run_are_turned_away() {
+    let server = serve(&["--max-requests", "1", "--metrics-listen", "127.0.0.1:0"]);
+    let mut client = client(&server).await;
+    let (sender, receiver) = mpsc::channel(1);
+    let mut answers = client.batch_get_values(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+    let status = client.get_run(GetRunRequest {}).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(health(&server, "").await, ServingStatus::Serving);
+    assert!(scrape(&server).contains("code=\"ResourceExhausted\""));
+    // Room is made when the stream ends.
+    sender.send(BatchGetValuesRequest { boards: vec![0] }).await.unwrap();
+    assert!(answers.message().await.unwrap().is_some());
+    drop(sender);
+    assert!(answers.message().await.unwrap().is_none());
+    client.get_run(GetRunRequest {}).await.unwrap();
+    server.stop();
+}
+
+/// The metrics, read as Prometheus does.
+fn scrape(server: &Server) -> String {
+    let url = server.metrics.as_ref().unwrap();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn requests_are_counted() {
+    let server = serve(&["--metrics-listen", "127.0.0.1:0", "--log-format", "json", "--log", "debug"]);
+    let mut client = client(&server).await;
+    for _ in 0..3 {
+        client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap();
+    }
+    client.get_value(text("64 64 / 64 64 / 64 64")).await.unwrap_err();
+    // A path that no service has is counted, and not by its name.
+    let mut unknown = tonic::client::Grpc::new(channel(&server).await);
+    unknown.ready().await.unwrap();
+    let path = "/exact2048.v1.Query/NoSuchCall".parse().unwrap();
+    let codec = tonic_prost_codec();
+    let status = unknown.unary(Request::new(GetRunRequest {}), path, codec).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
+    let metrics = scrape(&server);
+    for line in [
+        "exact2048_requests_total{method=\"exact2048.v1.Query/GetValue\",code=\"Ok\"} 3",
+        "exact2048_requests_total{method=\"exact2048.v1.Query/GetValue\",code=\"NotFound\"} 1",
+        "exact2048_requests_total{method=\"other\",code=\"Unimplemented\"} 1",
+        "exact2048_request_seconds_count{method=\"exact2048.v1.Query/GetValue\"} 4",
+        "exact2048_requests_running{method=\"exact2048.v1.Query/GetValue\"} 0",
+        "exact2048_states_answered_total{status=\"ok\"} 3",
+        "exact2048_states_answered_total{status=\"unreachable\"} 1",
+        "exact2048_run_solved 1",
+        "exact2048_cache_hits_total ",
+        "exact2048_cache_bytes ",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing from {metrics}");
+    }
+    assert!(!metrics.contains("NoSuchCall"));
+    let log = server.stop().stderr;
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
+    }
+    assert!(log.contains("\"method\":\"exact2048.v1.Query/GetValue\""), "{log}");
+}
+
+fn tonic_prost_codec() -> tonic_prost::ProstCodec<GetRunRequest, v1::GetRunResponse> {
+    tonic_prost::ProstCodec::default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stopping_server_lets_requests_end() {
+    for signal in ["TERM", "INT"] {
+        let server = serve(&["--grace", "20"]);
+        let mut client = client(&server).await;
+        let (sender, receiver) = mpsc::channel(1);
+        let mut answers = client.batch_get_values(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+        server.signal(signal);
+        let address = server.address();
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_ok() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{}", server.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // What was running goes on to its end.
+        for _ in 0..3 {
+            sender.send(BatchGetValuesRequest { boards: vec![0x11] }).await.unwrap();
+            assert_eq!(answers.message().await.unwrap().unwrap().statuses, [i32::from(BoardStatus::Ok)]);
+        }
+        drop(sender);
+        assert!(answers.message().await.unwrap().is_none());
+        server.end().exits(0).says(&["every request had its answer"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn grace_has_an_end() {
+    let server = serve(&["--grace", "1"]);
+    let mut client = client(&server).await;
+    let (sender, receiver) = mpsc::channel::<BatchGetValuesRequest>(1);
+    let mut answers = client.batch_get_values(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+    server.signal("TERM");
+    let status = answers.message().await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    drop(sender);
+    server.end().exits(0).says(&["stopping"]);
+
+    // A second signal ends it at once, whatever grace there is.
+    let server = serve(&["--grace", "3600"]);
+    let idle = TcpStream::connect(server.address()).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(100));
+    server.signal("TERM");
+    server.end().exits(0).says(&["second signal"]);
+    drop(idle);
+}
+
+/// Bytes that are no HTTP/2, or begin as such and go on otherwise, are told off or dropped; none does harm.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn any_bytes_are_survived() {
+    let mut server = serve(&["--max-connections", "64"]);
+    let mut seed = 2048u64;
+    let mut random = move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as u8
+    };
+    let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let mut send = |prefix: &[u8], bytes: usize| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        let junk: Vec<u8> = (0..bytes).map(|_| random()).collect();
+        // The server may close at any byte.
+        let _ = stream.write_all(prefix).and_then(|()| stream.write_all(&junk));
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read(&mut [0; 1024]);
+    };
+    let mut round = |lengths: std::ops::Range<usize>| {
+        for length in lengths {
+            send(&[], length * 37);
+            send(preface, length * 11);
+            send(&[preface, settings].concat(), length * 23);
+            // A frame of each kind with a length that is not kept.
+            send(
+                &[preface, settings, &[0, 0xff, length as u8, length as u8 % 12, 5, 0, 0, 0, 1]].concat(),
+                length,
+            );
+            send(b"GET /exact2048.v1.Query/GetValue HTTP/1.1\r\nHost: x\r\n\r\n", length);
+            send(b"\x16\x03\x01\x02\x00", length);
+        }
+    };
+    round(0..30);
+    let before = server.rss_bytes();
+    round(0..120);
+    let after = server.rss_bytes();
+    assert!(after < before + (16 << 20), "memory grew from {before} to {after} bytes");
+    assert!(server.runs());
+    let mut client = client(&server).await;
+    client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap();
+
+    // Well-formed requests whose message is junk.
+    let mut raw = tonic::client::Grpc::new(channel(&server).await);
+    for round in 0..50u8 {
+        // Field 1, a message of 250 bytes, of which fewer come.
+        let junk: Vec<u8> = [0x0a, 250].into_iter().chain((0..round).map(|i| i.wrapping_mul(37))).collect();
+        raw.ready().await.unwrap();
+        let path = "/exact2048.v1.Query/GetValue".parse().unwrap();
+        let answer = raw.unary(Request::new(junk), path, Junk).await;
+        assert_eq!(answer.unwrap_err().code(), Code::Internal);
+    }
+    server.stop();
+}
+
+/// Sends bytes as they are.
+struct Junk;
+
+impl tonic::codec::Codec for Junk {
+    type Encode = Vec<u8>;
+    type Decode = Vec<u8>;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl tonic::codec::Encoder for Junk {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, to: &mut tonic::codec::EncodeBuf<'_>) -> Result<(), Status> {
+        prost::bytes::BufMut::put_slice(to, &item);
+        Ok(())
+    }
+}
+
+impl tonic::codec::Decoder for Junk {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut tonic::codec::DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
+        use prost::bytes::Buf;
+        let bytes = from.copy_to_bytes(from.remaining());
+        Ok(Some(bytes.to_vec()))
+    }
+}
