@@ -285,7 +285,7 @@ pub enum Action {
         ticket: u64,
         /// The job.
         job: JobId,
-        /// The latest epoch.
+        /// The number of the next epoch: higher than that of every commit before it in the journal.
         epoch: u64,
         /// The commit, as it was appended.
         commit: Commit,

@@ -68,11 +68,15 @@ impl Cluster {
 
     fn failed(&mut self, worker: WorkerId, epoch: Option<u64>, failure: Failure) {
         let reason = format!("worker {worker}: {failure}");
+        let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         match failure {
+            // What an old epoch found lost may have been computed again since: if it was not, it is found again.
+            Failure::ShardLost { .. } if !is_current => {}
             Failure::ShardLost { job, phase, first, last } => {
                 // The shard is what is wrong: that is mended, and neither worker nor job is to blame.
-                if self.jobs.contains_key(&job) && self.retract(&job, phase, first, last) {
-                    return;
+                if self.retract(&job, phase, first, last) {
+                    // The epoch may be another job's: its member has stopped all the same.
+                    return self.end_epoch();
                 }
             }
             Failure::Peer(peer) => self.roster.back_off(peer, self.config.backoff, self.now),
@@ -83,7 +87,7 @@ impl Cluster {
                 }
             }
         }
-        if epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some()) {
+        if is_current {
             self.fail_epoch(reason);
         }
     }
@@ -98,8 +102,7 @@ impl Cluster {
         let done = job.state == JobState::Done;
         for commit in lost {
             let ticket = self.journal.ticket();
-            let epoch = self.next_epoch.saturating_sub(1);
-            self.journal.push(Action::Retract { ticket, job: id.clone(), epoch, commit });
+            self.journal.push(Action::Retract { ticket, job: id.clone(), epoch: self.next_epoch, commit });
         }
         if done {
             self.requeue(id);
