@@ -3,6 +3,7 @@
 //! The coordinator never computes a value, opens a file or reads a clock: finished tasks go in, tasks
 //! and actions come out. `README.md` beside this crate states the scheduling problem.
 
+pub mod cluster;
 mod planner;
 mod progress;
 mod task;

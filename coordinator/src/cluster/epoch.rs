@@ -1,0 +1,244 @@
+//! One epoch: what its members have finished, and which range of it is written next.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_game::Layer;
+
+use super::messages::{LayerPart, Progress, ShardRecord, Share, WorkerId, WriteShard};
+use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
+use crate::task::Phase;
+
+/// The work of all members on one segment. Layers are numbered in the direction of the phase; the number
+/// is a *position*, as in the planner.
+#[derive(Debug)]
+pub(super) struct Epoch {
+    pub share: Arc<Share>,
+    pub started: Duration,
+    /// When a member last finished a layer or a shard.
+    pub progressed: Duration,
+    /// When a range was last completed, or the epoch began.
+    pub last_range: Duration,
+    /// No more ranges are ordered: the epoch ends once what is ordered is committed.
+    pub closing: bool,
+    /// Positions that each member has finished.
+    finished: Vec<u32>,
+    /// Sums over the members' parts, from position `written` on.
+    sums: VecDeque<LayerSum>,
+    /// Positions whose shards are all written.
+    written: u32,
+    /// Positions that every member has finished.
+    frontier: u32,
+    /// Bytes in the positions from `written` to `frontier`.
+    ready_bytes: u64,
+    order: Option<Order>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct LayerSum {
+    members: u32,
+    states: u64,
+    afterstates: u64,
+    fingerprint: u128,
+    sealed_bytes: u64,
+}
+
+/// A range that members are writing.
+#[derive(Debug)]
+struct Order {
+    /// Position after its last.
+    end: u32,
+    shard: WriteShard,
+    records: Vec<Option<String>>,
+}
+
+/// A range whose shards are all in the store.
+#[derive(Debug)]
+pub(super) struct WrittenRange {
+    pub commit: Commit,
+    pub sealed_bytes: u64,
+    pub shards: Vec<ShardRecord>,
+}
+
+impl Epoch {
+    pub fn new(share: Share, now: Duration) -> Self {
+        Self {
+            finished: vec![0; share.members.len()],
+            share: Arc::new(share),
+            started: now,
+            progressed: now,
+            last_range: now,
+            closing: false,
+            sums: VecDeque::new(),
+            written: 0,
+            frontier: 0,
+            ready_bytes: 0,
+            order: None,
+        }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.share.epoch
+    }
+
+    pub fn segment(&self) -> Segment {
+        self.share.segment
+    }
+
+    /// Positions of the segment.
+    pub fn len(&self) -> u32 {
+        (self.segment().last.0 - self.segment().first.0) / 2 + 1
+    }
+
+    /// Whether all of the segment is written.
+    pub fn is_written(&self) -> bool {
+        self.written == self.len()
+    }
+
+    pub fn written(&self) -> u32 {
+        self.written
+    }
+
+    pub fn progress(&self) -> Progress {
+        Progress { epoch: self.number(), finished_layers: self.frontier, written_layers: self.written }
+    }
+
+    /// The layer that not every member has finished yet, or the last one.
+    pub fn frontier_layer(&self) -> Layer {
+        self.layer(self.frontier.min(self.len() - 1))
+    }
+
+    /// The layer that a member is working on.
+    pub fn member_layer(&self, member: usize) -> Layer {
+        self.layer(self.finished[member].min(self.len() - 1))
+    }
+
+    /// States in layers that are finished by all and not written yet.
+    pub fn states_ahead(&self) -> u64 {
+        self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.states).sum()
+    }
+
+    /// Takes in a member's part of its next layer. The error says what is wrong with it.
+    pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), String> {
+        let position = self.finished[member];
+        let worker = self.share.members[member].worker;
+        if position >= self.len() || part.layer != self.layer(position) {
+            let expected = self.member_layer(member);
+            return Err(format!("worker {worker} reports layer {}, expected {expected}", part.layer));
+        }
+        // What a worker may be ahead bounds the memory of its peers, and of this struct.
+        if position >= self.frontier + self.share.window_layers {
+            return Err(format!("worker {worker} reports layer {}, which is past the window", part.layer));
+        }
+        self.finished[member] += 1;
+        self.progressed = now;
+        let at = (position - self.written) as usize;
+        if at == self.sums.len() {
+            self.sums.push_back(LayerSum::default());
+        }
+        let sum = &mut self.sums[at];
+        sum.members += 1;
+        sum.states += part.states;
+        sum.afterstates += part.afterstates;
+        sum.fingerprint = sum.fingerprint.wrapping_add(part.fingerprint);
+        sum.sealed_bytes += part.sealed_bytes;
+        while let Some(sum) = self.sums.get((self.frontier - self.written) as usize)
+            && sum.members as usize == self.finished.len()
+        {
+            self.ready_bytes += sum.sealed_bytes;
+            self.frontier += 1;
+        }
+        Ok(())
+    }
+
+    /// Orders the next range to be written, if one is ready: one with at least `least_bytes`, or the end of the segment, or,
+    /// where `all` is set, whatever may be published.
+    pub fn order(&mut self, least_bytes: u64, all: bool) {
+        let worth_a_look = all || self.ready_bytes >= least_bytes || self.frontier == self.len();
+        if self.order.is_some() || !worth_a_look {
+            return;
+        }
+        let (mut end, mut bytes) = (None, 0);
+        for position in self.written..self.frontier {
+            bytes += self.sums[(position - self.written) as usize].sealed_bytes;
+            if may_end_at(self.segment().phase, self.layer(position), self.segment()) {
+                if bytes >= least_bytes || position + 1 == self.len() {
+                    end = Some(position + 1);
+                    break;
+                }
+                end = if all { Some(position + 1) } else { None };
+            }
+        }
+        let Some(end) = end else { return };
+        let (a, b) = (self.layer(self.written), self.layer(end - 1));
+        let shard = WriteShard { epoch: self.number(), first: a.min(b), last: a.max(b) };
+        self.order = Some(Order { end, shard, records: vec![None; self.finished.len()] });
+    }
+
+    pub fn has_order(&self) -> bool {
+        self.order.is_some()
+    }
+
+    /// What a member still has to write.
+    pub fn order_for(&self, member: usize) -> Option<WriteShard> {
+        self.order.as_ref().filter(|order| order.records[member].is_none()).map(|order| order.shard)
+    }
+
+    /// Takes in that a member has written its shard of the ordered range; once all have, what is to be committed.
+    /// A range that is not ordered (any more) was asked for twice, by replies that crossed: that is no mistake.
+    pub fn shard_written(
+        &mut self,
+        member: usize,
+        shard: WriteShard,
+        record: String,
+        now: Duration,
+    ) -> Option<WrittenRange> {
+        let order = self.order.as_mut().filter(|order| order.shard == shard)?;
+        self.progressed = now;
+        order.records[member] = Some(record);
+        if order.records.iter().any(Option::is_none) {
+            return None;
+        }
+        let order = self.order.take()?;
+        let workers: Vec<WorkerId> = self.share.members.iter().map(|member| member.worker).collect();
+        let records = order.records.into_iter().flatten();
+        let shards = workers.into_iter().zip(records).map(|(worker, record)| ShardRecord { worker, record });
+        self.last_range = now;
+        let (commit, sealed_bytes) = self.take_commit(order.end, order.shard);
+        Some(WrittenRange { commit, sealed_bytes, shards: shards.collect() })
+    }
+
+    /// Sums up a written range and forgets its layers.
+    fn take_commit(&mut self, end: u32, range: WriteShard) -> (Commit, u64) {
+        let mut layers = BTreeMap::new();
+        let (mut fingerprint, mut sealed_bytes) = (0u128, 0);
+        for position in self.written..end {
+            let Some(sum) = self.sums.pop_front() else { break };
+            let layer = self.layer(position);
+            let counts = LayerCounts { layer, states: sum.states, afterstates: sum.afterstates };
+            layers.insert(layer, counts);
+            fingerprint = fingerprint.wrapping_add(sum.fingerprint);
+            sealed_bytes += sum.sealed_bytes;
+        }
+        self.written = end;
+        self.ready_bytes -= sealed_bytes;
+        let phase = self.segment().phase;
+        let enumerated = phase == Phase::Enumerate;
+        let commit = Commit {
+            phase,
+            first: range.first,
+            last: range.last,
+            layers: if enumerated { layers.into_values().collect() } else { Vec::new() },
+            fingerprint: (!enumerated).then_some(fingerprint),
+        };
+        (commit, sealed_bytes)
+    }
+
+    fn layer(&self, position: u32) -> Layer {
+        match self.segment().phase {
+            Phase::Enumerate => Layer(self.segment().first.0 + 2 * position),
+            Phase::BackUp => Layer(self.segment().last.0 - 2 * position),
+        }
+    }
+}

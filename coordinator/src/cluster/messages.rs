@@ -1,0 +1,302 @@
+//! What workers and the coordinator say to each other, and what the coordinator asks of its shell.
+//!
+//! `docs/cluster-protocol.md` says what each message does and what its loss does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_game::{Layer, Params};
+use serde::{Deserialize, Serialize};
+
+use super::assign::{Owners, assign};
+use crate::progress::{Commit, Segment};
+use crate::task::Phase;
+
+/// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Name of a job: the run's name in the store.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(pub String);
+
+impl std::fmt::Display for JobId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Name of a worker: a random number that it chose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerId(pub u64);
+
+impl std::fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The only call that a worker makes: I am here, this is done, what now?
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pull {
+    /// The protocol that the worker speaks.
+    pub version: u32,
+    /// The worker.
+    pub worker: WorkerId,
+    /// Grows with every start of the worker's process.
+    pub incarnation: u64,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Memory that the worker may use, in bytes.
+    pub memory_bytes: u64,
+    /// Where other workers reach it.
+    pub address: String,
+    /// It wants to go as soon as the work it has is committed.
+    pub leaving: bool,
+    /// The epoch that it is working in.
+    pub epoch: Option<u64>,
+    /// Number of the first of `reports`; reports are numbered from 0 in each incarnation.
+    pub first_report: u64,
+    /// All reports that were not acknowledged yet, in order.
+    pub reports: Vec<WorkerReport>,
+}
+
+/// The answer to a [`Pull`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PullReply {
+    /// Reports with lower numbers have arrived and may be forgotten.
+    pub acknowledged: u64,
+    /// The epoch of the pull is over: drop everything of it.
+    pub withdrawn: Option<u64>,
+    /// What to work on; repeated until the worker says that it is in that epoch.
+    pub share: Option<Arc<Share>>,
+    /// How far the worker's epoch is, where it is in the current one.
+    pub progress: Option<Progress>,
+    /// A shard to write; repeated until the worker reports it as written.
+    pub write: Option<WriteShard>,
+    /// When to pull again.
+    pub pause: Duration,
+}
+
+/// How far the members of an epoch are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The epoch.
+    pub epoch: u64,
+    /// Layers of the segment that every member has finished, counted in the direction of the phase.
+    /// A worker may work on layers with a position below `finished + window`, and on no other.
+    pub finished_layers: u32,
+    /// Layers of the segment whose shards are all written. What is held of them for writing may go.
+    pub written_layers: u32,
+}
+
+/// Why a pull is refused. The worker drops what it is working on, except on `Superseded`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Worker and coordinator are of different versions.
+    #[error("this worker speaks protocol {got}, the coordinator {expected}: use the same build for both")]
+    Version {
+        /// What the coordinator speaks.
+        expected: u32,
+        /// What the worker speaks.
+        got: u32,
+    },
+    /// A later process of the same worker has registered.
+    #[error(
+        "worker {worker} was started again: incarnation {got} is older than {expected}; this one has to stop"
+    )]
+    OldIncarnation {
+        /// The worker.
+        worker: WorkerId,
+        /// The later incarnation.
+        expected: u64,
+        /// The caller's.
+        got: u64,
+    },
+    /// The worker's epoch was given out by a later coordinator; it stays valid.
+    #[error("epoch {epoch} was given out by a later coordinator than this one: ask that one")]
+    Superseded {
+        /// The worker's epoch.
+        epoch: u64,
+    },
+    /// Another coordinator owns the store.
+    #[error("another coordinator has taken over the store: this one gives out no more work")]
+    Fenced,
+}
+
+/// A worker's part of a segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The job.
+    pub job: JobId,
+    /// Its parameters.
+    pub params: Params,
+    /// The epoch: higher than any before it in this store.
+    pub epoch: u64,
+    /// The layers to go through, and in which direction.
+    pub segment: Segment,
+    /// All workers of the epoch; the same list for each of them.
+    pub members: Vec<Member>,
+    /// Layers that a worker may be past the lowest one that not all have finished.
+    pub window_layers: u32,
+}
+
+/// A worker of an epoch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Where finished blocks are pushed to.
+    pub address: String,
+}
+
+impl Share {
+    /// Who owns which lane.
+    pub fn owners(&self) -> Owners {
+        let threads: Vec<u32> = self.members.iter().map(|member| member.threads).collect();
+        assign(&self.params, &threads)
+    }
+
+    /// The index of a worker among the members.
+    pub fn member(&self, worker: WorkerId) -> Option<usize> {
+        self.members.iter().position(|member| member.worker == worker)
+    }
+}
+
+/// An order to write what the worker owns of a range of layers to one shard of the store, under a name
+/// made of epoch, worker and range.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct WriteShard {
+    /// The epoch.
+    pub epoch: u64,
+    /// Lowest layer.
+    pub first: Layer,
+    /// Highest layer.
+    pub last: Layer,
+}
+
+/// What a worker reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkerReport {
+    /// All of the worker's blocks of a layer are done, and sealed where they are stored. Layers are reported in
+    /// the direction of the phase, without gaps, also those in which the worker owns nothing.
+    LayerDone {
+        /// The epoch.
+        epoch: u64,
+        /// The worker's part of the layer.
+        part: LayerPart,
+    },
+    /// A shard is in the store, synced.
+    ShardWritten {
+        /// The order that it fulfils.
+        shard: WriteShard,
+        /// What the journal shall say of it; opaque here.
+        record: String,
+    },
+    /// Something went wrong. After a failure that is its own, a worker gets no work until [`Well`](Self::Well).
+    Failed {
+        /// The epoch that it has to leave, if it is in one.
+        epoch: Option<u64>,
+        /// What.
+        failure: Failure,
+    },
+    /// The worker can work again.
+    Well,
+}
+
+/// A worker's part of a layer; all of it 0 where it owns no block there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LayerPart {
+    /// The layer.
+    pub layer: Layer,
+    /// States in the worker's lanes, up to symmetry.
+    pub states: u64,
+    /// Afterstates in the worker's lanes, up to symmetry.
+    pub afterstates: u64,
+    /// Sum of the fingerprints of the worker's blocks.
+    pub fingerprint: u128,
+    /// Bytes that the sealed blocks will take in a shard.
+    pub sealed_bytes: u64,
+}
+
+/// What went wrong at a worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The worker's disk or the store is full, as the worker sees it.
+    DiskFull(String),
+    /// A block does not fit the worker's memory.
+    Memory(String),
+    /// A peer cannot be reached or breaks off; blames the peer.
+    Peer(WorkerId),
+    /// A committed shard is missing or damaged; blames the shard.
+    ShardLost {
+        /// The job whose shard it is.
+        job: JobId,
+        /// The pass.
+        phase: Phase,
+        /// Lowest layer that is lost.
+        first: Layer,
+        /// Highest layer that is lost.
+        last: Layer,
+    },
+    /// Anything else.
+    Other(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::DiskFull(what) => write!(f, "disk full: {what}"),
+            Failure::Memory(what) => write!(f, "out of memory: {what}"),
+            Failure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
+            Failure::ShardLost { job, phase, first, last } => {
+                write!(f, "a shard of {job} is lost: {phase:?}, layers {first} to {last}")
+            }
+            Failure::Other(what) => what.fmt(f),
+        }
+    }
+}
+
+/// What the shell has to append to a job's journal. Actions come one at a time: the next one follows
+/// only when the outcome of the last one is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// A range is done and its shards are in the store.
+    Commit {
+        /// Names this append in the answer; the same append has the same ticket when it is repeated.
+        ticket: u64,
+        /// The job.
+        job: JobId,
+        /// The epoch that computed the range.
+        epoch: u64,
+        /// The range and its counts.
+        commit: Commit,
+        /// Bytes of its shards, as their writers estimated them.
+        sealed_bytes: u64,
+        /// The shards, one of each member of the epoch.
+        shards: Vec<ShardRecord>,
+    },
+    /// A commit of the job no longer counts, because of a lost shard.
+    Retract {
+        /// Names this append in the answer.
+        ticket: u64,
+        /// The job.
+        job: JobId,
+        /// The number of the next epoch: higher than that of every commit before it in the journal.
+        epoch: u64,
+        /// The commit, as it was appended.
+        commit: Commit,
+    },
+}
+
+/// A shard of a commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShardRecord {
+    /// Who wrote it.
+    pub worker: WorkerId,
+    /// What the journal says of it, as the worker gave it.
+    pub record: String,
+}

@@ -1,0 +1,122 @@
+//! The workers that are there: leases, incarnations, numbers of reports, and health.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
+
+/// Failures of a worker double its back-off up to this many times.
+const MOST_DOUBLINGS: u32 = 6;
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub incarnation: u64,
+    pub threads: u32,
+    pub memory_bytes: u64,
+    pub address: String,
+    pub leaving: bool,
+    pub heard: Duration,
+    /// Number of the next report that has not arrived.
+    pub next_report: u64,
+    /// Why it cannot work, until it says that it is well.
+    pub unwell: Option<String>,
+    /// Gets no work before this time.
+    pub not_before: Duration,
+    /// Failures since its last commit.
+    failures: u32,
+}
+
+/// What a pull meant to the roster.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Registration {
+    Known,
+    New,
+    /// An earlier process of the worker is gone.
+    Replaced,
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Roster {
+    pub workers: BTreeMap<WorkerId, Worker>,
+    /// When a worker last registered.
+    pub last_joined: Duration,
+}
+
+impl Roster {
+    /// Registers a worker, or notes that it was heard.
+    pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<Registration, Refusal> {
+        let mut registration = Registration::New;
+        if let Some(known) = self.workers.get_mut(&pull.worker) {
+            if pull.incarnation < known.incarnation {
+                return Err(Refusal::OldIncarnation {
+                    worker: pull.worker,
+                    expected: known.incarnation,
+                    got: pull.incarnation,
+                });
+            }
+            if pull.incarnation == known.incarnation {
+                known.heard = now;
+                known.leaving |= pull.leaving;
+                return Ok(Registration::Known);
+            }
+            registration = Registration::Replaced;
+        }
+        let worker = Worker {
+            incarnation: pull.incarnation,
+            threads: pull.threads,
+            memory_bytes: pull.memory_bytes,
+            address: pull.address.clone(),
+            leaving: pull.leaving,
+            heard: now,
+            next_report: pull.first_report,
+            unwell: None,
+            not_before: now,
+            failures: 0,
+        };
+        self.workers.insert(pull.worker, worker);
+        self.last_joined = now;
+        Ok(registration)
+    }
+
+    /// The reports of a pull that have not arrived before. Those that are missing before the first were acknowledged by
+    /// an earlier coordinator, or before the worker was lost: they are of epochs that are over.
+    pub fn new_reports(&mut self, pull: &Pull) -> Vec<WorkerReport> {
+        let Some(worker) = self.workers.get_mut(&pull.worker) else { return Vec::new() };
+        let skip = worker.next_report.saturating_sub(pull.first_report);
+        worker.next_report = worker.next_report.max(pull.first_report + pull.reports.len() as u64);
+        pull.reports.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).cloned().collect()
+    }
+
+    /// Removes workers that were not heard for longer than the lease.
+    pub fn remove_lost(&mut self, lease: Duration, now: Duration) -> Vec<WorkerId> {
+        let is_lost = |_: &WorkerId, worker: &mut Worker| now.saturating_sub(worker.heard) > lease;
+        self.workers.extract_if(.., is_lost).map(|(id, _)| id).collect()
+    }
+
+    /// The time was not seen to pass for so long: nobody could be heard.
+    pub fn excuse(&mut self, silence: Duration) {
+        self.workers.values_mut().for_each(|worker| worker.heard += silence);
+    }
+
+    /// Gives a worker no work for a while; for longer with each failure.
+    pub fn back_off(&mut self, worker: WorkerId, base: Duration, now: Duration) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.not_before = now + base * 2u32.pow(worker.failures.min(MOST_DOUBLINGS));
+            worker.failures += 1;
+        }
+    }
+
+    /// The worker took part in a commit: its earlier failures do not count any more.
+    pub fn forgive(&mut self, worker: WorkerId) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.failures = 0;
+        }
+    }
+}
+
+impl Worker {
+    /// Whether it may be given work.
+    pub fn is_available(&self, now: Duration) -> bool {
+        !self.leaving && self.unwell.is_none() && now >= self.not_before
+    }
+}

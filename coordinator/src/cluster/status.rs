@@ -1,0 +1,187 @@
+//! What a cluster is doing, for people and dashboards.
+
+use std::time::Duration;
+
+use exact2048_game::Layer;
+use rustc_hash::FxHashMap;
+
+use super::job::{Job, JobState};
+use super::messages::{JobId, WorkerId};
+use super::roster::Worker;
+use super::{Cluster, Epoch};
+use crate::task::Phase;
+
+/// Everything that there is to see.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    /// Another coordinator owns the store, and this one does nothing more.
+    pub fenced: bool,
+    /// Jobs in order of their turns.
+    pub jobs: Vec<JobStatus>,
+    /// Workers by id.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// A job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobStatus {
+    /// Its name.
+    pub job: JobId,
+    /// What became of it.
+    pub state: JobState,
+    /// Whether it is to be cancelled as soon as what is finished is committed.
+    pub cancelling: bool,
+    /// The pass that it is in, or comes next; `None` when nothing is missing.
+    pub phase: Option<Phase>,
+    /// The layer that it is at, or begins with.
+    pub layer: Option<Layer>,
+    /// States done in this pass, up to symmetry.
+    pub states_done: u64,
+    /// States of this pass in all, where that is known: on the way down.
+    pub states_total: Option<u64>,
+    /// States a second, over the last 20 seconds or so.
+    pub states_per_second: f64,
+    /// Time left in this pass, where there is an estimate.
+    pub eta: Option<Duration>,
+    /// Bytes of committed shards.
+    pub bytes: u64,
+    /// Epochs that failed.
+    pub retries: u64,
+    /// Epochs begun, by this coordinator.
+    pub epochs: u64,
+}
+
+/// A worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorkerStatus {
+    /// Its name.
+    pub worker: WorkerId,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Memory that it may use, in bytes.
+    pub memory_bytes: u64,
+    /// Where its peers reach it.
+    pub address: String,
+    /// What it does.
+    pub activity: Activity,
+    /// Time since its last pull.
+    pub silent: Duration,
+}
+
+/// What a worker does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Activity {
+    /// Computes.
+    Working {
+        /// The job.
+        job: JobId,
+        /// The lowest layer (the highest, on the way down) that it has not finished.
+        layer: Layer,
+    },
+    /// Writes a shard, and computes.
+    Writing {
+        /// The job.
+        job: JobId,
+        /// Lowest layer of the shard.
+        first: Layer,
+        /// Highest layer of the shard.
+        last: Layer,
+    },
+    /// Waits for a job, or for the next epoch.
+    Waiting,
+    /// Has failed, and gets no work until it is well.
+    Unwell(String),
+    /// Gets no work for so long, because of failures.
+    BackingOff(Duration),
+    /// Its memory is too small for the active job.
+    TooSmall,
+    /// Wants to go, and is in no epoch any more.
+    Leaving,
+}
+
+impl Cluster {
+    /// What the cluster is doing. Costs time in proportion to the layers of all jobs.
+    pub fn status(&self, now: Duration) -> Status {
+        let mut jobs: Vec<(&JobId, &Job)> = self.jobs.iter().collect();
+        jobs.sort_by_key(|(_, job)| job.place);
+        let workers = self.roster.workers.iter().map(|(&id, worker)| self.worker_status(id, worker, now));
+        Status {
+            fenced: self.fenced,
+            jobs: jobs.into_iter().map(|(id, job)| self.job_status(id, job, now)).collect(),
+            workers: workers.collect(),
+        }
+    }
+
+    fn job_status(&self, id: &JobId, job: &Job, now: Duration) -> JobStatus {
+        let epoch: Option<&Epoch> = self.epoch.as_ref().filter(|epoch| epoch.share.job == *id);
+        let phase = job.remaining.map_or(Phase::BackUp, |segment| segment.phase);
+        let counts = job.commits.iter().flat_map(|commit| &commit.layers);
+        let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
+        let total: u64 = states.values().sum();
+        let committed = match phase {
+            Phase::Enumerate => total,
+            Phase::BackUp => {
+                let done = job.commits.iter().filter(|commit| commit.phase == phase);
+                let layers = done.flat_map(|commit| (commit.first.0..=commit.last.0).step_by(2));
+                layers.filter_map(|layer| states.get(&Layer(layer))).sum()
+            }
+        };
+        let states_done = committed + epoch.map_or(0, Epoch::states_ahead);
+        let states_total = (phase == Phase::BackUp).then_some(total);
+        let states_per_second = job.rate.per_second(now);
+        let left = states_total.map(|total| total.saturating_sub(states_done) as f64 / states_per_second);
+        let start = job.remaining.map(|segment| match segment.phase {
+            Phase::Enumerate => segment.first,
+            Phase::BackUp => segment.last,
+        });
+        JobStatus {
+            job: id.clone(),
+            state: job.state.clone(),
+            cancelling: job.cancelling,
+            phase: job.remaining.map(|segment| segment.phase),
+            layer: epoch.map(Epoch::frontier_layer).or(start),
+            states_done,
+            states_total,
+            states_per_second,
+            eta: left.filter(|_| epoch.is_some()).and_then(|left| Duration::try_from_secs_f64(left).ok()),
+            bytes: job.bytes,
+            retries: job.retries,
+            epochs: job.epochs,
+        }
+    }
+
+    fn worker_status(&self, id: WorkerId, worker: &Worker, now: Duration) -> WorkerStatus {
+        WorkerStatus {
+            worker: id,
+            threads: worker.threads,
+            memory_bytes: worker.memory_bytes,
+            address: worker.address.clone(),
+            activity: self.activity(id, worker, now),
+            silent: now.saturating_sub(worker.heard),
+        }
+    }
+
+    fn activity(&self, id: WorkerId, worker: &Worker, now: Duration) -> Activity {
+        if let Some(epoch) = &self.epoch
+            && let Some(member) = epoch.share.member(id)
+        {
+            let job = epoch.share.job.clone();
+            return match epoch.order_for(member) {
+                Some(shard) => Activity::Writing { job, first: shard.first, last: shard.last },
+                None => Activity::Working { job, layer: epoch.member_layer(member) },
+            };
+        }
+        let active = self.active.as_ref().and_then(|job| self.jobs.get(job));
+        if worker.leaving {
+            Activity::Leaving
+        } else if let Some(reason) = &worker.unwell {
+            Activity::Unwell(reason.clone())
+        } else if now < worker.not_before {
+            Activity::BackingOff(worker.not_before - now)
+        } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {
+            Activity::TooSmall
+        } else {
+            Activity::Waiting
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules
+//! in which everything goes wrong. `docs/cluster-protocol.md` numbers the invariants that are checked.
+
+mod random;
+mod store;
+mod truth;
+mod worker;
+mod world;
+
+use world::{Faults, World};
+
+/// Runs a schedule for each seed: first with faults, then without, until everything is done.
+fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
+    let mut events = 0;
+    for seed in seeds {
+        let result = std::panic::catch_unwind(|| {
+            let mut world = World::new(board, seed, 1 + seed % 5, faults);
+            world.run(steps);
+            world.finish();
+            world.events
+        });
+        match result {
+            Ok(count) => events += count,
+            Err(_) => panic!("seed {seed} on {board} with {faults:?}"),
+        }
+    }
+    assert!(events > 0);
+}
+
+const NETWORK: Faults = Faults {
+    lost: 50,
+    doubled: 50,
+    late: 30,
+    append: 100,
+    die: 0,
+    hang: 0,
+    fail: 0,
+    join: 0,
+    leave: 0,
+    restart: 0,
+    usurp: 0,
+    coordinator_hangs: 0,
+    lose: 0,
+    meddle: 0,
+};
+
+const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, ..NETWORK };
+
+const EVERYTHING: Faults =
+    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, ..WORKERS };
+
+#[test]
+fn nothing_goes_wrong() {
+    simulate("2x2", 0..100, 20, Faults::default());
+    simulate("3x2", 0..20, 20, Faults::default());
+}
+
+#[test]
+fn the_network_fails() {
+    simulate("2x2", 0..400, 100, NETWORK);
+}
+
+#[test]
+fn workers_come_and_go() {
+    simulate("2x2", 0..400, 300, WORKERS);
+    simulate("3x2", 0..50, 600, WORKERS);
+}
+
+#[test]
+fn coordinators_come_and_go() {
+    simulate("2x2", 0..400, 300, Faults { restart: 10, usurp: 10, coordinator_hangs: 10, ..NETWORK });
+}
+
+#[test]
+fn shards_are_lost_and_jobs_meddled_with() {
+    simulate("2x2", 0..400, 300, Faults { lose: 15, meddle: 30, ..NETWORK });
+}
+
+#[test]
+fn everything_goes_wrong() {
+    simulate("2x2", 0..1500, 400, EVERYTHING);
+    simulate("3x2", 0..150, 1000, EVERYTHING);
+}

@@ -1,0 +1,189 @@
+//! The store that all coordinators and workers share: journals, shards and the fencing record. The
+//! invariants of `docs/cluster-protocol.md` that speak of the store are checked on every append.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_game::Layer;
+
+use crate::truth::Truth;
+
+/// Epochs of one fencing number.
+pub const EPOCHS: u64 = 1 << 32;
+
+/// Name of a shard.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ShardName {
+    pub job: JobId,
+    pub phase: Phase,
+    pub epoch: u64,
+    pub worker: WorkerId,
+    pub first: Layer,
+    pub last: Layer,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    Fence(u64),
+    Append(Action),
+}
+
+#[derive(Clone, Debug)]
+pub struct LiveCommit {
+    pub commit: Commit,
+    pub shards: Vec<ShardName>,
+}
+
+#[derive(Default)]
+pub struct Journal {
+    pub entries: Vec<Entry>,
+    pub live: Vec<LiveCommit>,
+    pub has_lost: bool,
+}
+
+pub struct Store {
+    pub fence: u64,
+    pub journals: BTreeMap<JobId, Journal>,
+    pub shards: BTreeSet<ShardName>,
+    lost: BTreeSet<ShardName>,
+}
+
+impl Store {
+    pub fn new() -> Self {
+        Self { fence: 0, journals: BTreeMap::new(), shards: BTreeSet::new(), lost: BTreeSet::new() }
+    }
+
+    /// Takes the journal of a job for a coordinator: whoever had it before cannot append any more. Returns the number of
+    /// entries, and the live commits.
+    pub fn open(&mut self, job: &JobId, fence: u64) -> (usize, Vec<Commit>) {
+        let journal = self.journals.entry(job.clone()).or_default();
+        journal.entries.push(Entry::Fence(fence));
+        (journal.entries.len(), journal.live.iter().map(|live| live.commit.clone()).collect())
+    }
+
+    /// Creates entry `slot` of a journal if there is none. Whether the entry there is this one now.
+    pub fn append(&mut self, truth: &Truth, job: &JobId, slot: usize, action: &Action) -> bool {
+        let entries = &self.journals[job].entries;
+        assert!(slot <= entries.len(), "an entry after a gap");
+        if let Some(entry) = entries.get(slot) {
+            return *entry == Entry::Append(action.clone());
+        }
+        self.check_and_apply(truth, job, action);
+        let journal = self.journals.get_mut(job).unwrap();
+        journal.entries.push(Entry::Append(action.clone()));
+        true
+    }
+
+    /// Writes a shard, twice perhaps, but never one that is committed.
+    pub fn write(&mut self, name: ShardName) {
+        self.shards.insert(name);
+    }
+
+    /// Loses a shard of a live commit.
+    pub fn lose(&mut self, job: &JobId, choice: u64) {
+        let Some(journal) = self.journals.get_mut(job) else { return };
+        if journal.live.is_empty() {
+            return;
+        }
+        let live = &journal.live[choice as usize % journal.live.len()];
+        let shard = &live.shards[(choice >> 32) as usize % live.shards.len()];
+        self.shards.remove(shard);
+        self.lost.insert(shard.clone());
+        journal.has_lost = true;
+    }
+
+    /// Live commits of a job with a lost shard.
+    pub fn damaged(&self, job: &JobId) -> Vec<Commit> {
+        let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
+            return Vec::new();
+        };
+        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| !self.shards.contains(shard));
+        journal.live.iter().filter(is_damaged).map(|live| live.commit.clone()).collect()
+    }
+
+    fn check_and_apply(&mut self, truth: &Truth, job: &JobId, action: &Action) {
+        let journal = self.journals.get_mut(job).unwrap();
+        let fence = journal.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Fence(fence) => Some(*fence),
+            Entry::Append(_) => None,
+        });
+        match action {
+            Action::Commit { epoch, commit, shards, .. } => {
+                assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the coordinator of the last fence commits");
+                let earlier = journal.entries.iter().filter_map(|entry| match entry {
+                    Entry::Append(Action::Commit { epoch, .. } | Action::Retract { epoch, .. }) => {
+                        Some(*epoch)
+                    }
+                    Entry::Fence(_) => None,
+                });
+                assert!(earlier.max().is_none_or(|earlier| earlier <= *epoch), "I4: epochs never go back");
+                for live in journal.live.iter().filter(|live| live.commit.phase == commit.phase) {
+                    let apart = live.commit.last < commit.first || live.commit.first > commit.last;
+                    assert!(apart, "I1: {commit:?} overlaps {:?}", live.commit);
+                }
+                check_order(truth, journal, commit);
+                check_sums(truth, commit);
+                let name = |worker| ShardName {
+                    job: job.clone(),
+                    phase: commit.phase,
+                    epoch: *epoch,
+                    worker,
+                    first: commit.first,
+                    last: commit.last,
+                };
+                let names: Vec<ShardName> = shards.iter().map(|shard| name(shard.worker)).collect();
+                for (name, shard) in names.iter().zip(shards) {
+                    assert_eq!(format!("{name:?}"), shard.record, "I6: the record of another shard");
+                    assert!(self.shards.contains(name), "I6: {name:?} is not in the store");
+                }
+                journal.live.push(LiveCommit { commit: commit.clone(), shards: names });
+            }
+            Action::Retract { epoch, commit, .. } => {
+                assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the last coordinator retracts");
+                let at = journal.live.iter().position(|live| live.commit == *commit);
+                let live = journal.live.swap_remove(at.expect("I3: what is retracted was live"));
+                let lost = live.shards.iter().any(|shard| self.lost.contains(shard));
+                assert!(lost, "I3: {commit:?} is retracted though all of it is there");
+            }
+        }
+    }
+}
+
+/// I2: the inputs of a range are committed before it.
+fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
+    let holds = |phase, layer: u32| {
+        let covers = |live: &LiveCommit| {
+            live.commit.phase == phase && (live.commit.first.0..=live.commit.last.0).contains(&layer)
+        };
+        journal.live.iter().any(covers)
+    };
+    let last = truth.params.last_layer().0;
+    match commit.phase {
+        Phase::Enumerate => {
+            let first = commit.first.0;
+            assert!((4..first).step_by(2).all(|below| holds(Phase::Enumerate, below)), "I2: {commit:?}");
+        }
+        Phase::BackUp => {
+            assert!((4..=last).step_by(2).all(|layer| holds(Phase::Enumerate, layer)), "I2: {commit:?}");
+            let above = (commit.last.0 + 2..=last).step_by(2);
+            assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");
+        }
+    }
+}
+
+/// I7: counts and fingerprint of a range are the ones that there are, whoever computed it.
+fn check_sums(truth: &Truth, commit: &Commit) {
+    let layers = (commit.first.0..=commit.last.0).step_by(2).map(Layer);
+    match commit.phase {
+        Phase::Enumerate => {
+            let counts: Vec<_> = layers.map(|layer| truth.counts(layer)).collect();
+            assert_eq!(commit.layers, counts, "I7");
+        }
+        Phase::BackUp => {
+            let sum = layers
+                .fold(0u128, |sum, layer| sum.wrapping_add(truth.layer(Phase::BackUp, layer).fingerprint));
+            assert_eq!(commit.fingerprint, Some(sum), "I7");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a job's layers really hold, modelled by hashes: what every schedule has to arrive at.
+
+use std::collections::BTreeMap;
+
+use exact2048_coordinator::cluster::{LayerPart, Owners};
+use exact2048_coordinator::{LayerCounts, Phase};
+use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+
+use crate::random::mix;
+
+/// A board small enough for thousands of runs, and its blocks.
+pub struct Truth {
+    pub params: Params,
+    lanes: BTreeMap<Layer, Vec<Lane>>,
+}
+
+impl Truth {
+    pub fn new(board: &str) -> Self {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let mut lanes: BTreeMap<Layer, Vec<Lane>> = BTreeMap::new();
+        for lane in lane::lanes(&params) {
+            let (first, last) = lane::layer_range(&params, lane);
+            for layer in (first.0..=last.0).step_by(2) {
+                lanes.entry(Layer(layer)).or_default().push(lane);
+            }
+        }
+        Self { params, lanes }
+    }
+
+    /// What one member has to report of a layer.
+    pub fn part(&self, phase: Phase, layer: Layer, owners: &Owners, member: usize) -> LayerPart {
+        let owned = |lane: &&Lane| owners.owner(**lane) == member;
+        self.sum(phase, layer, self.lanes[&layer].iter().filter(owned))
+    }
+
+    /// What a layer holds in all.
+    pub fn layer(&self, phase: Phase, layer: Layer) -> LayerPart {
+        self.sum(phase, layer, self.lanes[&layer].iter())
+    }
+
+    pub fn counts(&self, layer: Layer) -> LayerCounts {
+        let LayerPart { layer, states, afterstates, .. } = self.layer(Phase::Enumerate, layer);
+        LayerCounts { layer, states, afterstates }
+    }
+
+    fn sum<'a>(&self, phase: Phase, layer: Layer, lanes: impl Iterator<Item = &'a Lane>) -> LayerPart {
+        let mut part = LayerPart { layer, states: 0, afterstates: 0, fingerprint: 0, sealed_bytes: 0 };
+        for lane in lanes {
+            let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
+            part.states += hash % 1000;
+            part.afterstates += hash % 700;
+            part.fingerprint = part.fingerprint.wrapping_add(u128::from(hash) << 64 | u128::from(mix(hash)));
+            part.sealed_bytes += hash % 500;
+        }
+        part
+    }
+}

@@ -1,0 +1,165 @@
+//! A worker as the protocol wants it, without the computing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use exact2048_coordinator::Phase;
+use exact2048_coordinator::cluster::{
+    Failure, Owners, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport, WriteShard,
+};
+use exact2048_game::Layer;
+
+use crate::random::Random;
+use crate::store::{ShardName, Store};
+use crate::truth::Truth;
+
+pub struct Worker {
+    pub id: WorkerId,
+    pub incarnation: u64,
+    pub threads: u32,
+    pub leaving: bool,
+    pub working: Option<Working>,
+    /// Milliseconds until which it does nothing at all.
+    pub hung_until: u64,
+    pub next_pull: u64,
+    pub unwell_until: u64,
+    highest_epoch: u64,
+    first_report: u64,
+    reports: VecDeque<WorkerReport>,
+}
+
+pub struct Working {
+    pub share: Arc<Share>,
+    owners: Owners,
+    member: usize,
+    /// Layers finished.
+    pub position: u32,
+    /// Layers that all have finished, as the coordinator said.
+    told: u32,
+    write: Option<WriteShard>,
+    written: Option<WriteShard>,
+}
+
+impl Worker {
+    pub fn new(id: WorkerId, incarnation: u64, threads: u32, now: u64) -> Self {
+        Self {
+            id,
+            incarnation,
+            threads,
+            leaving: false,
+            working: None,
+            hung_until: 0,
+            next_pull: now,
+            unwell_until: 0,
+            highest_epoch: 0,
+            first_report: 0,
+            reports: VecDeque::new(),
+        }
+    }
+
+    pub fn epoch(&self) -> Option<u64> {
+        self.working.as_ref().map(|working| working.share.epoch)
+    }
+
+    pub fn pull(&self) -> Pull {
+        Pull {
+            version: PROTOCOL_VERSION,
+            worker: self.id,
+            incarnation: self.incarnation,
+            threads: self.threads,
+            memory_bytes: 1000,
+            address: String::new(),
+            leaving: self.leaving,
+            epoch: self.epoch(),
+            first_report: self.first_report,
+            reports: self.reports.iter().cloned().collect(),
+        }
+    }
+
+    /// Takes in an answer, which may be to a pull of long ago.
+    pub fn hear(&mut self, reply: Result<PullReply, Refusal>, store: &Store, random: &mut Random) {
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(Refusal::Superseded { .. }) => return,
+            Err(_) => return self.working = None,
+        };
+        while self.first_report < reply.acknowledged && self.reports.pop_front().is_some() {
+            self.first_report += 1;
+        }
+        if reply.withdrawn.is_some() && reply.withdrawn == self.epoch() {
+            self.working = None;
+        }
+        if let Some(share) = reply.share
+            && share.epoch > self.highest_epoch
+        {
+            self.highest_epoch = share.epoch;
+            self.begin(share, store, random);
+        }
+        let Some(working) = &mut self.working else { return };
+        if let Some(progress) = reply.progress.filter(|progress| progress.epoch == working.share.epoch) {
+            working.told = working.told.max(progress.finished_layers);
+        }
+        if let Some(write) = reply.write.filter(|write| write.epoch == working.share.epoch) {
+            working.write = Some(write).filter(|_| working.written != Some(write));
+        }
+    }
+
+    fn begin(&mut self, share: Arc<Share>, store: &Store, random: &mut Random) {
+        // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
+        if let Some(lost) = store.damaged(&share.job).first().filter(|_| random.per_mille(700)) {
+            let (job, phase, first, last) = (share.job.clone(), lost.phase, lost.first, lost.last);
+            let failure = Failure::ShardLost { job, phase, first, last };
+            self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
+        }
+        let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));
+        self.working =
+            Some(Working { share, owners, member, position: 0, told: 0, write: None, written: None });
+    }
+
+    /// Works for a while; `slowest` is the lowest position of all members of its epoch.
+    pub fn work(&mut self, truth: &Truth, store: &mut Store, slowest: u32, random: &mut Random) {
+        let Some(working) = &mut self.working else { return };
+        let share = &working.share;
+        let layers = (share.segment.last.0 - share.segment.first.0) / 2 + 1;
+        let furthest =
+            (working.told + share.window_layers).min(slowest + 1 + random.below(4) as u32).min(layers);
+        for _ in 0..random.below(6) {
+            if working.position >= furthest {
+                break;
+            }
+            let layer = match share.segment.phase {
+                Phase::Enumerate => Layer(share.segment.first.0 + 2 * working.position),
+                Phase::BackUp => Layer(share.segment.last.0 - 2 * working.position),
+            };
+            let part = truth.part(share.segment.phase, layer, &working.owners, working.member);
+            working.position += 1;
+            self.reports.push_back(WorkerReport::LayerDone { epoch: share.epoch, part });
+        }
+        if let Some(shard) = working.write.take_if(|_| random.per_mille(600)) {
+            let name = ShardName {
+                job: share.job.clone(),
+                phase: share.segment.phase,
+                epoch: shard.epoch,
+                worker: self.id,
+                first: shard.first,
+                last: shard.last,
+            };
+            let record = format!("{name:?}");
+            store.write(name);
+            working.written = Some(shard);
+            self.reports.push_back(WorkerReport::ShardWritten { shard, record });
+        }
+    }
+
+    /// Fails, and drops its work.
+    pub fn fail(&mut self, failure: Failure, until: u64) {
+        self.reports.push_back(WorkerReport::Failed { epoch: self.epoch(), failure });
+        self.working = None;
+        self.unwell_until = until;
+    }
+
+    pub fn recover(&mut self) {
+        self.unwell_until = 0;
+        self.reports.push_back(WorkerReport::Well);
+    }
+}
