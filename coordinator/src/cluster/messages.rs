@@ -168,6 +168,9 @@ impl Share {
 
 /// An order to write what the worker owns of a range of layers to one shard of the store, under a name
 /// made of epoch, worker and range.
+///
+/// A worker takes an order only where it begins with the first layer that it has not written yet: a late reply may
+/// repeat one whose shard is committed since, and what is committed is never written again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.

@@ -1,5 +1,6 @@
 //! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules
 //! in which everything goes wrong. `docs/cluster-protocol.md` numbers the invariants that are checked.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod random;
 mod store;
@@ -9,7 +10,8 @@ mod world;
 
 use world::{Faults, World};
 
-/// Runs a schedule for each seed: first with faults, then without, until everything is done.
+/// Runs a schedule for each seed: first with faults, then without, until everything is done. What fails names its
+/// seed; a range of that seed alone repeats it.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let mut events = 0;
     for seed in seeds {
@@ -21,7 +23,7 @@ fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults
         });
         match result {
             Ok(count) => events += count,
-            Err(_) => panic!("seed {seed} on {board} with {faults:?}"),
+            Err(_) => panic!("seed {seed} on {board}, {steps} steps with {faults:?}"),
         }
     }
     assert!(events > 0);

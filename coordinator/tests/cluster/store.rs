@@ -75,8 +75,11 @@ impl Store {
         true
     }
 
-    /// Writes a shard, twice perhaps, but never one that is committed.
+    /// Writes a shard.
     pub fn write(&mut self, name: ShardName) {
+        let journal = self.journals.get(&name.job);
+        let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
+        assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");
         self.shards.insert(name);
     }
 
