@@ -48,8 +48,8 @@ pub struct Config {
     pub commit_interval: Duration,
     /// Bytes of a shard of one worker: a range is written when its shards reach it on average.
     pub shard_bytes: u64,
-    /// Layers that a worker may be past the lowest one that not all have finished. Workers limit themselves by what
-    /// their peers are at; this only bounds what the coordinator holds.
+    /// Layers that a worker may compute past the lowest one that not all have finished: no more than a bound, as workers
+    /// limit themselves by what their peers are at.
     pub window_layers: u32,
     /// An epoch in which nobody finishes anything for so long has failed.
     pub stall: Duration,
