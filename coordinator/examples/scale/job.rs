@@ -100,18 +100,24 @@ impl std::fmt::Display for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let blocks: usize = self.lanes.iter().map(|lane| lane.states.len()).sum();
         let mut layers = vec![0.0; self.layers];
+        let mut most: Vec<f64> = layers.clone();
         for lane in &self.lanes {
             layers[lane.first..].iter_mut().zip(&lane.states).for_each(|(layer, states)| *layer += states);
+            most[lane.first..]
+                .iter_mut()
+                .zip(&lane.states)
+                .for_each(|(most, &states)| *most = states.max(*most));
         }
         let largest = layers.iter().copied().fold(0.0, f64::max);
         write!(
             f,
-            "{:.4e} states, {} layers of up to {:.3e}, {} lanes, {} blocks",
+            "{:.4e} states, {} layers of up to {:.3e}, {} lanes, {} blocks; the largest block of every layer: {:.3} of all",
             self.states,
             self.layers,
             largest,
             self.lanes.len(),
-            blocks
+            blocks,
+            most.iter().sum::<f64>() / self.states
         )
     }
 }

@@ -28,7 +28,7 @@ impl Model {
   --run-ahead 4          layers that a lane may be ahead of the worker's slowest
   --enumerate-ns 20      --back-up-ns 40        a state, on one thread
   --latency-ms 1         --gbit 10              between any two machines, one way; out of a worker
-  --store-ms 50          --store-gbit 2         a request; from a worker to the store";
+  --store-ms 50          --store-gbit 5         a request; from a worker to the store";
 
     pub fn new(mut options: HashMap<String, String>) -> Result<Self, String> {
         let mut number = |name: &str, default: f64| match options.remove(name) {
@@ -44,7 +44,7 @@ impl Model {
             latency_ms: number("latency-ms", 1.0)?,
             gbit: number("gbit", 10.0)?,
             store_ms: number("store-ms", 50.0)?,
-            store_gbit: number("store-gbit", 2.0)?,
+            store_gbit: number("store-gbit", 5.0)?,
         };
         match options.keys().next() {
             Some(unknown) => Err(format!("there is no --{unknown}")),

@@ -62,8 +62,11 @@ struct Pass {
     owner: Vec<usize>,
     next: Vec<usize>,
     busy: Vec<bool>,
+    /// States and stored bytes of every worker's layers.
     parts: Vec<Vec<(f64, f64)>>,
     started: Duration,
+    /// When the last block was done.
+    computed: Duration,
 }
 
 pub struct World<'a> {
@@ -86,6 +89,7 @@ pub struct Summary {
     busiest_s: f64,
     passes: Vec<f64>,
     wall_s: f64,
+    store_s: f64,
     work_s: f64,
     pulls: u64,
     pull_s: f64,
@@ -187,6 +191,7 @@ impl<'a> World<'a> {
                 };
                 if let Some(pass) = self.pass.as_ref().filter(|_| done) {
                     self.summary.passes.push((self.now - pass.started).as_secs_f64());
+                    self.summary.store_s += (self.now - pass.computed).as_secs_f64();
                 }
             }
         }
@@ -296,7 +301,8 @@ impl<'a> World<'a> {
         self.summary.work_s += work.iter().sum::<f64>();
         let busy = vec![false; lanes];
         let started = self.now;
-        self.pass = Some(Pass { epoch: share.epoch, phase, owner, next, busy, parts, started });
+        self.pass =
+            Some(Pass { epoch: share.epoch, phase, owner, next, busy, parts, started, computed: started });
     }
 
     fn queue_if_ready(&mut self, lane: usize) {
@@ -353,6 +359,7 @@ impl<'a> World<'a> {
         let job = self.job;
         let Some(pass) = &mut self.pass else { return };
         let (phase, position) = (pass.phase, pass.next[lane]);
+        pass.computed = self.now;
         pass.next[lane] += 1;
         pass.busy[lane] = false;
         let states = job.block(phase, lane, position);
@@ -404,17 +411,18 @@ impl<'a> World<'a> {
 }
 
 impl Summary {
-    pub const HEAD: &str = "| Workers | Time | Every thread busy | Busiest owner | Threads busy | Pulls a second | A pull takes | Pushes | Pushed | Shards | Commits | Stored | Memory |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+    pub const HEAD: &str = "| Workers | Time | of it only storing | All threads busy | Busiest owner busy | Threads busy | Pulls a second | A pull takes | Pushes | Pushed | Shards | Commits | Stored | Memory |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "| {} | {} | {} | {} | {:.1} | {:.0} | {:.1} µs | {:.2e} | {:.1} TB | {} | {} | {:.2} TB | {} MiB |",
+            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.1} µs | {:.2e} | {:.1} TB | {} | {} | {:.2} TB | {} MiB |",
             self.workers,
             time(self.wall_s),
+            time(self.store_s),
             time(self.ideal_s),
             time(self.busiest_s),
             self.work_s / self.wall_s,
