@@ -53,33 +53,33 @@ const EVERYTHING: Faults =
 
 #[test]
 fn nothing_goes_wrong() {
-    simulate("2x2", 0..100, 20, Faults::default());
+    simulate("2x2", 0..500, 20, Faults::default());
     simulate("3x2", 0..20, 20, Faults::default());
 }
 
 #[test]
 fn the_network_fails() {
-    simulate("2x2", 0..400, 100, NETWORK);
+    simulate("2x2", 0..2000, 100, NETWORK);
 }
 
 #[test]
 fn workers_come_and_go() {
-    simulate("2x2", 0..400, 300, WORKERS);
+    simulate("2x2", 0..1500, 300, WORKERS);
     simulate("3x2", 0..50, 600, WORKERS);
 }
 
 #[test]
 fn coordinators_come_and_go() {
-    simulate("2x2", 0..400, 300, Faults { restart: 10, usurp: 10, coordinator_hangs: 10, ..NETWORK });
+    simulate("2x2", 0..1500, 300, Faults { restart: 10, usurp: 10, coordinator_hangs: 10, ..NETWORK });
 }
 
 #[test]
 fn shards_are_lost_and_jobs_meddled_with() {
-    simulate("2x2", 0..400, 300, Faults { lose: 15, meddle: 30, ..NETWORK });
+    simulate("2x2", 0..1500, 300, Faults { lose: 15, meddle: 30, ..NETWORK });
 }
 
 #[test]
 fn everything_goes_wrong() {
-    simulate("2x2", 0..1500, 400, EVERYTHING);
+    simulate("2x2", 0..3000, 400, EVERYTHING);
     simulate("3x2", 0..150, 1000, EVERYTHING);
 }

@@ -15,12 +15,12 @@ pub const EPOCHS: u64 = 1 << 32;
 /// Name of a shard.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ShardName {
-    pub job: JobId,
-    pub phase: Phase,
     pub epoch: u64,
     pub worker: WorkerId,
     pub first: Layer,
     pub last: Layer,
+    pub phase: Phase,
+    pub job: JobId,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,7 +101,7 @@ impl Store {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
         };
-        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| !self.shards.contains(shard));
+        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| self.lost.contains(shard));
         journal.live.iter().filter(is_damaged).map(|live| live.commit.clone()).collect()
     }
 
