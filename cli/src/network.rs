@@ -75,6 +75,14 @@ impl ServerArgs {
         Ok(ServerOptions { listen: self.listen, tls, token, insecure: self.insecure, limits })
     }
 
+    /// How a server of the cluster reaches another: it shows there what it has here.
+    pub fn client(&self, server: &str) -> Result<ClientOptions> {
+        let tls =
+            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
+        let token = token(self.token_file.as_ref())?;
+        Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
+    }
+
     /// Starts logging as the options say.
     pub fn start_logs(&self) -> Result<()> {
         let format = if self.log_format == "json" { LogFormat::Json } else { LogFormat::Human };
