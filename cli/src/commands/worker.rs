@@ -59,7 +59,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn work(args: &Args) -> Result<()> {
-    let options = args.server.options()?;
+    let options = args.server.options(0)?;
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
@@ -99,7 +99,8 @@ fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
         return Ok(address);
     }
     let host = coordinator.split("://").nth(1).unwrap_or(coordinator).trim_end_matches('/');
-    let unknown = || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST:PORT");
+    let unknown =
+        || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST:PORT");
     let targets = host.to_socket_addrs().with_context(unknown)?;
     let own = |target: SocketAddr| {
         let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };

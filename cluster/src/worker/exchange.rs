@@ -57,12 +57,16 @@ impl ExchangeService {
         while let Some(message) = messages.message().await? {
             match message.content {
                 Some(Content::Frontier(layer)) => epoch.frontier_of(from, Layer(layer)),
-                Some(Content::Block(block)) if begun.is_none() => begun = Some(Incoming::new(block, self.most_bytes)?),
+                Some(Content::Block(block)) if begun.is_none() => {
+                    begun = Some(Incoming::new(block, self.most_bytes)?)
+                }
                 Some(Content::More(bytes)) => match &mut begun {
                     Some(block) => block.add(&bytes)?,
                     None => return Err(invalid("more", "more of a block that has not begun")),
                 },
-                Some(Content::Block(_)) => return Err(invalid("block", "a block before the last one is whole")),
+                Some(Content::Block(_)) => {
+                    return Err(invalid("block", "a block before the last one is whole"));
+                }
                 Some(Content::Hello(_)) => return Err(invalid("hello", "a second hello")),
                 None => return Err(invalid("content", "an empty message")),
             }
@@ -93,11 +97,15 @@ impl Exchange for ExchangeService {
                 "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
             )));
         }
-        let Some(epoch) = self.epoch(epoch).await? else { return Ok(Response::new(PushResponse { blocks: 0 })) };
+        let Some(epoch) = self.epoch(epoch).await? else {
+            return Ok(Response::new(PushResponse { blocks: 0 }));
+        };
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
             let number = epoch.number();
-            return Err(Status::failed_precondition(format!("worker {worker} has no part in epoch {number}")));
+            return Err(Status::failed_precondition(format!(
+                "worker {worker} has no part in epoch {number}"
+            )));
         };
         let blocks = tokio::select! {
             blocks = self.take_in(&epoch, from, &mut messages) => blocks?,

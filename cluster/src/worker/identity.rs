@@ -33,8 +33,13 @@ impl Identity {
         for number in 0..MOST_WORKERS {
             let path = folder.join(format!("worker-{number}"));
             let failed = || format!("cannot use {}", path.display());
-            let mut file =
-                File::options().create(true).truncate(false).read(true).write(true).open(&path).with_context(failed)?;
+            let mut file = File::options()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .open(&path)
+                .with_context(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue,

@@ -48,16 +48,16 @@ impl Jobs {
     /// A run that cannot be opened, is another one, or lacks what the share builds on.
     pub fn open<V: Value>(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob<V>> {
         let cached = self.last.take().filter(|(job, _)| *job == share.job);
-        let cached = cached.and_then(|(_, open)| open.downcast::<OpenJob<V>>().ok());
+        if let Some(mut open) = cached.and_then(|(_, open)| open.downcast::<OpenJob<V>>().ok())
+            && open.run.reread().is_ok()
+            && open.run.params() == &share.params
+        {
+            wait_for_inputs(&mut open.run, share, stop)?;
+            return Ok(*open);
+        }
         let location = Location::parse(run_url.as_ref(), &self.settings)?;
-        let mut run = match cached {
-            // A run that was removed and made again under the same name is another one.
-            Some(mut open) if open.run.reread().is_ok() && open.run.params() == &share.params => {
-                wait_for_inputs(&mut open.run, share, stop)?;
-                return Ok(*open);
-            }
-            _ => Run::open(&location).with_context(|| format!("cannot open the run of job {}", share.job))?,
-        };
+        let mut run =
+            Run::open(&location).with_context(|| format!("cannot open the run of job {}", share.job))?;
         require_same(run.params(), &share.params)?;
         wait_for_inputs(&mut run, share, stop)?;
         let worker = Worker::new(run.params(), self.tuning, self.scratch.clone(), run.archive().clone());
