@@ -10,7 +10,6 @@ use exact2048_run::{Run, kind_of};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::embedded::phase_name;
 use crate::output;
 use crate::place::RunPlace;
 
@@ -90,15 +89,16 @@ fn describe(run: &Run) -> Result<Info<'_>> {
 
 fn pass(run: &Run, phase: Phase) -> Pass {
     let all = run.catalog().shards();
-    let shards: Vec<_> = all.iter().filter(|shard| shard.record.commit.phase == phase).collect();
-    let committed = shards.iter().map(|shard| [shard.record.commit.first.0, shard.record.commit.last.0]);
+    let shards: Vec<_> = all.iter().filter(|shard| shard.commit.phase == phase).collect();
+    let commits = run.catalog().commits();
+    let committed = commits.iter().filter(|commit| commit.phase == phase);
     let missing = run.missing().into_iter().filter(|gap| gap.phase == phase);
     Pass {
         phase,
-        committed: committed.collect(),
+        committed: committed.map(|commit| [commit.first.0, commit.last.0]).collect(),
         missing: missing.map(|gap| [gap.first.0, gap.last.0]).collect(),
         shards: shards.len(),
-        bytes: shards.iter().map(|shard| shard.record.shard.bytes).sum(),
+        bytes: shards.iter().map(|shard| shard.record.bytes).sum(),
     }
 }
 
@@ -121,7 +121,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
             [] => "none".to_owned(),
             of => of.iter().map(|[first, last]| format!("{first} to {last}")).collect::<Vec<_>>().join(", "),
         };
-        output::write_field(out, phase_name(pass.phase), shards)?;
+        output::write_field(out, pass.phase.name(), shards)?;
         output::write_field(out, "  committed", format!("layers {}", ranges(&pass.committed)))?;
         if !pass.missing.is_empty() {
             output::write_field(out, "  missing", format!("layers {}", ranges(&pass.missing)))?;
