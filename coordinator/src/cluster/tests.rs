@@ -196,3 +196,74 @@ fn after_failures_commits_come_sooner() {
     let due = worker.pull(&mut cluster, now + quarter);
     assert_eq!((early.write, due.write.map(|shard| shard.last)), (None, Some(Layer(6))));
 }
+
+#[test]
+fn the_epoch_of_a_lost_worker_is_over_after_its_lease() {
+    let (mut cluster, mut workers, now) = cluster(2);
+    cluster.submit(now, submission("job")).unwrap();
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+    let first = workers[0].epoch.clone().unwrap();
+    let lease = Config::default().lease;
+    for part in 1..=4 {
+        assert_eq!(workers[0].pull(&mut cluster, now + lease * part / 4).withdrawn, None);
+    }
+    let reply = workers[0].pull(&mut cluster, now + lease + seconds(0.1));
+    assert_eq!(reply.withdrawn, Some(first.epoch));
+    assert_eq!(reply.share.map(|share| share.members.len()), Some(1), "and the other goes on alone");
+}
+
+#[test]
+fn a_cancelled_epoch_is_withdrawn() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    workers[0].pull(&mut cluster, now);
+    let epoch = workers[0].epoch.clone().unwrap().epoch;
+    cluster.cancel(now, &JobId("job".to_owned())).unwrap();
+    let reply = workers[0].pull(&mut cluster, now);
+    assert_eq!((reply.withdrawn, reply.share), (Some(epoch), None));
+}
+
+#[test]
+fn an_epoch_of_a_later_coordinator_is_left_alone() {
+    let (mut later, mut workers, now) = cluster(1);
+    later.submit(now, submission("job")).unwrap();
+    later.submit(now, submission("second job")).unwrap();
+    workers[0].pull(&mut later, now);
+    let mut earlier = Cluster::new(0, Config::default(), now);
+    let epoch = workers[0].epoch.clone().unwrap().epoch;
+    let pull = Pull {
+        version: PROTOCOL_VERSION,
+        worker: WorkerId(1),
+        incarnation: 1,
+        threads: 1,
+        memory_bytes: 1000,
+        address: String::new(),
+        leaving: false,
+        epoch: Some(epoch),
+        first_report: 0,
+        reports: Vec::new(),
+    };
+    assert_eq!(earlier.pull(now, &pull), Err(Refusal::Superseded { epoch }));
+    let other = Pull { version: PROTOCOL_VERSION + 1, epoch: None, ..pull };
+    let version = Refusal::Version { expected: PROTOCOL_VERSION, got: PROTOCOL_VERSION + 1 };
+    assert_eq!(earlier.pull(now, &other), Err(version));
+}
+
+#[test]
+fn one_append_is_asked_for_at_a_time_and_repeated_as_it_was() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    workers[0].pull(&mut cluster, now);
+    workers[0].finish((4..=params().last_layer().0).step_by(2));
+    (0..2).for_each(|_| drop(workers[0].pull(&mut cluster, now)));
+    let first = cluster.take_actions();
+    let [Action::Commit { ticket, .. }] = first.as_slice() else { panic!("{first:?}") };
+    cluster.tick(now + seconds(2.0));
+    assert_eq!(cluster.take_actions(), [], "not before it has failed");
+    cluster.commit_failed(now + seconds(2.0), *ticket, false);
+    assert_eq!(cluster.take_actions(), [], "not at once");
+    cluster.tick(now + seconds(3.0));
+    assert_eq!(cluster.take_actions(), first);
+    cluster.commit_failed(now + seconds(3.0), *ticket, true);
+    assert_eq!(cluster.submit(now + seconds(3.0), submission("other")), Err(ClusterError::Fenced));
+}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
-use exact2048_coordinator::{Commit, Phase};
+use exact2048_coordinator::{CUT_PERIOD, Commit, Phase};
 use exact2048_game::Layer;
 
 use crate::truth::Truth;
@@ -169,6 +169,8 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
         }
         Phase::BackUp => {
             assert!((4..=last).step_by(2).all(|layer| holds(Phase::Enumerate, layer)), "I2: {commit:?}");
+            let first = commit.first.0;
+            assert!(first.is_multiple_of(CUT_PERIOD) || first == 4, "I2: {commit:?} does not end in a cut");
             let above = (commit.last.0 + 2..=last).step_by(2);
             assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");
         }
