@@ -8,7 +8,8 @@ use exact2048_game::{Lane, Params};
 /// large tiles or in their number, goes to different members: `examples/scale` shows 5x2 on two threads take 1.2
 /// times as long where lanes of one sum stay together, though a quarter fewer blocks are pushed then.
 ///
-/// The rule follows from the parameters and the members' threads alone. So a share need not hold a
+/// The rule is part of the format of runs: it says which shard of a commit holds a lane. It follows from the parameters and
+/// the members' threads alone. So a share need not hold a
 /// table: every worker builds the same rule with [`assign`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owners {
