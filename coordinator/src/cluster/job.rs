@@ -115,6 +115,13 @@ impl Job {
         self.remaining = missing_segments(&self.params, &self.commits).into_iter().next();
     }
 
+    /// The fingerprint of the values, once all are committed.
+    pub fn fingerprint(&self) -> Option<u128> {
+        let is_solved = self.params.until_layer.is_none() && self.remaining.is_none();
+        let parts = self.commits.iter().filter_map(|commit| commit.fingerprint);
+        is_solved.then(|| parts.fold(0, u128::wrapping_add))
+    }
+
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {
         memory_bytes >= self.least_memory.bytes(threads)
     }
