@@ -65,6 +65,20 @@ pub enum JobState {
     },
 }
 
+impl JobState {
+    /// A word for it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Cancelled => "cancelled",
+            JobState::Failed { .. } => "failed",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Job {
     /// Place in the queue: lower numbers go first.

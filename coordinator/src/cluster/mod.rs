@@ -96,7 +96,7 @@ pub enum ClusterError {
     #[error("there is no job {0}")]
     Unknown(JobId),
     /// The job's state does not allow it.
-    #[error("job {job} is {state:?}: it cannot be {wanted}")]
+    #[error("job {job} is {}: it cannot be {wanted}", state.name())]
     State {
         /// The job.
         job: JobId,

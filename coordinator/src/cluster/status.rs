@@ -25,18 +25,17 @@ pub struct Status {
     pub states: u64,
 }
 
-/// What workers may wait for. It is cheap to compare, and while it stays the same no worker is told anything new
-/// but what it asks for.
+/// What workers may wait to hear. While it stays the same, there is nothing new to tell any of them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Signal {
     /// The current epoch.
     pub epoch: Option<u64>,
     /// What is being written in it.
     pub write: Option<WriteShard>,
-    /// How far it is.
-    pub progress: Option<Progress>,
     /// Whether another coordinator owns the store.
     pub fenced: bool,
+    /// How far the epoch is: the one thing that changes all the time.
+    pub progress: Option<Progress>,
 }
 
 /// A job.
