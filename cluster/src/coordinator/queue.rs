@@ -89,6 +89,8 @@ pub struct Queue {
     next: u64,
     /// A record that may or may not be the next entry.
     uncertain: Option<Value>,
+    /// Why nothing is written any more, once that is so.
+    fenced: Option<String>,
 }
 
 impl Queue {
@@ -108,7 +110,7 @@ impl Queue {
             Some(_) => anyhow::bail!("{location} is not the queue of a coordinator: choose another --store"),
         };
         let jobs = replay(dir.records()).map_err(|what| anyhow::anyhow!("{location}: {what}"))?;
-        let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None };
+        let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None, fenced: None };
         queue.fence = queue.share(dir)?;
         Ok((queue, jobs))
     }
@@ -159,7 +161,7 @@ impl Queue {
         self.heal()?;
         match self.writable()?.confirm() {
             Err(error @ (StorageError::TakenOver { .. } | StorageError::Conflict { .. })) => {
-                Err(AppendError::Fenced(error.to_string()))
+                Err(self.give_up(error.to_string()))
             }
             confirmed => Ok(confirmed?),
         }
@@ -167,6 +169,9 @@ impl Queue {
 
     /// Opens the queue again after a failure. Returns the record that was uncertain, if it is there.
     fn heal(&mut self) -> Result<Option<Value>, AppendError> {
+        if let Some(reason) = &self.fenced {
+            return Err(AppendError::Fenced(reason.clone()));
+        }
         if self.dir.is_some() && self.uncertain.is_none() {
             return Ok(None);
         }
@@ -174,7 +179,7 @@ impl Queue {
         // The old one first, as it holds the lock.
         drop(self.dir.take());
         let dir = match RunDir::open_for_writing(&self.location) {
-            Err(error @ StorageError::Locked { .. }) => return Err(AppendError::Fenced(error.to_string())),
+            Err(error @ StorageError::Locked { .. }) => return Err(self.give_up(error.to_string())),
             opened => opened?,
         };
         let last = dir.records().len().checked_sub(1).and_then(|last| dir.record_number(last));
@@ -186,11 +191,16 @@ impl Queue {
             Some(ref found) if opening == expected + 1 && Some(found) == uncertain.as_ref() => {}
             _ => {
                 self.dir = None;
-                return Err(AppendError::Fenced(format!("{} was taken over meanwhile", self.location)));
+                return Err(self.give_up(format!("{} was taken over meanwhile", self.location)));
             }
         }
         self.uncertain = None;
         Ok(found)
+    }
+
+    fn give_up(&mut self, reason: String) -> AppendError {
+        self.fenced = Some(reason.clone());
+        AppendError::Fenced(reason)
     }
 
     fn share(&mut self, mut dir: RunDir) -> Result<u64, StorageError> {
