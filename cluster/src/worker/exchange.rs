@@ -15,6 +15,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::epoch::Epoch;
 
+/// Blocks of fewer bytes are taken in without another thread.
+const SMALL_BYTES: usize = 128 << 10;
+
 /// For how long a sender waits that begins an epoch before this worker does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -72,11 +75,7 @@ impl ExchangeService {
             }
             if let Some(block) = begun.take_if(|block| block.is_whole()) {
                 counter!("exact2048_received_bytes_total").increment(block.bytes.len() as u64);
-                let epoch = Arc::clone(epoch);
-                let accepted = tokio::task::spawn_blocking(move || {
-                    epoch.accept(from, block.layer, block.lane, &block.bytes)
-                });
-                accepted.await.map_err(|error| Status::internal(error.to_string()))?.map_err(refusal)?;
+                accept(epoch, from, block).await?;
                 blocks += 1;
             }
         }
@@ -146,6 +145,20 @@ impl Incoming {
     fn is_whole(&self) -> bool {
         self.bytes.len() == self.whole
     }
+}
+
+/// Has an epoch take in a block: here where that takes less time than to wake another thread.
+async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
+    let is_small = block.bytes.len() < SMALL_BYTES;
+    let accept = move |epoch: &dyn Epoch| epoch.accept(from, block.layer, block.lane, &block.bytes);
+    let accepted = if is_small {
+        accept(&**epoch)
+    } else {
+        let epoch = Arc::clone(epoch);
+        let accepted = tokio::task::spawn_blocking(move || accept(&*epoch));
+        accepted.await.map_err(|error| Status::internal(error.to_string()))?
+    };
+    accepted.map_err(refusal)
 }
 
 fn refusal(error: WorkerError) -> Status {
