@@ -74,6 +74,7 @@ impl Shell {
     /// A coordinator without jobs that owns a queue. `stop` is cancelled when it is fenced off.
     pub(super) fn new(store: Location, queue: Queue, config: Config, stop: CancellationToken) -> Self {
         let (actions, asked_for) = mpsc::unbounded_channel();
+        // Epochs are above 0, which workers take for none.
         let cluster = Cluster::new(queue.fence() << 32, config.clone(), Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new(), appending: None };
         Self {

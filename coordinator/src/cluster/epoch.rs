@@ -262,6 +262,7 @@ mod tests {
 
     use super::super::{JobId, Member};
     use super::*;
+    use crate::cluster::WorkerId;
 
     fn epoch(phase: Phase) -> Epoch {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
