@@ -247,11 +247,7 @@ impl Shell {
                 known.opening = opening;
             }
         });
-        match appended {
-            Ok(()) => Ok(()),
-            Err(AppendError::Fenced(reason)) => Err(Refused::Fenced(reason)),
-            Err(AppendError::Failed(error)) => Err(Refused::Failed(error.into())),
-        }
+        Ok(appended?)
     }
 
     /// The run of a job. One that had stopped is opened again, with what is in its journal.
@@ -266,6 +262,7 @@ impl Shell {
             Some(Err(location)) => location,
             None => return Err(Refused::Never(format!("there is no job {job}"))),
         };
+        lock(&self.queue).confirm()?;
         let (run, _) = JobRun::go_on(&location).map_err(|error| Refused::Failed(error.into()))?;
         let (opening, run) = (run.opening(), Arc::new(Mutex::new(run)));
         self.with(|state, _| {
@@ -298,6 +295,15 @@ enum Refused {
     Fenced(String),
     /// For another reason; it is tried again.
     Failed(anyhow::Error),
+}
+
+impl From<AppendError> for Refused {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Fenced(reason) => Self::Fenced(reason),
+            AppendError::Failed(error) => Self::Failed(error.into()),
+        }
+    }
 }
 
 impl State {
