@@ -280,15 +280,6 @@ impl RunDir {
         self.journal.append(record)
     }
 
-    /// Reads what another process has committed since this was opened or read again.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::Damaged`], [`StorageError::Foreign`] or another failure of the system or the store.
-    pub fn reread(&mut self) -> Result<(), StorageError> {
-        self.journal.catch_up()
-    }
-
     /// Requires that this process is still the one that may write, as far as the journal says: it holds nothing that
     /// another has written since. What this process wrote itself in a call of [`commit`](Self::commit) that failed
     /// counts as another's. Costs a look at one file, or a request.
@@ -300,6 +291,15 @@ impl RunDir {
     pub fn confirm(&self) -> Result<(), StorageError> {
         self.writer()?;
         self.journal.confirm()
+    }
+
+    /// Reads what another process has committed since this was opened or read again.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Damaged`], [`StorageError::Foreign`] or another failure of the system or the store.
+    pub fn reread(&mut self) -> Result<(), StorageError> {
+        self.journal.catch_up()
     }
 
     /// The committed records in order, number 0 first: those there were on opening and those committed since.
