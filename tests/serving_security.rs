@@ -3,12 +3,12 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use common::certificates::{Ca, token_file};
 use common::serving::Server;
 use common::{Finished, Place, Solved, command, exact2048};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 const BOARD: &str = "2 0 / 0 2";
 const TOKEN: &str = "a-token-that-nobody-guesses";
@@ -16,46 +16,6 @@ const TOKEN: &str = "a-token-that-nobody-guesses";
 fn run() -> PathBuf {
     static RUN: OnceLock<Solved> = OnceLock::new();
     RUN.get_or_init(|| Solved::new("--board 2x2")).run()
-}
-
-/// A CA with the files of whoever it vouches for.
-struct Ca {
-    place: Place,
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
-
-impl Ca {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let place = Place::new();
-        std::fs::write(place.join("ca.pem"), issuer.pem()).unwrap();
-        Self { place, issuer }
-    }
-
-    /// Options that name the CA.
-    fn trust(&self) -> Vec<String> {
-        vec!["--tls-ca".to_owned(), path(&self.place.join("ca.pem"))]
-    }
-
-    /// Options that name a certificate for `host` and its key.
-    fn identity(&self, host: &str) -> Vec<String> {
-        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let (cert, key_file) =
-            (self.place.join(&format!("{host}.pem")), self.place.join(&format!("{host}.key")));
-        std::fs::write(&cert, certificate.pem()).unwrap();
-        std::fs::write(&key_file, key.serialize_pem()).unwrap();
-        vec!["--tls-cert".to_owned(), path(&cert), "--tls-key".to_owned(), path(&key_file)]
-    }
-}
-
-fn path(of: &Path) -> String {
-    of.to_str().unwrap().to_owned()
 }
 
 fn serve(options: &[Vec<String>]) -> Server {
@@ -77,12 +37,6 @@ fn refused(options: &[&str], code: i32, words: &[&str]) {
     command.env_remove("EXACT2048_TOKEN");
     let finished = Finished::new(command.output().unwrap()).exits(code).says(words);
     assert!(finished.stdout.is_empty(), "{finished:?}");
-}
-
-fn token_file(place: &Place, token: &str) -> Vec<String> {
-    let file = place.join(&format!("token-{}", token.len()));
-    std::fs::write(&file, format!("{token}\n")).unwrap();
-    vec!["--token-file".to_owned(), path(&file)]
 }
 
 #[test]

@@ -349,7 +349,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     let total = job.states_total.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
     write_field(out, "states", format!("{}{total}", HumanCount(job.states_done)))?;
     if job.state() == JobState::Running {
-        write_field(out, "speed", format!("{} states", rate(job)))?;
+        write_field(out, "speed", format!("{:.1} M states/s", job.states_per_second / 1e6))?;
         write_field(out, "ETA", format!("{} for this phase", eta(job)))?;
     }
     write_field(out, "written", bytes(job.bytes))?;

@@ -95,6 +95,15 @@ impl Run {
         Ok(run)
     }
 
+    /// Requires that this is the run of a job.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results.
+    pub fn require(&self, wanted: &Params) -> Result<(), RunError> {
+        require_same(&self.dir.path().display().to_string(), &self.params, wanted)
+    }
+
     /// Opens a run that there is to write to it, and removes nothing: what was opened before may still be going to
     /// commit shards that nothing refers to yet.
     ///

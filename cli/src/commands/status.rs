@@ -1,5 +1,6 @@
 //! `exact2048 status`: what a cluster is doing.
 
+use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -83,14 +84,19 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
             let mut stream = client.watch(request).await?.into_inner();
             while let Some(message) = stream.message().await? {
                 silent_since = None;
-                display.show(message).map_err(|error| tonic::Status::from_error(error.into()))?;
+                display
+                    .show(message)
+                    .map_err(|error| tonic::Status::from_error(Box::new(Unwritten(error))))?;
             }
             Ok(())
         });
         match watched {
             Ok(()) => return display.end(),
-            // It may be started anew.
-            Err(status) if status.code() == Code::Unavailable => {
+            Err(status) if closed_pipe(&status) => {
+                return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+            }
+            // It may be started anew. What has a source is not what it said, but what happened on the way.
+            Err(status) if status.code() == Code::Unavailable || status.source().is_some() => {
                 let first = silent_since.is_none();
                 let since = *silent_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE {
@@ -101,16 +107,28 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
                 }
                 std::thread::sleep(Duration::from_secs(1));
             }
-            Err(status) => return Err(closed_pipe(&status).unwrap_or_else(|| failure(&status))),
+            Err(status) => return Err(failure(&status)),
         }
     }
 }
 
-/// The error of writing that ended a stream, if that was it: whoever reads has read enough.
-fn closed_pipe(status: &tonic::Status) -> Option<anyhow::Error> {
-    let error = std::error::Error::source(status)?.downcast_ref::<io::Error>()?;
-    Some(io::Error::from(error.kind()).into())
+/// Whether a stream was given up because whoever reads what is printed has read enough.
+fn closed_pipe(status: &tonic::Status) -> bool {
+    let error = status.source().and_then(|source| source.downcast_ref::<Unwritten>());
+    error.is_some_and(|Unwritten(error)| error.kind() == io::ErrorKind::BrokenPipe)
 }
+
+/// Nothing can be printed.
+#[derive(Debug)]
+struct Unwritten(io::Error);
+
+impl std::fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write: {}", self.0)
+    }
+}
+
+impl Error for Unwritten {}
 
 /// What was shown last, and how.
 struct Display {

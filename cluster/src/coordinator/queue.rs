@@ -111,11 +111,11 @@ impl Queue {
         };
         let jobs = replay(dir.records()).map_err(|what| anyhow::anyhow!("{location}: {what}"))?;
         let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None, fenced: None };
-        queue.fence = queue.share(dir)?;
+        queue.fence = queue.share(dir)? + 1;
         Ok((queue, jobs))
     }
 
-    /// A number that grows with every opening of the queue, by whomever.
+    /// The number of this coordinator, at least 1: it grows with every opening of the queue, by whomever.
     #[must_use]
     pub fn fence(&self) -> u64 {
         self.fence

@@ -18,7 +18,7 @@ use tonic::{Code, Status};
 
 use super::AppendError;
 use super::job_run::JobRun;
-use super::queue::QueueRecord;
+use super::queue::{Queue, QueueRecord};
 use super::restore::{Opened, least_memory};
 use super::shell::{Known, Shell, lock};
 use crate::wire::{
@@ -74,6 +74,7 @@ impl Shell {
         let wanted = params.clone();
         let least = spawn_blocking(move || least_memory(&wanted)).await.map_err(|e| of_panic(&e))?;
         self.check(&job, &least)?;
+        self.confirm().await?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
         let (id, wanted) = (job.clone(), params.clone());
         let opened = spawn_blocking(move || Opened::new(location, id, &wanted, true, least)).await;
@@ -141,6 +142,7 @@ impl Shell {
             Some((known.run.is_some(), known.location.clone(), known.params.clone()))
         });
         let Some((false, location, params)) = found else { return Ok(()) };
+        self.confirm().await?;
         let begun = spawn_blocking(move || JobRun::begin(&location, &params)).await;
         let (run, contents) = begun.map_err(|e| of_panic(&e))?.map_err(|e| of_run(&e))?;
         self.with(|state, now| {
@@ -161,6 +163,7 @@ impl Shell {
             Some((known.location.clone(), known.params.clone()))
         });
         let (location, params) = found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))?;
+        self.confirm().await?;
         let id = job.clone();
         let opened =
             spawn_blocking(move || Opened::new(location, id, &params, true, least_memory(&params))).await;
@@ -188,9 +191,21 @@ impl Shell {
 
     /// Writes a record to the queue.
     async fn note(&self, record: QueueRecord) -> Result<(), Status> {
+        self.with_queue(move |queue| queue.append(&record)).await
+    }
+
+    /// Requires that this coordinator owns the store: before it opens a run, which fences others off.
+    async fn confirm(&self) -> Result<(), Status> {
+        self.with_queue(Queue::confirm).await
+    }
+
+    async fn with_queue(
+        &self,
+        call: impl FnOnce(&mut Queue) -> Result<(), AppendError> + Send + 'static,
+    ) -> Result<(), Status> {
         let queue = Arc::clone(&self.queue);
-        let appended = spawn_blocking(move || lock(&queue).append(&record)).await;
-        match appended.map_err(|error| of_panic(&error))? {
+        let called = spawn_blocking(move || call(&mut lock(&queue))).await;
+        match called.map_err(|error| of_panic(&error))? {
             Ok(()) => Ok(()),
             Err(AppendError::Fenced(reason)) => {
                 self.fence(reason);

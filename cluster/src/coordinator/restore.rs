@@ -32,8 +32,12 @@ fn open(
     may_write: bool,
 ) -> Result<(Option<JobRun>, Contents), RunError> {
     match Run::open(location) {
-        Ok(run) if !may_write || run.missing().is_empty() => return Ok((None, Contents::of(&run))),
-        Ok(_) => {}
+        Ok(run) => {
+            run.require(params)?;
+            if !may_write || run.missing().is_empty() {
+                return Ok((None, Contents::of(&run)));
+            }
+        }
         Err(RunError::Storage(StorageError::NotARun { .. })) if may_write => {}
         Err(RunError::Storage(StorageError::NotARun { .. })) => {
             return Ok((None, Contents { params: params.clone(), commits: Vec::new(), bytes: 0 }));

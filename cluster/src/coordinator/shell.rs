@@ -74,6 +74,7 @@ impl Shell {
     /// A coordinator without jobs that owns a queue. `stop` is cancelled when it is fenced off.
     pub(super) fn new(store: Location, queue: Queue, config: Config, stop: CancellationToken) -> Self {
         let (actions, asked_for) = mpsc::unbounded_channel();
+        // Epochs are above 0, which workers take for none.
         let cluster = Cluster::new(queue.fence() << 32, config.clone(), Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new(), appending: None };
         Self {
@@ -246,11 +247,7 @@ impl Shell {
                 known.opening = opening;
             }
         });
-        match appended {
-            Ok(()) => Ok(()),
-            Err(AppendError::Fenced(reason)) => Err(Refused::Fenced(reason)),
-            Err(AppendError::Failed(error)) => Err(Refused::Failed(error.into())),
-        }
+        Ok(appended?)
     }
 
     /// The run of a job. One that had stopped is opened again, with what is in its journal.
@@ -265,6 +262,7 @@ impl Shell {
             Some(Err(location)) => location,
             None => return Err(Refused::Never(format!("there is no job {job}"))),
         };
+        lock(&self.queue).confirm()?;
         let (run, _) = JobRun::go_on(&location).map_err(|error| Refused::Failed(error.into()))?;
         let (opening, run) = (run.opening(), Arc::new(Mutex::new(run)));
         self.with(|state, _| {
@@ -297,6 +295,15 @@ enum Refused {
     Fenced(String),
     /// For another reason; it is tried again.
     Failed(anyhow::Error),
+}
+
+impl From<AppendError> for Refused {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Fenced(reason) => Self::Fenced(reason),
+            AppendError::Failed(error) => Self::Failed(error.into()),
+        }
+    }
 }
 
 impl State {

@@ -148,7 +148,8 @@ impl Cluster {
 
     fn job_status(&self, id: &JobId, job: &Job, now: Duration) -> JobStatus {
         let epoch: Option<&Epoch> = self.epoch.as_ref().filter(|epoch| epoch.share.job == *id);
-        let phase = job.remaining.map_or(Phase::BackUp, |segment| segment.phase);
+        let last_pass = if job.params.until_layer.is_some() { Phase::Enumerate } else { Phase::BackUp };
+        let phase = job.remaining.map_or(last_pass, |segment| segment.phase);
         let counts = job.commits.iter().flat_map(|commit| &commit.layers);
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         let total: u64 = states.values().sum();

@@ -1,0 +1,178 @@
+//! What a shell asks of a cluster beside the protocol: checks, jobs from an earlier life, events, and appends that can
+//! never be made.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{
+    Action, Cluster, ClusterError, Config, Event, JobId, JobState, LayerPart, LeastMemory, PROTOCOL_VERSION,
+    Pull, PullReply, Submission, WorkerId, WorkerReport,
+};
+use exact2048_coordinator::{Commit, LayerCounts, Phase};
+use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+
+fn at(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn job(name: &str) -> JobId {
+    JobId(name.to_owned())
+}
+
+fn submission(name: &str, least_bytes: u64) -> Submission {
+    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+    Submission {
+        job: job(name),
+        params: Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(4)).unwrap(),
+        commits: Vec::new(),
+        committed_bytes: 0,
+        least_memory: LeastMemory::new(vec![(1, least_bytes)]),
+    }
+}
+
+fn commit() -> Commit {
+    let layers = vec![LayerCounts { layer: Layer(4), states: 2, afterstates: 2 }];
+    Commit { phase: Phase::Enumerate, first: Layer(4), last: Layer(4), layers, fingerprint: None }
+}
+
+/// A cluster with one worker that has been there for a while.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    pull(&mut cluster, 0, None, 0, vec![]);
+    pull(&mut cluster, 2000, None, 0, vec![]);
+    cluster.take_events();
+    cluster
+}
+
+fn pull(
+    cluster: &mut Cluster,
+    now: u64,
+    epoch: Option<u64>,
+    first_report: u64,
+    reports: Vec<WorkerReport>,
+) -> PullReply {
+    let pull = Pull {
+        version: PROTOCOL_VERSION,
+        worker: WorkerId(1),
+        incarnation: 1,
+        threads: 1,
+        memory_bytes: 1000,
+        address: String::new(),
+        leaving: false,
+        epoch,
+        first_report,
+        reports,
+    };
+    cluster.pull(at(now), &pull).unwrap()
+}
+
+#[test]
+fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
+    let mut cluster = cluster();
+    let (large, now) = (submission("large", (3 << 30) + 1), at(2000));
+    let refused = cluster.submit(now, large.clone()).unwrap_err();
+    assert!(matches!(refused, ClusterError::DoesNotFit { needed_bytes: 3_221_225_473, .. }));
+    assert!(refused.to_string().contains("3.01GiB"), "what is asked for is enough: {refused}");
+    assert_eq!(cluster.check(now, &large.job, &large.least_memory), Err(refused));
+    cluster.enqueue(now, large.clone()).unwrap();
+    assert_eq!(cluster.enqueue(now, large.clone()), Err(ClusterError::Exists(large.job.clone())));
+    assert_eq!(
+        cluster.check(now, &large.job, &LeastMemory::new(vec![])),
+        Err(ClusterError::Exists(large.job))
+    );
+}
+
+#[test]
+fn what_others_committed_meanwhile_counts() {
+    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    cluster.submit(at(0), submission("a", 1)).unwrap();
+    let refused = cluster.refresh(at(0), &job("a"), vec![commit()], 10).unwrap_err();
+    assert_eq!(refused.to_string(), "job a is running: it cannot be refreshed");
+    cluster.cancel(at(0), &job("a")).unwrap();
+    cluster.refresh(at(0), &job("a"), vec![commit()], 10).unwrap();
+    cluster.resume(at(0), &job("a")).unwrap();
+    let status = cluster.status(at(0)).jobs.remove(0);
+    assert_eq!((status.state, status.bytes, status.states_done), (JobState::Done, 10, 2));
+    assert_eq!(cluster.refresh(at(0), &job("b"), vec![], 0), Err(ClusterError::Unknown(job("b"))));
+}
+
+/// Leads the cluster's worker to the commit of the one layer of a job.
+fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Action {
+    let part = LayerPart { layer: Layer(4), states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 };
+    let done = WorkerReport::LayerDone { epoch, part };
+    let shard = pull(cluster, now, Some(epoch), first_report, vec![done]).write.unwrap();
+    let written = WorkerReport::ShardWritten { shard, record: "some words".to_owned() };
+    pull(cluster, now, Some(epoch), first_report + 1, vec![written]);
+    let mut actions = cluster.take_actions();
+    assert_eq!(actions.len(), 1);
+    actions.remove(0)
+}
+
+#[test]
+fn what_can_never_be_committed_is_done_again() {
+    let mut cluster = cluster();
+    cluster.submit(at(2000), submission("a", 1)).unwrap();
+    let first = cluster.signal().epoch.unwrap();
+    let action = to_commit(&mut cluster, 2100, first, 0);
+    cluster.take_events();
+    cluster.commit_refused(at(2200), action.ticket(), "nonsense".to_owned());
+    let failed = Event::EpochFailed { job: job("a"), epoch: first, reason: "nonsense".to_owned() };
+    assert_eq!(cluster.take_events()[0], failed);
+    // The answer came twice.
+    cluster.commit_refused(at(2200), action.ticket(), "nonsense".to_owned());
+    assert_eq!(cluster.take_actions(), []);
+    pull(&mut cluster, 4000, Some(first), 2, vec![]);
+    let second = cluster.signal().epoch.unwrap();
+    assert!(second > first);
+    let action = to_commit(&mut cluster, 4100, second, 2);
+    cluster.committed(at(4200), action.ticket());
+    let status = cluster.status(at(4200));
+    assert_eq!((status.jobs[0].state.name(), status.jobs[0].retries, status.states), ("done", 1, 4));
+}
+
+#[test]
+fn events_tell_the_story() {
+    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    pull(&mut cluster, 0, None, 0, vec![]);
+    assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
+    cluster.submit(at(2000), submission("a", 1)).unwrap();
+    let events = cluster.take_events();
+    let [
+        Event::Job { state: JobState::Queued, .. },
+        Event::Job { state: JobState::Running, .. },
+        Event::EpochBegan(share),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    let epoch = share.epoch;
+    let action = to_commit(&mut cluster, 2100, epoch, 0);
+    cluster.committed(at(2200), action.ticket());
+    let expected = [
+        Event::Appended(action),
+        Event::EpochEnded { job: job("a"), epoch },
+        Event::Job { job: job("a"), state: JobState::Done },
+    ];
+    assert_eq!(cluster.take_events(), expected);
+    cluster.tick(at(5000));
+    cluster.tick(at(7000));
+    cluster.tick(at(9000));
+    cluster.tick(at(11_000));
+    assert_eq!(cluster.take_events(), [Event::WorkerLost { worker: WorkerId(1), leaving: false }]);
+}
+
+#[test]
+fn the_signal_changes_with_what_workers_wait_for() {
+    let mut cluster = cluster();
+    let idle = cluster.signal();
+    assert_eq!(idle.epoch, None);
+    cluster.submit(at(2000), submission("a", 1)).unwrap();
+    let began = cluster.signal();
+    assert_eq!((began.epoch, began.write), (Some(1 << 32), None));
+    let part = LayerPart { layer: Layer(4), states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 };
+    pull(&mut cluster, 2100, began.epoch, 0, vec![WorkerReport::LayerDone { epoch: 1 << 32, part }]);
+    let ordered = cluster.signal();
+    assert!(ordered.write.is_some() && ordered.progress != began.progress);
+    cluster.commit_failed(at(2100), 0, true);
+    assert!(cluster.signal().fenced && cluster.signal().epoch.is_none());
+}

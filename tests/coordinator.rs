@@ -1,0 +1,346 @@
+//! The coordinator as those see it who submit jobs and start and stop it: real processes, no workers.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use common::cluster::start_coordinator;
+use common::serving::Server;
+use common::{Finished, Place, command, exact2048, files, solve, text, try_solve};
+use serde_json::Value;
+
+/// A coordinator with a store of its own.
+struct Coordinator {
+    place: Place,
+    server: Server,
+}
+
+impl Coordinator {
+    #[track_caller]
+    fn new() -> Self {
+        let place = Place::new();
+        let server = start_coordinator(&place.join("store"), "127.0.0.1:0");
+        Self { place, server }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.place.join("store")
+    }
+
+    fn ask(&self, args: &[&str]) -> Finished {
+        ask(&self.server, args)
+    }
+
+    /// Names and states of all jobs, in order of their turns.
+    #[track_caller]
+    fn jobs(&self) -> Vec<(String, String)> {
+        let status = self.ask(&["status", "--json"]).exits(0).json();
+        let job = |job: &Value| (text(&job["job"]).to_owned(), text(&job["state"]).to_owned());
+        status["jobs"].as_array().unwrap().iter().map(job).collect()
+    }
+
+    /// Stops it with a signal, and starts it again.
+    #[track_caller]
+    fn restart(&mut self, signal: &str) {
+        self.server.signal(signal);
+        while self.server.runs() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.server = start_coordinator(&self.store(), "127.0.0.1:0");
+    }
+}
+
+fn ask(server: &Server, args: &[&str]) -> Finished {
+    exact2048([&args[..1], &["--coordinator", &server.url], &args[1..]].concat())
+}
+
+fn pairs(jobs: &[(&str, &str)]) -> Vec<(String, String)> {
+    jobs.iter().map(|&(job, state)| (job.to_owned(), state.to_owned())).collect()
+}
+
+fn store_args(store: &Path) -> [String; 3] {
+    ["coordinator".to_owned(), "--store".to_owned(), store.to_str().unwrap().to_owned()]
+}
+
+#[test]
+fn jobs_are_submitted_once_and_listed_in_turn() {
+    let coordinator = Coordinator::new();
+    assert_eq!(coordinator.ask(&["submit", "--board", "3x2"]).exits(0).stdout, "3x2\n");
+    let reach =
+        ["submit", "--board", "2x2", "--objective", "reach:16", "--spawn4", "1/3", "--precision", "64"];
+    assert_eq!(coordinator.ask(&reach).exits(0).stdout, "2x2-reach16-spawn1.3-64bit\n");
+    let named = coordinator.ask(&["submit", "--board", "3x2", "--name", "again", "--json"]).exits(0).json();
+    assert_eq!((text(&named["job"]), text(&named["state"])), ("again", "queued"));
+    let expected = [("3x2", "running"), ("2x2-reach16-spawn1.3-64bit", "queued"), ("again", "queued")];
+    assert_eq!(coordinator.jobs(), pairs(&expected));
+
+    let again = coordinator.ask(&["submit", "--board", "3x2"]).exits(1);
+    again.says(&["job 3x2 exists already", "running", "status", "another name"]);
+    let other = coordinator.ask(&["submit", "--board", "3x3", "--name", "again"]).exits(1);
+    other.says(&["job again exists already"]);
+    for unknown in [["status", "nothing"], ["cancel", "nothing"], ["resume", "nothing"]] {
+        coordinator.ask(&unknown).exits(1).says(&["there is no job nothing"]);
+    }
+    coordinator.ask(&["status", "nothing", "--watch"]).exits(1).says(&["there is no job nothing"]);
+    coordinator.server.stop();
+}
+
+#[test]
+fn what_makes_no_job_is_wrong_usage() {
+    let coordinator = Coordinator::new();
+    for name in ["../escape", "a/b", "A", "", ".hidden", "coordinator", &"x".repeat(64)] {
+        if !name.is_empty() {
+            coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(2).says(&["job"]);
+        }
+        coordinator.ask(&["cancel", name]).exits(2).says(&["job"]);
+    }
+    coordinator.ask(&["submit", "--board", "9x9"]).exits(2);
+    coordinator.ask(&["submit", "--board", "4x4"]).exits(2).says(&["--objective reach:TILE"]);
+    coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "7"]).exits(2).says(&["--until-layer"]);
+    exact2048(["submit", "--board", "2x2"]).exits(2).says(&["--coordinator"]);
+    exact2048(["submit", "--coordinator", "127.0.0.1:1", "--board", "2x2"])
+        .exits(2)
+        .says(&["http://HOST:PORT"]);
+    exact2048(["status", "--coordinator", "http://127.0.0.1:1"]).exits(1).says(&["cannot connect"]);
+    exact2048(["coordinator"]).exits(2).says(&["--store"]);
+    exact2048(["coordinator", "--store", "gs://bucket"]).exits(2).says(&["gs://"]);
+    let store = store_args(&coordinator.store());
+    let open = ["--listen", "0.0.0.0:0"].map(str::to_owned);
+    exact2048([&store[..], &open].concat()).exits(2).says(&["refusing to listen", "--insecure"]);
+    assert_eq!(coordinator.jobs(), []);
+    assert_eq!(files(&coordinator.store()).len(), 1, "only the queue");
+    coordinator.server.stop();
+}
+
+#[test]
+fn jobs_are_cancelled_and_resumed() {
+    let coordinator = Coordinator::new();
+    for name in ["a", "b", "c"] {
+        coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(0);
+    }
+    let cancelled = coordinator.ask(&["cancel", "a"]).exits(0);
+    assert_eq!(cancelled.stdout, "a is cancelled\n");
+    assert_eq!(coordinator.jobs(), pairs(&[("a", "cancelled"), ("b", "running"), ("c", "queued")]));
+    coordinator.ask(&["cancel", "a"]).exits(1).says(&["job a is cancelled: it cannot be cancelled"]);
+    coordinator.ask(&["resume", "b"]).exits(1).says(&["job b is running: it cannot be resumed"]);
+    // Who watches it is told.
+    let ended = coordinator.ask(&["status", "a", "--watch"]).exits(1);
+    assert!(ended.stdout.contains("cancelled") && ended.stderr.contains("a is cancelled"), "{ended:?}");
+    let resumed = coordinator.ask(&["resume", "a", "--json"]).exits(0).json();
+    assert_eq!(text(&resumed["state"]), "queued");
+    assert_eq!(coordinator.jobs(), pairs(&[("b", "running"), ("c", "queued"), ("a", "queued")]));
+    coordinator.server.stop();
+}
+
+#[test]
+fn the_queue_survives() {
+    let mut coordinator = Coordinator::new();
+    for name in ["a", "b", "c", "d"] {
+        coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(0);
+    }
+    coordinator.ask(&["cancel", "b"]).exits(0);
+    coordinator.ask(&["cancel", "a"]).exits(0);
+    coordinator.ask(&["resume", "a"]).exits(0);
+    for signal in ["KILL", "TERM", "KILL"] {
+        let before = coordinator.jobs();
+        coordinator.restart(signal);
+        let after = coordinator.jobs();
+        assert_eq!(after, before, "after {signal}");
+    }
+    let expected = [("b", "cancelled"), ("c", "running"), ("d", "queued"), ("a", "queued")];
+    assert_eq!(coordinator.jobs(), pairs(&expected));
+    coordinator.ask(&["resume", "b"]).exits(0);
+    coordinator.restart("KILL");
+    assert_eq!(coordinator.jobs()[3], ("b".to_owned(), "queued".to_owned()));
+    coordinator.server.stop();
+}
+
+#[test]
+fn a_run_that_is_there_is_continued() {
+    let coordinator = Coordinator::new();
+    let run = coordinator.store().join("mine");
+    let solved = solve(&run, "--board 2x2");
+    // Of another job.
+    let other = coordinator.ask(&["submit", "--board", "3x2", "--name", "mine"]).exits(1);
+    other.says(&["its board is 2x2, and 3x2 was asked for", "another name"]);
+    assert_eq!(coordinator.jobs(), []);
+    // Of this one, and there is nothing left to do.
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "mine"]).exits(0);
+    let job = coordinator.ask(&["status", "mine", "--json"]).exits(0).json();
+    assert_eq!(text(&job["state"]), "done");
+    assert_eq!(job["fingerprint"], solved["fingerprint"]);
+    assert_eq!(job["states"], solved["states"]);
+    assert_eq!(job["run"], format!("file://{}", run.display()));
+    coordinator.ask(&["status", "mine", "--watch"]).exits(0);
+    coordinator.ask(&["resume", "mine"]).exits(1).says(&["job mine is done"]);
+    // It is done: whoever wants may open it for writing.
+    try_solve(&run, "--board 2x2").exits(0);
+    // One that is worked on is the coordinator's alone.
+    coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
+    let taken = try_solve(&coordinator.store().join("3x2"), "--board 3x2").exits(1);
+    taken.says(&["is being written by process"]);
+    coordinator.server.stop();
+}
+
+/// What others did to the run of a job while it was cancelled counts.
+#[test]
+fn a_job_that_was_finished_elsewhere_is_done() {
+    let coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2"]).exits(0);
+    coordinator.ask(&["cancel", "2x2"]).exits(0);
+    let begun = Instant::now();
+    let solved = loop {
+        let finished = try_solve(&coordinator.store().join("2x2"), "--board 2x2");
+        if finished.code == Some(0) {
+            break finished.json();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "its run is not let go of: {finished:?}");
+    };
+    coordinator.ask(&["resume", "2x2"]).exits(0);
+    let job = coordinator.ask(&["status", "2x2", "--json"]).exits(0).json();
+    assert_eq!((text(&job["state"]), &job["fingerprint"]), ("done", &solved["fingerprint"]));
+    coordinator.server.stop();
+}
+
+#[test]
+fn a_second_coordinator_on_a_store_is_refused() {
+    let coordinator = Coordinator::new();
+    let store = store_args(&coordinator.store());
+    let listen = ["--listen", "127.0.0.1:0"].map(str::to_owned);
+    let second = exact2048([&store[..], &listen].concat()).exits(1);
+    second.says(&["a coordinator runs on", "already", "lock", "--store"]);
+    coordinator.ask(&["submit", "--board", "2x2"]).exits(0);
+    coordinator.server.stop();
+}
+
+/// On a file system that grants the lock twice, the second fences the first off.
+#[test]
+fn a_coordinator_that_was_taken_over_ends() {
+    let coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
+    for lock in ["coordinator/lock", "a/lock"] {
+        fs::remove_file(coordinator.store().join(lock)).unwrap();
+    }
+    let second = start_coordinator(&coordinator.store(), "127.0.0.1:0");
+    // The first finds out when it has something to write; else some seconds later, by itself.
+    let refused = coordinator.ask(&["submit", "--board", "2x2", "--name", "b"]).exits(1);
+    refused.says(&["another coordinator"]);
+    let Coordinator { server, place: _place } = coordinator;
+    server.end().exits(1).says(&["another coordinator owns the store now", "taken over"]);
+    ask(&second, &["submit", "--board", "2x2", "--name", "b"]).exits(0);
+    let jobs = ask(&second, &["status", "--json"]).exits(0).json();
+    assert_eq!(jobs["jobs"].as_array().unwrap().len(), 2);
+    second.stop();
+}
+
+#[test]
+fn a_coordinator_that_is_idle_finds_out_too() {
+    let coordinator = Coordinator::new();
+    fs::remove_file(coordinator.store().join("coordinator/lock")).unwrap();
+    let second = start_coordinator(&coordinator.store(), "127.0.0.1:0");
+    let Coordinator { server, place: _place } = coordinator;
+    server.end().exits(1).says(&["another coordinator owns the store now"]);
+    second.stop();
+}
+
+/// A job whose run cannot be opened fails alone, and can be resumed once that is mended.
+#[test]
+fn a_damaged_run_stops_no_other_job() {
+    let mut coordinator = Coordinator::new();
+    for name in ["a", "b"] {
+        coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(0);
+    }
+    let manifest = coordinator.store().join("a/manifest.json");
+    let sound = fs::read(&manifest).unwrap();
+    fs::write(&manifest, b"{}").unwrap();
+    coordinator.restart("TERM");
+    assert_eq!(coordinator.jobs(), pairs(&[("b", "running"), ("a", "failed")]));
+    let job = coordinator.ask(&["status", "a", "--json"]).exits(0).json();
+    assert!(text(&job["failure"]).contains("manifest.json"), "{job}");
+    coordinator.ask(&["status", "a", "--watch"]).exits(1).says(&["a failed", "manifest.json"]);
+    coordinator.ask(&["resume", "a"]).exits(1).says(&["manifest.json"]);
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(1).says(&["resume"]);
+    coordinator.ask(&["cancel", "a"]).exits(1);
+    fs::write(&manifest, sound).unwrap();
+    coordinator.ask(&["resume", "a"]).exits(0);
+    assert_eq!(coordinator.jobs(), pairs(&[("b", "running"), ("a", "queued")]));
+    coordinator.server.stop();
+}
+
+#[test]
+fn a_queue_that_is_not_understood_is_not_overwritten() {
+    let coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2"]).exits(0);
+    let store = coordinator.store();
+    let Coordinator { server, place: _place } = coordinator;
+    server.stop();
+    let last = files(&store.join("coordinator/journal")).pop().unwrap();
+    fs::write(&last, b"junk").unwrap();
+    exact2048(store_args(&store)).exits(1).says(&["coordinator/journal", "damaged"]);
+    // A run where the queue should be.
+    let other = Place::new();
+    solve(&other.join("coordinator"), "--board 2x2");
+    exact2048(store_args(other.path())).exits(1).says(&["not the queue of a coordinator"]);
+}
+
+#[test]
+fn watching_survives_a_restart_and_ends_with_the_job() {
+    let mut coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2"]).exits(0);
+    let address = coordinator.server.address().to_string();
+    let args = ["status", "--coordinator", &coordinator.server.url, "2x2", "--watch", "--json"];
+    let mut watching = command(args);
+    watching.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let watching = watching.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    coordinator.server.signal("KILL");
+    while coordinator.server.runs() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    coordinator.server = start_coordinator(&coordinator.store(), &address);
+    std::thread::sleep(Duration::from_millis(1500));
+    coordinator.ask(&["cancel", "2x2"]).exits(0);
+    let watched = Finished::new(watching.wait_with_output().unwrap()).exits(1);
+    let states: Vec<String> =
+        watched.json_lines().iter().map(|line| text(&line["state"]).to_owned()).collect();
+    assert_eq!((states.first().unwrap().as_str(), states.last().unwrap().as_str()), ("running", "cancelled"));
+    watched.says(&["does not answer", "2x2 is cancelled"]);
+    coordinator.server.stop();
+}
+
+#[test]
+fn metrics_say_what_there_is() {
+    let place = Place::new();
+    let store = place.join("store");
+    let args = ["coordinator", "--store", store.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let server = Server::launch(&[&args[..], &["--metrics-listen", "127.0.0.1:0"]].concat(), &[]);
+    ask(&server, &["submit", "--board", "2x2"]).exits(0);
+    ask(&server, &["submit", "--board", "3x2"]).exits(0);
+    let metrics = get(server.metrics.as_ref().unwrap());
+    for line in [
+        "exact2048_workers 0",
+        "exact2048_jobs{state=\"running\"} 1",
+        "exact2048_jobs{state=\"queued\"} 1",
+        "exact2048_commits_total 0",
+        "exact2048_epochs_failed_total 0",
+        "exact2048_states_total 0",
+        "exact2048_requests_total{method=\"exact2048.v1.Coordinator/Submit\",code=\"Ok\"} 2",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is missing from\n{metrics}");
+    }
+    server.stop();
+}
+
+fn get(url: &str) -> String {
+    let address = url.trim_start_matches("http://").trim_end_matches("/metrics");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
