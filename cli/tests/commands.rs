@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use exact2048_coordinator::{Commit, Phase};
-use exact2048_run::{Record, Run, kind_of};
+use exact2048_run::{JournalRecord, Record, Run, kind_of};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -61,21 +61,22 @@ impl Solved {
     ) {
         let params = Run::open(&self.run).unwrap().params().clone();
         let mut run = Run::open_or_create(&self.run, &params).unwrap();
-        let shard = run.catalog().shards().into_iter().find(|s| s.record.commit.phase == phase).unwrap();
+        let shard = run.catalog().shards().into_iter().find(|s| s.commit.phase == phase).unwrap();
         let reader = shard.reader().unwrap();
         let mut items: Vec<(ItemKey, Vec<u8>)> =
             reader.items().iter().map(|e| (e.key, reader.read(e.key).unwrap().unwrap())).collect();
         items.iter_mut().for_each(|(key, bytes)| item(*key, bytes));
-        let mut record = shard.record.clone();
-        let identity = run.catalog().identity(phase, record.commit.first, record.commit.last);
+        let mut committed = shard.commit.clone();
+        let identity = run.catalog().identity(phase, committed.first, committed.last);
         assert_eq!(identity.kind, kind_of(phase));
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
         for (key, bytes) in &items {
             writer.push(Frame::encode(&[(*key, bytes)], 1).unwrap()).unwrap();
         }
-        commit(&mut record.commit);
-        let record = Record { commit: record.commit, shard: writer.finish().unwrap() };
-        run.dir_mut().commit(&serde_json::to_value(&record).unwrap()).unwrap();
+        commit(&mut committed);
+        let shards = vec![writer.finish().unwrap()];
+        let record = Record { commit: committed, shards, threads: Vec::new() };
+        run.append(JournalRecord::Commit(record)).unwrap();
     }
 }
 

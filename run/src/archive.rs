@@ -77,7 +77,7 @@ impl ShardArchive {
 
 impl Archive for ShardArchive {
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
-        let Some(shard) = self.catalog.find(kind, key.layer) else {
+        let Some(shard) = self.catalog.find(kind, key) else {
             return Err(WorkerError::NotCovered { kind, layer: key.layer });
         };
         let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };

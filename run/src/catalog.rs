@@ -2,30 +2,66 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use exact2048_coordinator::cluster::{Owners, assign};
 use exact2048_coordinator::{Commit, Phase};
-use exact2048_game::{Layer, Params};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{
-    RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError,
+    ItemKey, RunDir, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError,
 };
 use serde::{Deserialize, Serialize};
 
-/// A journal record: a finished range of layers and the shard that holds it.
+/// Shards that a range may have: [`assign`] knows no more members.
+const MOST_SHARDS: usize = 1 << 16;
+
+/// A journal record: a finished range of layers and the shards that hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// The range, its counts or its share of the fingerprint.
     pub commit: Commit,
-    /// The shard.
-    pub shard: ShardRecord,
+    /// The shards: one, or one of each member of a cluster.
+    pub shards: Vec<ShardRecord>,
+    /// The threads of each of those members, from which it follows which of the shards holds a lane ([`assign`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<u32>,
+}
+
+/// A journal record: a commit that no longer counts, because a shard of it was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retraction {
+    /// The range, as it was committed.
+    pub retracted: Commit,
+}
+
+/// What a journal holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JournalRecord {
+    /// A range that is done.
+    Commit(Record),
+    /// A range that has to be done again.
+    Retraction(Retraction),
+}
+
+/// A finished range and its shards.
+#[derive(Debug)]
+struct Range {
+    commit: Commit,
+    shards: Vec<Arc<CatalogShard>>,
+    /// Which shard holds which lane; `None` where there is only one.
+    owners: Option<Owners>,
 }
 
 /// A committed shard, opened when it is first needed.
 #[derive(Debug)]
 pub struct CatalogShard {
-    /// The record that committed it.
-    pub record: Record,
+    /// The range that it holds, or its part of it.
+    pub commit: Commit,
+    /// What the journal says of it.
+    pub record: ShardRecord,
     /// Its file, or the URL of its object in the form of a path.
     pub path: PathBuf,
     /// Tells it from every other shard that the catalog ever held.
@@ -60,7 +96,7 @@ impl CatalogShard {
         if let Some(reader) = self.reader.get() {
             return Ok(reader);
         }
-        let reader = open(&self.shards, &self.record.shard, &self.identity)?;
+        let reader = open(&self.shards, &self.record, &self.identity)?;
         Ok(self.reader.get_or_init(|| reader))
     }
 }
@@ -69,10 +105,9 @@ impl CatalogShard {
 #[derive(Debug)]
 pub struct Catalog {
     files: Shards,
-    run: RunId,
-    board: (u8, u8),
+    params: Params,
     rule_hash: u64,
-    shards: RwLock<Vec<Arc<CatalogShard>>>,
+    ranges: RwLock<Vec<Range>>,
     next_serial: AtomicU64,
 }
 
@@ -90,81 +125,129 @@ pub fn kind_of(phase: Phase) -> ShardKind {
 }
 
 impl Catalog {
-    /// The catalog of an open run.
-    pub fn new(dir: &RunDir, params: &Params, rule_hash: u64, records: Vec<Record>) -> Self {
-        let catalog = Self {
+    /// The catalog of an open run, without any shard.
+    pub fn new(dir: &RunDir, params: &Params, rule_hash: u64) -> Self {
+        Self {
             files: dir.shards(),
-            run: dir.run_id(),
-            board: (params.board.rows() as u8, params.board.cols() as u8),
+            params: params.clone(),
             rule_hash,
-            shards: RwLock::default(),
+            ranges: RwLock::default(),
             next_serial: AtomicU64::new(0),
-        };
-        for record in records {
-            catalog.add(record);
         }
-        catalog
+    }
+
+    /// The files or objects of the shards.
+    pub fn files(&self) -> &Shards {
+        &self.files
     }
 
     /// The identity of the shard of a range.
     pub fn identity(&self, phase: Phase, first: Layer, last: Layer) -> ShardIdentity {
         ShardIdentity {
-            run: self.run,
+            run: self.files.run_id(),
             kind: kind_of(phase),
-            rows: self.board.0,
-            cols: self.board.1,
+            rows: self.params.board.rows() as u8,
+            cols: self.params.board.cols() as u8,
             first_layer: first.0,
             last_layer: last.0,
             rule_hash: self.rule_hash,
         }
     }
 
-    /// Adds a committed shard. It takes the place of all older ones that cover any of its layers: those were
-    /// lost, or it would not have been made.
-    pub fn add(&self, record: Record) {
-        let path = self.files.path(&record.shard.file);
-        let commit = &record.commit;
-        let identity = self.identity(commit.phase, commit.first, commit.last);
-        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
-        let shard = Arc::new(CatalogShard {
+    /// Takes in the next record of the journal. What is committed takes the place of all older ranges that cover
+    /// any of its layers: those were lost, or it would not have been made.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a record that has no shard for some lane.
+    pub fn add(&self, record: JournalRecord) -> Result<(), String> {
+        let record = match record {
+            JournalRecord::Commit(record) => record,
+            JournalRecord::Retraction(Retraction { retracted }) => {
+                self.write().retain(|range| range.commit != retracted);
+                return Ok(());
+            }
+        };
+        let Record { commit, shards, threads } = record;
+        let expected = threads.len().max(1);
+        if shards.len() != expected || threads.len() > MOST_SHARDS {
+            return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
+        }
+        let owners = (!threads.is_empty()).then(|| assign(&self.params, &threads));
+        let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
+        let mut ranges = self.write();
+        ranges.retain(|old| !overlap(&old.commit, &commit));
+        ranges.push(Range { commit, shards, owners });
+        Ok(())
+    }
+
+    fn shard(&self, commit: &Commit, record: ShardRecord) -> CatalogShard {
+        CatalogShard {
+            commit: commit.clone(),
+            path: self.files.path(&record.file),
             record,
-            path,
-            serial,
-            identity,
+            serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
+            identity: self.identity(commit.phase, commit.first, commit.last),
             shards: self.files.clone(),
             reader: OnceLock::new(),
             opening: Mutex::new(()),
-        });
-        let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        shards.retain(|old| !overlap(&old.record.commit, &shard.record.commit));
-        shards.push(shard);
+        }
     }
 
-    /// Forgets a shard that is lost or damaged.
+    /// Forgets the range of a shard that is lost or damaged.
     pub fn remove(&self, path: &Path) {
-        let mut shards = self.shards.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        shards.retain(|shard| shard.path != path);
+        self.write().retain(|range| range.shards.iter().all(|shard| shard.path != path));
     }
 
     /// All shards, by phase and first layer.
     pub fn shards(&self) -> Vec<Arc<CatalogShard>> {
-        let mut shards = self.shards.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-        shards.sort_by_key(|shard| (shard.record.commit.phase, shard.record.commit.first));
+        let mut shards: Vec<_> = self.read().iter().flat_map(|range| range.shards.clone()).collect();
+        shards.sort_by_key(|shard| (shard.commit.phase, shard.commit.first));
         shards
     }
 
-    /// The commits of all shards.
+    /// All commits, by phase and first layer.
     pub fn commits(&self) -> Vec<Commit> {
-        self.shards().iter().map(|shard| shard.record.commit.clone()).collect()
+        let mut commits: Vec<_> = self.read().iter().map(|range| range.commit.clone()).collect();
+        commits.sort_by_key(|commit| (commit.phase, commit.first));
+        commits
     }
 
-    /// The shard that covers a layer.
-    pub fn find(&self, kind: ShardKind, layer: u32) -> Option<Arc<CatalogShard>> {
-        let shards = self.shards.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let covers = |shard: &&Arc<CatalogShard>| {
-            let commit = &shard.record.commit;
+    /// Whether a layer is committed.
+    pub fn covers(&self, kind: ShardKind, layer: u32) -> bool {
+        !self.find_layer(kind, layer).is_empty()
+    }
+
+    /// The shards that hold a layer; none where it is not committed.
+    pub fn find_layer(&self, kind: ShardKind, layer: u32) -> Vec<Arc<CatalogShard>> {
+        self.in_range(kind, layer, |range| range.shards.clone()).unwrap_or_default()
+    }
+
+    /// The shard that holds an item, if it is anywhere.
+    pub fn find(&self, kind: ShardKind, key: ItemKey) -> Option<Arc<CatalogShard>> {
+        let holder = |range: &Range| {
+            let owner = match &range.owners {
+                Some(owners) => owners.owner(Lane::from_code(key.lane)?),
+                None => 0,
+            };
+            range.shards.get(owner).cloned()
+        };
+        self.in_range(kind, key.layer, holder).flatten()
+    }
+
+    fn in_range<T>(&self, kind: ShardKind, layer: u32, get: impl FnOnce(&Range) -> T) -> Option<T> {
+        let covers = |range: &&Range| {
+            let commit = &range.commit;
             kind_of(commit.phase) == kind && (commit.first.0..=commit.last.0).contains(&layer)
         };
-        shards.iter().rev().find(covers).cloned()
+        self.read().iter().rev().find(covers).map(get)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Vec<Range>> {
+        self.ranges.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<Range>> {
+        self.ranges.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -10,7 +10,7 @@ mod parts;
 mod run;
 pub mod verify;
 
-pub use catalog::{Catalog, CatalogShard, Record, kind_of};
+pub use catalog::{Catalog, CatalogShard, JournalRecord, Record, Retraction, kind_of};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use parts::CacheUse;
 pub use run::{Run, RunError};

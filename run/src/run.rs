@@ -5,10 +5,11 @@ use std::sync::Arc;
 use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
 use exact2048_storage::{Location, RunDir, StorageError};
+use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Catalog, Record};
+use crate::catalog::{Catalog, JournalRecord};
 
 /// Why a run cannot be opened or continued.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +90,7 @@ impl Run {
         // A crash between publishing a shard and committing it leaves one that nothing refers to, and a
         // shard that was made again in other bounds leaves the old one.
         let shards = run.catalog.shards();
-        let referenced = shards.iter().map(|shard| shard.record.shard.file.clone()).collect();
+        let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         run.dir.remove_unreferenced_shards(&referenced)?;
         Ok(run)
     }
@@ -97,15 +98,16 @@ impl Run {
     fn load(dir: RunDir) -> Result<Self, RunError> {
         let path = dir.path().display().to_string();
         let params = parse_params(&path, dir.params().clone())?;
-        let parse = |(place, record): (usize, &serde_json::Value)| {
-            serde_json::from_value::<Record>(record.clone()).map_err(|e| RunError::Journal {
+        let catalog = Catalog::new(&dir, &params, rule_hash(&params));
+        for (place, record) in dir.records().iter().enumerate() {
+            let record = serde_json::from_value(record.clone()).map_err(|e| e.to_string());
+            record.and_then(|record| catalog.add(record)).map_err(|reason| RunError::Journal {
                 path: path.clone(),
                 number: dir.record_number(place).unwrap_or_default(),
-                reason: e.to_string(),
-            })
-        };
-        let records = dir.records().iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let catalog = Arc::new(Catalog::new(&dir, &params, rule_hash(&params), records));
+                reason,
+            })?;
+        }
+        let catalog = Arc::new(catalog);
         let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
         Ok(Self { dir, params, catalog, archive })
     }
@@ -115,9 +117,25 @@ impl Run {
         &self.dir
     }
 
-    /// The same, to write them.
-    pub fn dir_mut(&mut self) -> &mut RunDir {
-        &mut self.dir
+    /// Lets members of a cluster make shards of the run; see [`RunDir::share`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunDir::share`].
+    pub fn share(&mut self) -> Result<u64, RunError> {
+        Ok(self.dir.share()?)
+    }
+
+    /// Appends a record to the journal; from then on it counts.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunDir::commit`].
+    pub fn append(&mut self, record: JournalRecord) -> Result<(), RunError> {
+        let number = self.dir.commit(&json!(record))?;
+        let journal_error =
+            |reason| RunError::Journal { path: self.dir.path().display().to_string(), number, reason };
+        self.catalog.add(record).map_err(journal_error)
     }
 
     /// The parameters.

@@ -14,6 +14,7 @@
 //! [`sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
 
 mod boards;
+mod items;
 mod layers;
 mod parallel;
 mod rules;

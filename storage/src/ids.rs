@@ -132,10 +132,11 @@ impl ShardIdentity {
         format!("{}-{:06}-{:06}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
-    /// The name of the shard's object in a store, which no other shard ever has: it says which writer made it, by
-    /// the number of its opening record, and as its how many-th. For example `reach-000004-000120-000017-0.shard`.
-    pub(crate) fn object_name(&self, writer: u64, nth: u64) -> String {
-        format!("{}-{:06}-{:06}-{writer:06}-{nth}.shard", self.kind, self.first_layer, self.last_layer)
+    /// The name of a shard that no other shard ever has: it says on behalf of which writer it was made, by the number
+    /// of its opening record, and what tells it from others of that writer. For example
+    /// `reach-000004-000120-000017-0.shard`.
+    pub(crate) fn unique_name(&self, writer: u64, which: &str) -> String {
+        format!("{}-{:06}-{:06}-{writer:06}-{which}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
     /// The first field in which `found` differs from `self`: its name, our value, theirs.
@@ -156,12 +157,30 @@ impl ShardIdentity {
     }
 }
 
-/// The writer that the name of a shard in a store states; `None` for names as in directories.
+/// Tells what one member of a cluster writes from what every other writes, and from what it wrote before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// The number of the opening record of the writer that will commit the shard.
+    pub opening: u64,
+    /// The work that it belongs to; what is given up is not tried again under the same number.
+    pub epoch: u64,
+    /// The member.
+    pub member: u64,
+}
+
+impl Attempt {
+    pub(crate) fn which(&self) -> String {
+        format!("{:x}.{:x}", self.epoch, self.member)
+    }
+}
+
+/// The writer that the name of a shard states; `None` for names as in directories of one writer.
 pub(crate) fn writer_of(file: &str) -> Option<u64> {
     let mut parts = file.strip_suffix(".shard")?.split('-').skip(3);
     let writer = parts.next()?.parse().ok()?;
-    parts.next()?.parse::<u64>().ok()?;
-    parts.next().is_none().then_some(writer)
+    let which = parts.next()?;
+    let known = !which.is_empty() && which.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.');
+    (known && parts.next().is_none()).then_some(writer)
 }
 
 #[cfg(test)]
@@ -200,8 +219,12 @@ mod tests {
             rule_hash: 0,
         };
         assert_eq!(identity.file_name(), "values-000004-1234567.shard");
-        assert_eq!(identity.object_name(17, 3), "values-000004-1234567-000017-3.shard");
-        assert_eq!(writer_of(&identity.object_name(17, 3)), Some(17));
+        assert_eq!(identity.unique_name(17, "3"), "values-000004-1234567-000017-3.shard");
+        assert_eq!(writer_of(&identity.unique_name(17, "3")), Some(17));
+        let attempt = Attempt { opening: 9, epoch: 0x1_0000_0002, member: u64::MAX };
+        let name = identity.unique_name(attempt.opening, &attempt.which());
+        assert_eq!(name, "values-000004-1234567-000009-100000002.ffffffffffffffff.shard");
+        assert_eq!(writer_of(&name), Some(9));
         for other in [&identity.file_name(), "a-b-c-d-e.shard", "a-b-c-1-2-3.shard", "a-b-c-1.shard", "notes"]
         {
             assert_eq!(writer_of(other), None, "{other}");

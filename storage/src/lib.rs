@@ -55,7 +55,7 @@ mod shard;
 mod store;
 
 pub use error::StorageError;
-pub use ids::{ItemKey, RunId, ShardIdentity, ShardKind};
+pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
 pub use run::{RunDir, Shards};

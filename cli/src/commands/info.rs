@@ -90,15 +90,16 @@ fn describe(run: &Run) -> Result<Info<'_>> {
 
 fn pass(run: &Run, phase: Phase) -> Pass {
     let all = run.catalog().shards();
-    let shards: Vec<_> = all.iter().filter(|shard| shard.record.commit.phase == phase).collect();
-    let committed = shards.iter().map(|shard| [shard.record.commit.first.0, shard.record.commit.last.0]);
+    let shards: Vec<_> = all.iter().filter(|shard| shard.commit.phase == phase).collect();
+    let commits = run.catalog().commits();
+    let committed = commits.iter().filter(|commit| commit.phase == phase);
     let missing = run.missing().into_iter().filter(|gap| gap.phase == phase);
     Pass {
         phase,
-        committed: committed.collect(),
+        committed: committed.map(|commit| [commit.first.0, commit.last.0]).collect(),
         missing: missing.map(|gap| [gap.first.0, gap.last.0]).collect(),
         shards: shards.len(),
-        bytes: shards.iter().map(|shard| shard.record.shard.bytes).sum(),
+        bytes: shards.iter().map(|shard| shard.record.bytes).sum(),
     }
 }
 

@@ -41,7 +41,7 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location()?)?;
     let threads = limits::threads();
-    let bytes = run.catalog().shards().iter().map(|shard| shard.record.shard.bytes).sum();
+    let bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
     let display = Display::new("shards", bytes);
     let whole = verify::shards(&run, threads, &|at| display.show(at));
     display.finish();

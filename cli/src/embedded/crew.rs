@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use anyhow::{Result, anyhow};
 use exact2048_coordinator::{Action, Commit, Phase, Planner, Report, Segment, Task};
 use exact2048_game::Layer;
-use exact2048_run::{Record, Run};
+use exact2048_run::{JournalRecord, Record, Run};
 use exact2048_storage::{Frame, ShardWriter};
 use exact2048_worker::{Tuning, Value, Worker, WorkerError};
 
@@ -230,11 +230,10 @@ impl<V: Value> Crew<'_, V> {
         for frame in frames {
             writer.push(frame)?;
         }
-        let record = Record { commit, shard: writer.finish()? };
-        run.dir_mut().commit(&serde_json::to_value(&record)?)?;
-        self.progress.add_bytes(record.shard.bytes);
-        run.catalog().add(record);
-        Ok(())
+        let shard = writer.finish()?;
+        self.progress.add_bytes(shard.bytes);
+        let record = Record { commit, shards: vec![shard], threads: Vec::new() };
+        Ok(run.append(JournalRecord::Commit(record))?)
     }
 }
 

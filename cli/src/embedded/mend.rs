@@ -16,7 +16,7 @@ pub fn blamed_shard(run: &Run, error: &anyhow::Error) -> Option<Arc<CatalogShard
     };
     match error.downcast_ref::<WorkerError>() {
         Some(WorkerError::Storage(error)) => shard_of(error),
-        Some(WorkerError::ItemMissing(key)) => run.catalog().find(ShardKind::Values, key.layer),
+        Some(WorkerError::ItemMissing(key)) => run.catalog().find(ShardKind::Values, *key),
         Some(WorkerError::Payload(_) | WorkerError::NotCovered { .. }) => None,
         None => shard_of(error.downcast_ref::<StorageError>()?),
     }

@@ -60,7 +60,7 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Ato
             Err(error) => {
                 let Some(shard) = mend::blamed_shard(run, &error) else { return Err(error) };
                 // Twice the same range: making it again does not help.
-                let range = (shard.record.commit.phase, shard.record.commit.first);
+                let range = (shard.commit.phase, shard.commit.first);
                 if !made_again.insert(range) {
                     return Err(error);
                 }

@@ -85,7 +85,7 @@ impl Descent<'_> {
     }
 
     fn covered(&self, kind: ShardKind, layer: Layer) -> bool {
-        self.run.catalog().find(kind, layer.0).is_some()
+        self.run.catalog().covers(kind, layer.0)
     }
 
     fn read(&self, layer: Layer) -> Result<Option<Boards>, Problem> {

@@ -71,7 +71,7 @@ impl Sampler<'_> {
         let width = if self.run.params().precision == Precision::Bits64 { 8 } else { 4 };
         let (mut items, mut end) = (Vec::new(), 0);
         for shard in self.run.catalog().shards() {
-            if shard.record.shard.kind != ShardKind::Values {
+            if shard.record.kind != ShardKind::Values {
                 continue;
             }
             for entry in shard.reader()?.items() {

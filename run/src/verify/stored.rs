@@ -1,20 +1,19 @@
 //! The states and values of a layer as its shards hold them.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::{Lane, Layer, Precision};
-use exact2048_storage::{Entry, ItemKey, ShardKind};
+use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Parts, for_each_bit};
 use rustc_hash::FxHashMap;
 
 use super::boards::{Boards, merge};
+use super::items::{Item, Items};
 use super::rules::Rules;
 use super::{Problem, parallel};
 use crate::Run;
-use crate::catalog::CatalogShard;
 
 /// Reads layers.
 pub struct Store<'a> {
@@ -22,13 +21,6 @@ pub struct Store<'a> {
     rules: &'a Rules,
     space: Space,
     columns: Mutex<FxHashMap<Lane, Arc<Columns>>>,
-}
-
-/// The items of one layer and kind, with their decoded frames.
-struct Items {
-    shard: Arc<CatalogShard>,
-    entries: Range<usize>,
-    frames: FxHashMap<u32, Vec<u8>>,
 }
 
 impl<'a> Store<'a> {
@@ -42,18 +34,19 @@ impl<'a> Store<'a> {
         let reach = self.items(ShardKind::Reach, layer, threads)?;
         let values = if with_values { Some(self.items(ShardKind::Values, layer, threads)?) } else { None };
         if let Some(values) = &values
-            && values.entries.len() != reach.entries.len()
+            && values.len() != reach.len()
         {
-            let (reach, found) = (reach.entries.len(), values.entries.len());
+            let (reach, found) = (reach.len(), values.len());
             let what = format!("items of layer {layer}");
             return Err(values.problem(
+                None,
                 None,
                 what,
                 format!("{reach}, as in the reach shard"),
                 found.to_string(),
             ));
         }
-        let mut read: Vec<Vec<(u64, u64)>> = parallel::each(threads, reach.entries.len(), |i| {
+        let mut read: Vec<Vec<(u64, u64)>> = parallel::each(threads, reach.len(), |i| {
             let mut found = Vec::new();
             self.item(&reach, values.as_ref(), i, |_, board, value| found.push((board, value)))?;
             found.sort_unstable();
@@ -69,7 +62,13 @@ impl<'a> Store<'a> {
             let (board, first, second) = (two[0].0, two[0].1, two[1].1);
             let values = values.as_ref().unwrap_or(&reach);
             let what = format!("values of the images of {}", self.text(board));
-            return Err(values.problem(None, what, format!("{first} for all"), format!("{second} for one")));
+            return Err(values.problem(
+                None,
+                None,
+                what,
+                format!("{first} for all"),
+                format!("{second} for one"),
+            ));
         }
         let (boards, values) = all.into_iter().unzip();
         Ok(Boards::new(boards, with_values.then_some(values)))
@@ -80,7 +79,7 @@ impl<'a> Store<'a> {
         let reach = self.items_of(ShardKind::Reach, Layer(key.layer), Some(key), 1)?;
         let values = self.items_of(ShardKind::Values, Layer(key.layer), Some(key), 1)?;
         let mut found = None;
-        if !reach.entries.is_empty() {
+        if reach.len() > 0 {
             self.item(&reach, Some(&values), 0, |i, board, value| {
                 if i == nth {
                     found = Some((board, value));
@@ -93,7 +92,7 @@ impl<'a> Store<'a> {
     /// A problem with a stored value of a state, with the frame that holds it.
     pub fn value_problem(&self, layer: Layer, board: u64, expected: u64, found: u64) -> Problem {
         let located = self.locate_value(layer, board);
-        let (values, offset, place) = match located {
+        let (values, entry, offset, place) = match located {
             Ok(Some(located)) => located,
             Ok(None) => {
                 return self.problem(ShardKind::Values, layer, "states".to_owned(), self.text(board), "none");
@@ -101,23 +100,34 @@ impl<'a> Store<'a> {
             Err(problem) => return problem,
         };
         let what = format!("value of the state {} of layer {layer} ({place})", self.text(board));
-        values.problem(Some(offset), what, format!("{expected} from its successors"), found.to_string())
+        values.problem(
+            Some(&entry),
+            Some(offset),
+            what,
+            format!("{expected} from its successors"),
+            found.to_string(),
+        )
     }
 
-    /// The items, the frame's offset and the place of a state's stored value.
-    fn locate_value(&self, layer: Layer, board: u64) -> Result<Option<(Items, u64, String)>, Problem> {
+    /// The items, the item, the frame's offset and the place of a state's stored value.
+    fn locate_value(&self, layer: Layer, board: u64) -> Result<Option<(Items, Item, u64, String)>, Problem> {
         let reach = self.items(ShardKind::Reach, layer, 1)?;
         let values = self.items(ShardKind::Values, layer, 1)?;
         let width = self.width();
-        for i in 0..reach.entries.len() {
+        for i in 0..reach.len() {
             let mut nth = None;
             self.item(&reach, Some(&values), i, |n, found, _| {
                 nth = if found == board { Some(n) } else { nth }
             })?;
-            if let (Some(nth), Some(entry)) = (nth, values.entry(i)?) {
+            if let (Some(nth), Some(entry)) = (nth, values.get(i)) {
                 let (offset, place) = values.place(&entry)?;
-                let byte = entry.offset as usize + nth * width;
-                return Ok(Some((values, offset, format!("{place}, byte {byte} of the decoded frame"))));
+                let byte = entry.entry.offset as usize + nth * width;
+                return Ok(Some((
+                    values,
+                    entry,
+                    offset,
+                    format!("{place}, byte {byte} of the decoded frame"),
+                )));
             }
         }
         Ok(None)
@@ -132,7 +142,8 @@ impl<'a> Store<'a> {
         expected: String,
         found: &str,
     ) -> Problem {
-        let path = self.run.catalog().find(kind, layer.0).map(|shard| shard.path.clone());
+        let shards = self.run.catalog().find_layer(kind, layer.0);
+        let path = shards.first().map(|shard| shard.path.clone());
         Problem::Content {
             file: path.unwrap_or_else(|| self.run.dir().path().to_path_buf()),
             offset: None,
@@ -167,24 +178,7 @@ impl<'a> Store<'a> {
             let what = format!("{kind} shards that cover layer {layer}");
             self.problem(kind, layer, what, "one".to_owned(), "none")
         };
-        let shard = self.run.catalog().find(kind, layer.0).ok_or_else(not_covered)?;
-        let reader = shard.reader()?;
-        let all = reader.items();
-        let below = |end: ItemKey| all.partition_point(|entry| entry.key < end);
-        let entries = match only {
-            Some(key) => below(key)..below(ItemKey { part: key.part + 1, ..key }),
-            None => {
-                let start = |layer: u32| ItemKey { layer, lane: 0, part: 0 };
-                below(start(layer.0))..below(start(layer.0 + 1))
-            }
-        };
-        let mut numbers: Vec<u32> = all[entries.clone()].iter().map(|entry| entry.frame).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let read =
-            parallel::each(threads, numbers.len(), |i| Ok((numbers[i], reader.read_frame(numbers[i])?)));
-        let frames = read.into_iter().collect::<Result<_, Problem>>()?;
-        Ok(Items { shard, entries, frames })
+        Items::read(self.run.catalog(), kind, layer, only, threads)?.ok_or_else(not_covered)
     }
 
     /// Calls `visit` with the number, the canonical board and the value (0 without values) of each entry
@@ -196,11 +190,12 @@ impl<'a> Store<'a> {
         i: usize,
         mut visit: impl FnMut(usize, u64, u64),
     ) -> Result<(), Problem> {
-        let Some(entry) = reach.entry(i)? else { return Ok(()) };
-        let (key, item) = (entry.key, reach.bytes(&entry)?);
+        let Some(entry) = reach.get(i) else { return Ok(()) };
+        let (key, item) = (entry.key(), reach.bytes(&entry));
         let bad = |expected: &str, found: String| {
             let (offset, place) = reach.place(&entry)?;
-            Err(reach.problem(Some(offset), format!("reach item ({place})"), expected.to_owned(), found))
+            let what = format!("reach item ({place})");
+            Err(reach.problem(Some(&entry), Some(offset), what, expected.to_owned(), found))
         };
         let Some(lane) = Lane::from_code(key.lane) else { return bad("a lane", format!("{:#x}", key.lane)) };
         let columns = self.columns(lane);
@@ -253,21 +248,23 @@ impl<'a> Store<'a> {
         key: ItemKey,
         marked: usize,
     ) -> Result<&'i [u8], Problem> {
-        let entry = values.entry(i)?.filter(|entry| entry.key == key);
+        let entry = values.get(i).filter(|entry| entry.key() == key);
         let Some(entry) = entry else {
             let what = format!("values item of layer {}, lane {:#x}, part {}", key.layer, key.lane, key.part);
             return Err(values.problem(
+                None,
                 None,
                 what,
                 "one, as the reach shard has it".to_owned(),
                 "none".to_owned(),
             ));
         };
-        let item = values.bytes(&entry)?;
+        let item = values.bytes(&entry);
         if item.len() != marked * self.width() {
             let (offset, place) = values.place(&entry)?;
             let expected = format!("{marked} of {} bytes", self.width());
             return Err(values.problem(
+                Some(&entry),
                 Some(offset),
                 format!("values ({place})"),
                 expected,
@@ -285,35 +282,9 @@ impl<'a> Store<'a> {
 
     /// Keeps the columns of the lanes of a layer only: the next layer has most of them too.
     fn forget_lanes(&self, items: &Items) {
-        let Ok(reader) = items.shard.reader() else { return };
-        let mut lanes: Vec<u64> =
-            reader.items()[items.entries.clone()].iter().map(|entry| entry.key.lane).collect();
-        lanes.dedup();
+        let lanes = items.lanes();
         let mut columns = self.columns.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         columns.retain(|lane, _| lanes.binary_search(&lane.code()).is_ok());
-    }
-}
-
-impl Items {
-    fn entry(&self, i: usize) -> Result<Option<Entry>, Problem> {
-        Ok(self.shard.reader()?.items()[self.entries.clone()].get(i).copied())
-    }
-
-    fn bytes(&self, entry: &Entry) -> Result<&[u8], Problem> {
-        Ok(self.frames.get(&entry.frame).and_then(|frame| entry.slice(frame)).unwrap_or_default())
-    }
-
-    /// Where an item is: the offset of its frame in the file, and its key for people.
-    fn place(&self, entry: &Entry) -> Result<(u64, String), Problem> {
-        let frame =
-            self.shard.reader()?.frames().get(entry.frame as usize).map_or(0, |frame| frame.file_offset);
-        let lane = Lane::from_code(entry.key.lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
-        let (layer, part) = (entry.key.layer, entry.key.part);
-        Ok((frame, format!("item of layer {layer}, lane k={} sum={}, part {part}", lane.k, lane.large_sum)))
-    }
-
-    fn problem(&self, offset: Option<u64>, what: String, expected: String, found: String) -> Problem {
-        Problem::Content { file: self.shard.path.clone(), offset, what, expected, found }
     }
 }
 

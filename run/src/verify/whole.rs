@@ -11,8 +11,8 @@ pub fn shards(run: &Run, threads: usize, progress: &dyn Fn(Progress)) -> Outcome
         match check(&shard, threads) {
             Ok(()) => {
                 outcome.checked.shards += 1;
-                outcome.checked.bytes += shard.record.shard.bytes;
-                outcome.checked.frames += shard.record.shard.frames;
+                outcome.checked.bytes += shard.record.bytes;
+                outcome.checked.frames += shard.record.frames;
             }
             Err(problem) => outcome.problems.push(problem),
         }
@@ -24,9 +24,9 @@ pub fn shards(run: &Run, threads: usize, progress: &dyn Fn(Progress)) -> Outcome
 /// Checks one shard, all threads together: a run may have few, and large ones.
 fn check(shard: &CatalogShard, threads: usize) -> Result<(), Problem> {
     let reader = shard.original()?;
-    compare(shard, "bytes", shard.record.shard.bytes, reader.file_bytes())?;
-    compare(shard, "frames", shard.record.shard.frames, reader.frames().len() as u64)?;
-    compare(shard, "items", shard.record.shard.items, reader.items().len() as u64)?;
+    compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
+    compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
+    compare(shard, "items", shard.record.items, reader.items().len() as u64)?;
     let results = parallel::ranges(threads, reader.frames().len(), |mut range| {
         range.try_for_each(|number| reader.read_frame(number as u32).map(drop))
     });

@@ -126,7 +126,10 @@ impl Journal {
         let sealed = sealed::seal("a journal record", &json!(numbered))?;
         self.failed = true;
         match &self.home {
-            Home::Folder(folder) => publish(folder, &file_name(sequence), &sealed)?,
+            Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
+                Err(conflict @ StorageError::Conflict { .. }) => return Err(self.conflict(conflict)),
+                published => published?,
+            },
             Home::Store(store) => {
                 crash_point!("store.before_record");
                 if let Created::Taken(found) = store.create(&object_name(sequence), &sealed)? {
@@ -142,28 +145,34 @@ impl Journal {
 
     /// Appends an opening record and returns its number: from now on no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
-        let Home::Store(store) = &self.home else {
-            let what = "a journal in a folder opened by a record".to_owned();
-            return Err(StorageError::InvalidInput { what });
-        };
-        let store = Arc::clone(store);
         let opened = Opening::by_this_process();
         for _ in 0..OPENINGS {
             let sequence = self.next;
             let numbered = NumberedOpening { run_id: self.run, sequence, opened: opened.clone() };
             let sealed = sealed::seal("a journal record", &json!(numbered))?;
-            match store.create(&object_name(sequence), &sealed)? {
-                Created::Here => {
+            // What another writer appended since the journal was read is a part of it now.
+            let found = match &self.home {
+                Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
+                    Ok(()) => None,
+                    Err(StorageError::Conflict { .. }) => sealed::read(&self.next_path())?,
+                    Err(error) => return Err(error),
+                },
+                Home::Store(store) => match store.create(&object_name(sequence), &sealed)? {
+                    Created::Here => None,
+                    Created::Taken(found) => Some(sealed::unseal(&self.next_path(), &found)?),
+                },
+            };
+            match found {
+                Some(found) => self.take(found)?,
+                None => {
                     self.push(Entry::Opening(opened));
                     crash_point!("store.opened");
                     return Ok(sequence);
                 }
-                // Another writer appended since the journal was read: that is a part of it now.
-                Created::Taken(found) => self.take(sealed::unseal(&self.next_path(), &found)?)?,
             }
         }
         let by = "others, again and again while it was opened".to_owned();
-        Err(StorageError::TakenOver { place: store.url().to_path_buf(), by })
+        Err(StorageError::TakenOver { place: self.path().to_path_buf(), by })
     }
 
     /// Adds what the file of the next number holds.
@@ -212,12 +221,31 @@ impl Journal {
     /// Another process wrote the record that this one was to write.
     fn taken_over(&self, found: &[u8]) -> StorageError {
         let file = self.next_path();
-        let entry = sealed::unseal(&file, found).and_then(|body| parse(&file, body, self.run, self.next));
-        let by = match entry {
-            Ok(Entry::Opening(opening)) => opening.to_string(),
-            Ok(Entry::Record(_)) | Err(_) => format!("another process, which wrote {}", file.display()),
+        let by = match sealed::unseal(&file, found).ok().and_then(|body| self.opening_in(body)) {
+            Some(opening) => opening.to_string(),
+            None => format!("another process, which wrote {}", file.display()),
         };
         StorageError::TakenOver { place: self.path().to_path_buf(), by }
+    }
+
+    /// The same in a folder, where it can only be so if an opening record says it: elsewhere there is the lock.
+    fn conflict(&self, conflict: StorageError) -> StorageError {
+        let found = sealed::read(&self.next_path()).ok().flatten();
+        match found.and_then(|body| self.opening_in(body)) {
+            Some(opening) => {
+                let (place, by) = (self.path().to_path_buf(), opening.to_string());
+                StorageError::TakenOver { place, by }
+            }
+            None => conflict,
+        }
+    }
+
+    /// The opening record that this is as the next in the journal, if it is one.
+    fn opening_in(&self, body: Value) -> Option<Opening> {
+        match parse(&self.next_path(), body, self.run, self.next) {
+            Ok(Entry::Opening(opening)) => Some(opening),
+            Ok(Entry::Record(_)) | Err(_) => None,
+        }
     }
 }
 

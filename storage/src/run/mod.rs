@@ -45,11 +45,23 @@ pub struct RunDir {
 
 /// What makes this process the one that may write.
 #[derive(Debug)]
-enum Writer {
-    /// The lock of the directory, for as long as this lives.
-    Lock { _lock: Lock },
-    /// The number of its opening record, and the shards begun so far.
-    Opening { number: u64, shards: AtomicU64 },
+struct Writer {
+    /// The lock of a directory, for as long as this lives.
+    _lock: Option<Lock>,
+    opening: Option<Opened>,
+}
+
+/// The number of its opening record, and the shards begun so far.
+#[derive(Debug)]
+struct Opened {
+    number: u64,
+    shards: AtomicU64,
+}
+
+impl Writer {
+    fn locked(lock: Lock) -> Self {
+        Self { _lock: Some(lock), opening: None }
+    }
 }
 
 impl RunDir {
@@ -80,7 +92,7 @@ impl RunDir {
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        Self::in_folder(path, manifest, Some(Writer::Lock { _lock: lock }))
+        Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
     fn create_in_store(place: &StorePlace, params: &Value) -> Result<Self, StorageError> {
@@ -130,7 +142,7 @@ impl RunDir {
             remove_temps(&path.join(folder))?;
         }
         remove_temps(path)?;
-        let run = Self::in_folder(path, manifest, Some(Writer::Lock { _lock: lock }))?;
+        let run = Self::in_folder(path, manifest, Some(Writer::locked(lock)))?;
         // The last writer may have ended between giving the last file its name and bringing that to the disk:
         // nothing may be built on a name that a loss of power could still take back.
         sync_folder(&path.join(JOURNAL))?;
@@ -183,9 +195,29 @@ impl RunDir {
 
     /// The run of a store, for writing from now on.
     fn opened(mut self) -> Result<Self, StorageError> {
-        let number = self.journal.open()?;
-        self.writer = Some(Writer::Opening { number, shards: AtomicU64::new(0) });
+        let opening = Some(Opened { number: self.journal.open()?, shards: AtomicU64::new(0) });
+        self.writer = Some(Writer { _lock: None, opening });
         Ok(self)
+    }
+
+    /// Lets other processes make shards that this one commits, and returns the number of its opening record, which
+    /// they name in their [`Attempt`](crate::Attempt)s.
+    ///
+    /// A store has that record already. In a directory it is appended now: besides the lock, which some shared file
+    /// systems do not keep between machines, it fences earlier writers off.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit).
+    pub fn share(&mut self) -> Result<u64, StorageError> {
+        if let Some(opened) = &self.writer()?.opening {
+            return Ok(opened.number);
+        }
+        let number = self.journal.open()?;
+        if let Some(writer) = &mut self.writer {
+            writer.opening = Some(Opened { number, shards: AtomicU64::new(0) });
+        }
+        Ok(number)
     }
 
     /// The directory, as given, or the URL of the run in the form of a path: for messages.
@@ -288,34 +320,37 @@ impl RunDir {
     /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
     /// them, and returns the bytes freed. Files that are not shards are left alone.
     ///
-    /// In a store it removes only what earlier writers made. So a process that has been fenced off and does not know
-    /// it cannot remove the shards of its successor.
+    /// Where there are opening records it removes only what earlier writers made. So a process that has been fenced
+    /// off and does not know it cannot remove the shards of its successor.
     ///
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`] or a failure of the system or the store.
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
         let mut freed = 0u64;
-        match (&self.home, self.writer()?) {
-            (Home::Store(store, _), Writer::Opening { number, .. }) => {
+        let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
+        let is_garbage = |file: &str| {
+            let earlier = writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
+            file.ends_with(".shard") && earlier && !referenced.contains(file)
+        };
+        match &self.home {
+            Home::Store(store, _) => {
                 let mut garbage = Vec::new();
                 for object in store.list(Some(SHARDS), None)? {
                     let Some(file) = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'))
                     else {
                         continue;
                     };
-                    let earlier = writer_of(file).is_none_or(|writer| writer < *number);
-                    if file.ends_with(".shard") && earlier && !referenced.contains(file) {
+                    if is_garbage(file) {
                         freed = freed.saturating_add(object.bytes);
                         garbage.push(object.name);
                     }
                 }
                 store.remove(garbage)?;
             }
-            _ => {
-                for entry in list(&self.path.join(SHARDS))? {
-                    if entry.name.ends_with(".shard") && !entry.is_temp() && !referenced.contains(&entry.name)
-                    {
+            Home::Folder(path) => {
+                for entry in list(&path.join(SHARDS))? {
+                    if is_garbage(&entry.name) && !entry.is_temp() {
                         freed = freed.saturating_add(entry.file_bytes()?);
                         entry.remove()?;
                     }
@@ -335,16 +370,16 @@ impl RunDir {
         Scratch::create(self.scratch_folder())
     }
 
-    /// Where the next shard is to be published. Every call gives another name in a store.
+    /// Where the next shard is to be published. Every call gives another name where there is an opening record.
     pub(crate) fn shard_target(&self, identity: &ShardIdentity) -> Result<Target, StorageError> {
-        Ok(match (&self.home, self.writer()?) {
-            (Home::Store(store, cache), Writer::Opening { number, shards }) => {
-                let file = identity.object_name(*number, shards.fetch_add(1, Ordering::Relaxed));
-                let object = format!("{SHARDS}/{file}");
-                Target::Store { store: store.clone(), cache: cache.clone(), file, object }
+        let file = match &self.writer()?.opening {
+            Some(opened) => {
+                let nth = opened.shards.fetch_add(1, Ordering::Relaxed);
+                identity.unique_name(opened.number, &nth.to_string())
             }
-            _ => Target::Folder(self.path.join(SHARDS)),
-        })
+            None => identity.file_name(),
+        };
+        Ok(self.home.target(file))
     }
 
     fn writer(&self) -> Result<&Writer, StorageError> {

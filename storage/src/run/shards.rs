@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SHARDS;
-use crate::shard::StoredShard;
+use crate::shard::{StoredShard, Target};
 use crate::store::{Cache, Store};
-use crate::{RunId, ShardIdentity, ShardReader, ShardRecord, StorageError};
+use crate::{Attempt, RunId, ShardIdentity, ShardReader, ShardRecord, StorageError};
 
 /// The shards of a run. Cheap to clone; it outlives the run it came from, and any number of threads may use it.
 #[derive(Clone, Debug)]
@@ -21,9 +21,33 @@ pub(super) enum Home {
     Store(Arc<Store>, Arc<Cache>),
 }
 
+impl Home {
+    /// Where a shard of this name is to be published.
+    pub(super) fn target(&self, file: String) -> Target {
+        match self {
+            Self::Folder(run) => Target::Folder { folder: run.join(SHARDS), file },
+            Self::Store(store, cache) => {
+                let object = format!("{SHARDS}/{file}");
+                Target::Store { store: store.clone(), cache: cache.clone(), file, object }
+            }
+        }
+    }
+}
+
 impl Shards {
     pub(super) fn new(home: Home, run: RunId) -> Self {
         Self { home, run }
+    }
+
+    /// The run whose shards these are.
+    #[must_use]
+    pub fn run_id(&self) -> RunId {
+        self.run
+    }
+
+    /// Where a shard that an attempt makes is to be published.
+    pub(crate) fn target(&self, identity: &ShardIdentity, attempt: Attempt) -> Target {
+        self.home.target(identity.unique_name(attempt.opening, &attempt.which()))
     }
 
     /// Where the shard with this file name is or would be: a path, or a URL in the form of a path.

@@ -12,7 +12,7 @@ use super::index::IndexBuilder;
 use crate::bytes::{as_hex64, index};
 use crate::publish::{TempFile, crash_point, sync_folder};
 use crate::store::{Cache, Store};
-use crate::{RunDir, ShardIdentity, ShardKind, StorageError};
+use crate::{Attempt, RunDir, RunId, ShardIdentity, ShardKind, Shards, StorageError};
 
 /// What a commit says about a shard. As JSON it is fit to be put into a journal record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,11 @@ pub struct ShardRecord {
 #[derive(Debug)]
 pub(crate) enum Target {
     /// In this folder, in place of an earlier one of the same name.
-    Folder(PathBuf),
+    Folder {
+        folder: PathBuf,
+        /// The name of its file.
+        file: String,
+    },
     /// As this object. It is written as a file in the cache first, where it stays as a copy.
     Store {
         store: Arc<Store>,
@@ -56,7 +60,7 @@ impl Target {
     /// The folder that the shard is written in.
     fn folder(&self) -> &Path {
         match self {
-            Self::Folder(folder) => folder,
+            Self::Folder { folder, .. } => folder,
             Self::Store { cache, .. } => cache.folder(),
         }
     }
@@ -87,10 +91,27 @@ impl ShardWriter {
     /// [`StorageError::ReadOnly`] if the run is not open for writing, [`StorageError::InvalidInput`] if the
     /// identity is of another run or its layers are in the wrong order, or a failure of the system.
     pub fn create(run: &RunDir, identity: ShardIdentity) -> Result<Self, StorageError> {
-        let target = run.shard_target(&identity)?;
-        if identity.run != run.run_id() || identity.first_layer > identity.last_layer {
+        Self::begin(run.shard_target(&identity)?, run.run_id(), identity)
+    }
+
+    /// Begins a shard that another process will commit: the one that has the run open for writing.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::InvalidInput`] if the identity is of another run or its layers are in the wrong order, or a
+    /// failure of the system.
+    pub fn create_as(
+        shards: &Shards,
+        identity: ShardIdentity,
+        attempt: Attempt,
+    ) -> Result<Self, StorageError> {
+        Self::begin(shards.target(&identity, attempt), shards.run_id(), identity)
+    }
+
+    fn begin(target: Target, run: RunId, identity: ShardIdentity) -> Result<Self, StorageError> {
+        if identity.run != run || identity.first_layer > identity.last_layer {
             return Err(StorageError::InvalidInput {
-                what: format!("the run {} cannot have a shard {identity:?}", run.run_id()),
+                what: format!("the run {run} cannot have a shard {identity:?}"),
             });
         }
         let mut temp = TempFile::create(target.folder(), &identity.file_name())?;
@@ -194,8 +215,7 @@ fn publish(
     header_checksum: u64,
 ) -> Result<String, StorageError> {
     match target {
-        Target::Folder(folder) => {
-            let file = identity.file_name();
+        Target::Folder { folder, file } => {
             crash_point!("shard.before_sync");
             temp.sync()?;
             crash_point!("shard.synced");
