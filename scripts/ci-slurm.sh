@@ -227,6 +227,5 @@ wait_until 60 records lost-node 2 || fail "job $id committed nothing within 60 s
 scontrol update nodename=n2 state=down reason=test
 expect_end 180 COMPLETED
 expect_fingerprint lost-node "$expected"
-scontrol update nodename=n2 state=resume
 
 printf '\nSlurm solves boards.\n'
