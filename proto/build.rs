@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 /// Every file with a service. Files that these import are found by themselves.
-const FILES: [&str; 1] = ["exact2048/v1/query.proto"];
+const FILES: [&str; 3] =
+    ["exact2048/v1/coordinator.proto", "exact2048/v1/exchange.proto", "exact2048/v1/query.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");

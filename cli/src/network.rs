@@ -1,6 +1,6 @@
 //! Options that every server and every client has, and what they stand for.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,9 +20,10 @@ const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 /// Options of a server.
 #[derive(clap::Args, Debug)]
 pub struct ServerArgs {
-    /// Address to listen on; port 0 takes any that is free
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:2048")]
-    listen: SocketAddr,
+    /// Address to listen on; port 0 takes any that is free [default: 127.0.0.1, and port 2048 for serve, 2049 for
+    /// coordinator, any for worker]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
     /// Certificate of this server, PEM, with those between it and its CA: encrypts connections
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
@@ -61,8 +62,8 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// What the options stand for.
-    pub fn options(&self) -> Result<ServerOptions> {
+    /// What the options stand for, for a server that listens on this port where nothing is said.
+    pub fn options(&self, port: u16) -> Result<ServerOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
         let limits = Limits {
@@ -72,7 +73,16 @@ impl ServerArgs {
             ..Limits::default()
         };
         let token = token(self.token_file.as_ref())?;
-        Ok(ServerOptions { listen: self.listen, tls, token, insecure: self.insecure, limits })
+        let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());
+        Ok(ServerOptions { listen, tls, token, insecure: self.insecure, limits })
+    }
+
+    /// How a server of the cluster reaches another: it shows there what it has here.
+    pub fn client(&self, server: &str) -> Result<ClientOptions> {
+        let tls =
+            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
+        let token = token(self.token_file.as_ref())?;
+        Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
     }
 
     /// Starts logging as the options say.

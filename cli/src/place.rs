@@ -42,14 +42,18 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// The location that a path or URL names; wrong usage where it names none.
-    pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
-        let settings = StoreSettings {
+    /// What the options stand for.
+    pub fn settings(&self) -> StoreSettings {
+        StoreSettings {
             cache_folder: self.cache.clone(),
             cache_bytes: self.cache_size.map(|size| size.as_u64()),
             patience: None,
-        };
-        Location::parse(text, &settings).map_err(|error| match error {
+        }
+    }
+
+    /// The location that a path or URL names; wrong usage where it names none.
+    pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
+        Location::parse(text, &self.settings()).map_err(|error| match error {
             StorageError::Settings { .. } => Failure::usage(error.to_string()).into(),
             error => error.into(),
         })

@@ -11,8 +11,6 @@ use exact2048_coordinator::{Phase, Segment};
 use exact2048_game::Layer;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::embedded::phase_name;
-
 const LIVE_INTERVAL: Duration = Duration::from_millis(100);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -84,7 +82,7 @@ fn show(counters: &Counters, segment: Segment, total_states: Option<u64>) {
     if let Ok(style) = ProgressStyle::with_template("{prefix:<10} [{bar:24}] {msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.set_prefix(phase_name(segment.phase));
+    bar.set_prefix(segment.phase.name());
     let mut next_line = PLAIN_INTERVAL;
     loop {
         std::thread::park_timeout(LIVE_INTERVAL);
@@ -94,7 +92,7 @@ fn show(counters: &Counters, segment: Segment, total_states: Option<u64>) {
             bar.set_position((fraction * 1000.0) as u64);
             bar.set_message(line);
         } else if start.elapsed() >= next_line && !finished {
-            eprintln!("{}: {line}", phase_name(segment.phase));
+            eprintln!("{}: {line}", segment.phase.name());
             next_line = start.elapsed() + PLAIN_INTERVAL;
         }
         if finished {

@@ -35,6 +35,8 @@ pub struct Planner {
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
     frontier: usize,
+    /// Lowest position with an unfinished block of another share, as far as that is known.
+    elsewhere: Option<usize>,
     /// Position from which on nothing is reported yet, in a share.
     unreported: usize,
     /// Position from which on nothing is published yet.
@@ -117,6 +119,7 @@ impl Planner {
             seals: VecDeque::new(),
             positions: (0..count).map(|_| PositionState::default()).collect(),
             frontier: 0,
+            elsewhere: None,
             unreported: 0,
             unpublished: 0,
             in_flight: 0,
@@ -145,9 +148,21 @@ impl Planner {
         }
     }
 
-    /// Whether blocks of `lane` are inputs here, and planned elsewhere.
-    pub fn awaits(&self, lane: Lane) -> bool {
-        self.index.get(&lane).is_some_and(|&index| !self.lanes[index].owned)
+    /// Whether a block is an input here that is planned elsewhere and not here yet.
+    pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
+        let Some(&index) = self.index.get(&lane) else { return false };
+        let plan = &self.lanes[index];
+        (self.segment.first..=self.segment.last).contains(&layer)
+            && !plan.owned
+            && !plan.needed_by.is_empty()
+            && (plan.next.max(self.frontier)..plan.end).contains(&self.position(layer))
+    }
+
+    /// Takes in the frontier of the slowest of the other shares: nothing runs further ahead of it than of the
+    /// one here, so that those who wait for it need not hold too much.
+    pub fn slowest_elsewhere(&mut self, frontier: Layer) {
+        let inside = frontier.clamp(self.segment.first, self.segment.last);
+        self.elsewhere = Some(self.position(inside));
     }
 
     /// Publishes a range of reported layers, the next in order, however little it holds.
@@ -168,7 +183,7 @@ impl Planner {
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
         let &Reverse((position, lane)) = self.ready.peek()?;
-        if position > self.frontier + self.window {
+        if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + self.window {
             return None;
         }
         self.ready.pop();

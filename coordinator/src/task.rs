@@ -15,6 +15,16 @@ pub enum Phase {
     BackUp,
 }
 
+impl Phase {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enumerate => "enumerate",
+            Self::BackUp => "back up",
+        }
+    }
+}
+
 /// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {

@@ -108,8 +108,19 @@ impl Bound {
     /// The URL that clients give.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        format!("{}://{}", self.scheme(), self.address)
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// The address, with the port that the system chose where 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Asks for the token. For every service but health, which those ask who start and stop servers.

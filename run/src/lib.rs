@@ -1,16 +1,19 @@
 //! A run as the solver sees it: its parameters, what is committed, and what its shards hold.
 //!
 //! [`Run`] opens a run, in a directory or a store, and keeps the [`Catalog`] of its shards. [`Oracle`] answers what a state
-//! is worth. [`verify`] checks both against code that the solver does not share.
+//! is worth. [`crew`] runs what is missing of it on the threads of a machine. [`verify`] checks both against code that the solver does not share.
 
 mod archive;
 mod catalog;
+pub mod crew;
+mod mend;
 mod oracle;
 mod parts;
 mod run;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogShard, JournalRecord, Record, Retraction, kind_of};
+pub use mend::{blamed_shard, forget_damaged_shards};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use parts::CacheUse;
 pub use run::{Run, RunError};

@@ -98,18 +98,35 @@ impl Run {
     fn load(dir: RunDir) -> Result<Self, RunError> {
         let path = dir.path().display().to_string();
         let params = parse_params(&path, dir.params().clone())?;
-        let catalog = Catalog::new(&dir, &params, rule_hash(&params));
-        for (place, record) in dir.records().iter().enumerate() {
+        let catalog = Arc::new(Catalog::new(&dir, &params, rule_hash(&params)));
+        let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
+        let mut run = Self { dir, params, catalog, archive };
+        run.take_records(0)?;
+        Ok(run)
+    }
+
+    /// Reads what another process has committed since this was opened or read again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn reread(&mut self) -> Result<(), RunError> {
+        let known = self.dir.records().len();
+        self.dir.reread()?;
+        self.take_records(known)
+    }
+
+    /// Takes the records of the journal from this place on into the catalog.
+    fn take_records(&mut self, from: usize) -> Result<(), RunError> {
+        for (place, record) in self.dir.records().iter().enumerate().skip(from) {
             let record = serde_json::from_value(record.clone()).map_err(|e| e.to_string());
-            record.and_then(|record| catalog.add(record)).map_err(|reason| RunError::Journal {
-                path: path.clone(),
-                number: dir.record_number(place).unwrap_or_default(),
+            record.and_then(|record| self.catalog.add(record)).map_err(|reason| RunError::Journal {
+                path: self.dir.path().display().to_string(),
+                number: self.dir.record_number(place).unwrap_or_default(),
                 reason,
             })?;
         }
-        let catalog = Arc::new(catalog);
-        let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
-        Ok(Self { dir, params, catalog, archive })
+        Ok(())
     }
 
     /// The files or objects of the run.

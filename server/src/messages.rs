@@ -126,6 +126,7 @@ fn parameters(params: &Params) -> v1::RunParameters {
         spawn4_denominator: params.spawn4.denominator(),
         precision_bits: u8::from(params.precision).into(),
         until_layer: params.until_layer,
+        large_exponent: params.large.into(),
     }
 }
 

@@ -246,6 +246,15 @@ impl StorageError {
         }
     }
 
+    /// The file that is not there although it has to be.
+    #[must_use]
+    pub fn missing_file(&self) -> Option<&Path> {
+        match self {
+            Self::Io { path, source } if source.kind() == io::ErrorKind::NotFound => Some(path),
+            _ => None,
+        }
+    }
+
     /// Sorts an error of the system into [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();

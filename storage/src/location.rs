@@ -27,9 +27,14 @@ pub struct StoreSettings {
 impl StoreSettings {
     const CACHE_BYTES: u64 = 32 << 30;
 
+    /// The folder for copies and scratch files.
+    #[must_use]
+    pub fn cache_folder(&self) -> PathBuf {
+        self.cache_folder.clone().unwrap_or_else(default_cache_folder)
+    }
+
     fn open_cache(&self) -> Result<Cache, StorageError> {
-        let folder = self.cache_folder.clone().unwrap_or_else(default_cache_folder);
-        Cache::open(&folder, self.cache_bytes.unwrap_or(Self::CACHE_BYTES))
+        Cache::open(&self.cache_folder(), self.cache_bytes.unwrap_or(Self::CACHE_BYTES))
     }
 }
 

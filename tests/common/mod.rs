@@ -1,6 +1,7 @@
 //! What the tests share: running the program, reading what it prints, golden numbers.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod cluster;
 pub mod golden;
 pub mod reference;
 pub mod serving;

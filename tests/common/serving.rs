@@ -43,9 +43,15 @@ impl Server {
 
     #[track_caller]
     fn start_on(listen: &str, run: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
-        let stderr = NamedTempFile::new().unwrap();
         let args = ["serve", "--run", run.to_str().unwrap(), "--listen", listen];
-        let mut command = command([&args, options].concat());
+        Self::launch(&[&args, options].concat(), variables)
+    }
+
+    /// Starts any command that says on stdout where it listens.
+    #[track_caller]
+    pub fn launch(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let stderr = NamedTempFile::new().unwrap();
+        let mut command = command(args);
         command.env_remove("EXACT2048_TOKEN").envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
         let mut child = command.spawn().unwrap();

@@ -10,7 +10,6 @@ use exact2048_run::{Run, kind_of};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::embedded::phase_name;
 use crate::output;
 use crate::place::RunPlace;
 
@@ -122,7 +121,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
             [] => "none".to_owned(),
             of => of.iter().map(|[first, last]| format!("{first} to {last}")).collect::<Vec<_>>().join(", "),
         };
-        output::write_field(out, phase_name(pass.phase), shards)?;
+        output::write_field(out, pass.phase.name(), shards)?;
         output::write_field(out, "  committed", format!("layers {}", ranges(&pass.committed)))?;
         if !pass.missing.is_empty() {
             output::write_field(out, "  missing", format!("layers {}", ranges(&pass.missing)))?;

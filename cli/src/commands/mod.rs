@@ -7,6 +7,7 @@ pub mod query;
 pub mod serve;
 pub mod solve;
 pub mod verify;
+pub mod worker;
 
 use anyhow::Result;
 
@@ -19,6 +20,8 @@ pub enum Command {
     Query(query::Args),
     /// Answer what states are worth over gRPC, until stopped
     Serve(serve::Args),
+    /// Compute for a coordinator, until stopped
+    Worker(worker::Args),
     /// List the layers with their numbers of states and afterstates
     Layers(layers::Args),
     /// Check checksums, reachability and values with code that the solver does not share
@@ -36,6 +39,7 @@ impl Command {
             Command::Solve(args) => solve::main(args),
             Command::Query(args) => query::main(args),
             Command::Serve(args) => serve::main(args),
+            Command::Worker(args) => worker::main(args),
             Command::Layers(args) => layers::main(args),
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),

@@ -15,6 +15,9 @@ use crate::limits;
 use crate::network::ServerArgs;
 use crate::place::RunPlace;
 
+/// Where it listens unless told otherwise.
+const PORT: u16 = 2048;
+
 /// Options of `serve`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -55,7 +58,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn serve(args: &Args, threads: usize) -> Result<()> {
-    let options = args.server.options()?;
+    let options = args.server.options(PORT)?;
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;

@@ -8,12 +8,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
-use exact2048_run::{Oracle, Run, StartValues};
+use exact2048_run::{Oracle, Run, StartValues, forget_damaged_shards};
 use exact2048_worker::Tuning;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::embedded::{Seconds, forget_damaged_shards, solve};
+use crate::embedded::{Seconds, solve};
+use crate::failure::with_causes;
 use crate::output::write_field;
 use crate::place::RunPlace;
 use crate::{Failure, limits};
@@ -103,7 +104,9 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let mut run = Run::open_or_create(location, &params)?;
     let stop = stop_on_signals()?;
-    forget_damaged_shards(&run, threads, &stop)?;
+    forget_damaged_shards(run.catalog(), threads, &stop, &|error| {
+        eprintln!("warning: {}; recomputing it", with_causes(error));
+    })?;
     let found_finished = run.missing().is_empty();
     let seconds = if found_finished {
         Seconds::default()

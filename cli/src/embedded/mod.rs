@@ -1,24 +1,22 @@
 //! A run on one machine: planner, workers and writer in this process, until nothing is missing.
 
-mod crew;
-mod mend;
+mod segment;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
 use exact2048_coordinator::{Phase, Segment};
-use exact2048_run::Run;
+use exact2048_run::{Run, blamed_shard};
 use exact2048_worker::{Tuning, Value, Worker};
 use serde::Serialize;
 
 use crate::Failure;
+use crate::failure::with_causes;
 use crate::progress::Progress;
-use crew::{Ended, new_worker, run_segment};
-
-pub use crew::phase_name;
-pub use mend::forget_damaged_shards;
+use segment::{Ended, run_segment};
 
 /// How long a run took.
 #[derive(Serialize, Default, Clone, Copy)]
@@ -32,8 +30,14 @@ pub struct Seconds {
 }
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is made again.
-pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &AtomicBool) -> Result<Seconds> {
-    let worker: Worker<V> = new_worker(run, tuning);
+pub fn solve<V: Value>(
+    run: &mut Run,
+    tuning: Tuning,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<Seconds> {
+    let scratch = run.dir().scratch_folder().to_path_buf();
+    let worker = Arc::new(Worker::<V>::new(run.params(), tuning, scratch, run.archive().clone()));
     let progress = Progress::new();
     let mut seconds = Seconds::default();
     let mut made_again = HashSet::new();
@@ -58,13 +62,13 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Ato
                 .into());
             }
             Err(error) => {
-                let Some(shard) = mend::blamed_shard(run, &error) else { return Err(error) };
+                let Some(shard) = blamed_shard(run.catalog(), &error) else { return Err(error.into()) };
                 // Twice the same range: making it again does not help.
                 let range = (shard.commit.phase, shard.commit.first);
                 if !made_again.insert(range) {
-                    return Err(error);
+                    return Err(error.into());
                 }
-                eprintln!("warning: {error:#}; recomputing it");
+                eprintln!("warning: {}; recomputing it", with_causes(&error));
                 run.catalog().remove(&shard.path);
             }
         }

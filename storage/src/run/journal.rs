@@ -116,6 +116,24 @@ impl Journal {
         self.numbers.get(place).copied()
     }
 
+    /// Reads the records that were appended since. Costs a look for each of them and one for the next.
+    pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
+        loop {
+            let path = self.next_path();
+            let body = match &self.home {
+                Home::Folder(_) => sealed::read(&path)?,
+                Home::Store(store) => match store.read(&object_name(self.next))? {
+                    Some(contents) => Some(sealed::unseal(&path, &contents)?),
+                    None => None,
+                },
+            };
+            match body {
+                Some(body) => self.take(body)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
     /// Publishes the next record and returns its number. Only for the writer.
     pub(super) fn append(&mut self, record: &Value) -> Result<u64, StorageError> {
         if self.failed {

@@ -280,6 +280,15 @@ impl RunDir {
         self.journal.append(record)
     }
 
+    /// Reads what another process has committed since this was opened or read again.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Damaged`], [`StorageError::Foreign`] or another failure of the system or the store.
+    pub fn reread(&mut self) -> Result<(), StorageError> {
+        self.journal.catch_up()
+    }
+
     /// The committed records in order, number 0 first: those there were on opening and those committed since.
     #[must_use]
     pub fn records(&self) -> &[Value] {

@@ -3,28 +3,44 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use anyhow::Result;
-use exact2048_run::{CatalogShard, Run};
 use exact2048_storage::{ShardKind, StorageError};
 use exact2048_worker::WorkerError;
 
+use crate::catalog::{Catalog, CatalogShard};
+use crate::crew::CrewError;
+use crate::run::RunError;
+
 /// The shard that an error blames, where making it again can help.
-pub fn blamed_shard(run: &Run, error: &anyhow::Error) -> Option<Arc<CatalogShard>> {
+pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogShard>> {
     let shard_of = |error: &StorageError| {
-        let file = error.damaged_file()?;
-        run.catalog().shards().into_iter().find(|shard| shard.path == file)
+        let file = error.damaged_file().or_else(|| error.missing_file())?;
+        catalog.shards().into_iter().find(|shard| shard.path == file)
     };
-    match error.downcast_ref::<WorkerError>() {
-        Some(WorkerError::Storage(error)) => shard_of(error),
-        Some(WorkerError::ItemMissing(key)) => run.catalog().find(ShardKind::Values, *key),
-        Some(WorkerError::Payload(_) | WorkerError::NotCovered { .. }) => None,
-        None => shard_of(error.downcast_ref::<StorageError>()?),
+    match error {
+        CrewError::Worker(WorkerError::Storage(error))
+        | CrewError::Storage(error)
+        | CrewError::Run(RunError::Storage(error)) => shard_of(error),
+        CrewError::Worker(WorkerError::ItemMissing(key)) => catalog.find(ShardKind::Values, *key),
+        CrewError::Worker(WorkerError::Payload(_) | WorkerError::NotCovered { .. })
+        | CrewError::Run(_)
+        | CrewError::Panicked => None,
     }
 }
 
 /// Checks every committed shard, and forgets those that are not whole, so that they are made again.
-pub fn forget_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<()> {
-    let shards = run.catalog().shards();
+///
+/// `warn` is told of each of them.
+///
+/// # Errors
+///
+/// What keeps a shard from being read that may be whole.
+pub fn forget_damaged_shards(
+    catalog: &Catalog,
+    threads: usize,
+    stop: &AtomicBool,
+    warn: &(dyn Fn(&StorageError) + Sync),
+) -> Result<(), StorageError> {
+    let shards = catalog.shards();
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -36,8 +52,8 @@ pub fn forget_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Re
                     match shard.original().and_then(|reader| reader.verify()) {
                         Ok(()) => {}
                         Err(error) if is_lost(&error) => {
-                            eprintln!("warning: {:#}; recomputing it", anyhow::Error::from(error));
-                            run.catalog().remove(&shard.path);
+                            warn(&error);
+                            catalog.remove(&shard.path);
                         }
                         // Perhaps whole, but not to be read now: making it again would be a waste.
                         Err(error) => {
@@ -50,14 +66,12 @@ pub fn forget_damaged_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Re
         }
     });
     match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// Whether a shard must be made again: it is not there, or not what it should be.
 fn is_lost(error: &StorageError) -> bool {
-    let gone =
-        matches!(error, StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
-    gone || error.damaged_file().is_some()
+    error.missing_file().is_some() || error.damaged_file().is_some()
 }

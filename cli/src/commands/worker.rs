@@ -1,0 +1,118 @@
+//! `exact2048 worker`: computes for a coordinator, until it is stopped.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use bytesize::ByteSize;
+use exact2048_cluster::worker::{self, Ended, WorkerOptions};
+use exact2048_net::serve::Bound;
+use exact2048_net::shutdown::Stop;
+use exact2048_net::{install_crypto, monitoring};
+use exact2048_worker::Tuning;
+
+use crate::limits;
+use crate::network::ServerArgs;
+use crate::place::StoreOptions;
+
+/// Options of `worker`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 worker --coordinator http://127.0.0.1:2049
+  exact2048 worker --coordinator https://head:2049 --listen 0.0.0.0:0 --tls-cert worker.pem --tls-key worker.key --tls-ca ca.pem
+  exact2048 worker --coordinator http://head:2049 --listen 0.0.0.0:0 --insecure --threads 32 --memory 200GiB --cache /local/cache
+
+Any number of workers may come and go at any time. Certificates and the token are shown to the coordinator and to
+other workers, and asked of those. SIGTERM hands back what runs. docs/cluster.md is the guide.")]
+pub struct Args {
+    /// The coordinator: http://HOST:PORT, or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    coordinator: String,
+    /// Where other workers reach this one [default: --listen, with the address that leads to the coordinator]
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Threads that compute [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory that may be in use, for example 64GiB [default: 3/4 of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    #[command(flatten)]
+    store: StoreOptions,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    install_crypto();
+    args.server.start_logs()?;
+    // Computing has its own threads.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    runtime.block_on(work(args))
+}
+
+async fn work(args: &Args) -> Result<()> {
+    let options = args.server.options(0)?;
+    let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
+    let bound = Bound::new(options).await?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
+    let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
+    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+    limits::return_freed_memory(limit_bytes);
+    let advertise = match &args.advertise {
+        Some(address) => format!("{}://{address}", bound.scheme()),
+        None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
+    };
+    let options = WorkerOptions {
+        client: args.server.client(&args.coordinator)?,
+        advertise,
+        threads,
+        memory_bytes,
+        tuning: Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows: Tuning::DENSE_ROWS },
+        store: args.store.settings(),
+        folder: folder(args)?,
+    };
+    if let Some(address) = args.server.metrics_listen {
+        let address = monitoring::start(address, std::sync::Arc::new(|| {}), stop.over.clone()).await?;
+        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
+    }
+    writeln!(io::stdout(), "listening on {}", bound.url())?;
+    io::stdout().flush()?;
+    match worker::run(bound, options, stop).await? {
+        Ended::HandedBack => tracing::info!("stopped: what ran was committed or handed back"),
+        Ended::CutOff => tracing::warn!("stopped while work was under way: others will do it again"),
+    }
+    Ok(())
+}
+
+/// The address under which others reach a socket.
+fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
+    if !address.ip().is_unspecified() {
+        return Ok(address);
+    }
+    let host = coordinator.split("://").nth(1).unwrap_or(coordinator).trim_end_matches('/');
+    let unknown =
+        || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST:PORT");
+    let targets = host.to_socket_addrs().with_context(unknown)?;
+    let own = |target: SocketAddr| {
+        let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+        let socket = UdpSocket::bind(any).ok()?;
+        // Sends nothing: the system only chooses the way.
+        socket.connect(target).ok()?;
+        Some(SocketAddr::new(socket.local_addr().ok()?.ip(), address.port()))
+    };
+    targets.into_iter().find_map(own).with_context(unknown)
+}
+
+/// The folder for scratch files and the worker's name.
+fn folder(args: &Args) -> Result<PathBuf> {
+    Ok(args.store.settings().cache_folder())
+}

@@ -1,0 +1,16 @@
+//! The shells of a cluster: what joins the pure code of `exact2048_coordinator::cluster` with stores, networks and
+//! clocks.
+//!
+//! | Module | Its job |
+//! |---|---|
+//! | [`wire`] | messages of `proto/exact2048/v1/coordinator.proto` from and to the types of the pure code |
+//! | [`names`] | names of jobs |
+//! | [`coordinator`] | the coordinator's process: queue, journals, service, metrics |
+//! | [`worker`] | a worker's process: pulls, epochs, blocks from and to other workers |
+//! | [`client`] | submitting and watching jobs |
+
+pub mod client;
+pub mod coordinator;
+pub mod names;
+pub mod wire;
+pub mod worker;

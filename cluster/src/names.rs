@@ -1,0 +1,91 @@
+//! Names of jobs, which are the names of their runs in the store.
+
+use exact2048_coordinator::cluster::JobId;
+use exact2048_game::{Objective, Params, Precision, Spawn4};
+
+/// Longest name: those of files may be longer, but nobody wants to read them.
+pub const MAX_BYTES: usize = 63;
+
+/// Where the coordinator keeps its queue, beside the runs: no job may have this name.
+pub const QUEUE: &str = "coordinator";
+
+/// A text is no name of a job.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NameError {
+    /// The characters.
+    #[error(
+        "{0:?} is no name for a job: expected 1 to {MAX_BYTES} of a-z, 0-9, '.', '_' and '-', a letter or digit first"
+    )]
+    Characters(String),
+    /// The name of the queue.
+    #[error("no job can be named {QUEUE:?}: the coordinator keeps its queue under that name")]
+    Reserved,
+}
+
+/// The job of this name.
+///
+/// # Errors
+///
+/// [`NameError`]; it repeats no more of the text than a name may have.
+pub fn parse(text: &str) -> Result<JobId, NameError> {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let first = text.bytes().next().is_some_and(known);
+    let all = text.bytes().all(|byte| known(byte) || b"._-".contains(&byte));
+    match text {
+        QUEUE => Err(NameError::Reserved),
+        _ if first && all && text.len() <= MAX_BYTES => Ok(JobId(text.to_owned())),
+        _ => Err(NameError::Characters(text.chars().take(MAX_BYTES + 1).collect())),
+    }
+}
+
+/// The name of a job that was given none: different for different results.
+#[must_use]
+pub fn of_params(params: &Params) -> JobId {
+    let mut name = params.board.to_string();
+    if let Objective::Reach { exponent } = params.objective {
+        name += &format!("-reach{}", 1u64 << exponent);
+    }
+    if params.spawn4 != Spawn4::default() {
+        name += &format!("-spawn{}.{}", params.spawn4.weight4(), params.spawn4.denominator());
+    }
+    if params.precision == Precision::Bits64 {
+        name += "-64bit";
+    }
+    if let Some(layer) = params.until_layer {
+        name += &format!("-to{layer}");
+    }
+    JobId(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_paths() {
+        for name in ["3x3", "a", "4x4-reach16", "0._-", &"x".repeat(63)] {
+            assert_eq!(parse(name).unwrap().0, name);
+        }
+        for name in ["", ".", "..", "a/b", "-a", "A", "ä", "a b", "a\0", "../x", &"x".repeat(64)] {
+            assert!(matches!(parse(name), Err(NameError::Characters(_))), "{name:?}");
+        }
+        assert_eq!(parse(QUEUE), Err(NameError::Reserved));
+    }
+
+    #[test]
+    fn parameters_make_names() {
+        let params = |board: &str, objective: &str, spawn4: &str, precision, until_layer| {
+            let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
+            Params::new(board, objective, spawn4.parse().unwrap(), precision, until_layer).unwrap()
+        };
+        for (params, name) in [
+            (params("3x3", "score", "0.1", Precision::Bits32, None), "3x3"),
+            (params("4x4", "reach:16", "0.1", Precision::Bits32, None), "4x4-reach16"),
+            (params("2x2", "score", "0", Precision::Bits64, None), "2x2-spawn0.1-64bit"),
+            (params("4x3", "score", "3/20", Precision::Bits32, Some(224)), "4x3-spawn3.20-to224"),
+        ] {
+            assert_eq!(of_params(&params).0, name);
+            assert!(parse(name).is_ok());
+        }
+    }
+}

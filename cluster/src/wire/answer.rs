@@ -1,0 +1,226 @@
+//! What workers are told.
+
+use std::time::Duration;
+
+use exact2048_coordinator::Segment;
+use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, Progress, PullReply, Share, WorkerId};
+use exact2048_proto::v1;
+
+use super::{
+    Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_message, params_of,
+    pass_message, pass_of, threads_of, write_message, write_of,
+};
+
+/// Most members of an epoch: the rule that deals lanes to them knows no more.
+const MAX_MEMBERS: usize = 1 << 16;
+
+impl Answer {
+    /// The reply of the pure code, with what its shell knows of the job: where its run is, and the number of the
+    /// opening record.
+    #[must_use]
+    pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, u64)>) -> Self {
+        let PullReply { acknowledged, withdrawn, share, progress, write, pause } = reply;
+        let assignment = share.and_then(|share| {
+            let (run_url, opening) = place(&share)?;
+            Some(Assignment { share: Share::clone(&share), run_url, opening })
+        });
+        Self { acknowledged, withdrawn, assignment, progress, write, pause }
+    }
+}
+
+impl From<&Answer> for v1::PullResponse {
+    fn from(answer: &Answer) -> Self {
+        Self {
+            protocol_version: PROTOCOL_VERSION,
+            acknowledged: answer.acknowledged,
+            withdrawn: answer.withdrawn,
+            share: answer.assignment.as_ref().map(share_message),
+            progress: answer.progress.map(|progress| v1::EpochProgress {
+                epoch: progress.epoch,
+                finished_layers: progress.finished_layers,
+                written_layers: progress.written_layers,
+            }),
+            write: answer.write.map(write_message),
+            pause_ms: u32::try_from(answer.pause.as_millis()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl TryFrom<v1::PullResponse> for Answer {
+    type Error = WireError;
+
+    fn try_from(message: v1::PullResponse) -> Result<Self, WireError> {
+        check_version(message.protocol_version)?;
+        let assignment = message.share.map(assignment_of).transpose();
+        let write = message.write.map(write_of).transpose();
+        let progress = message.progress.map(|progress| Progress {
+            epoch: progress.epoch,
+            finished_layers: progress.finished_layers,
+            written_layers: progress.written_layers,
+        });
+        Ok(Self {
+            acknowledged: message.acknowledged,
+            withdrawn: message.withdrawn,
+            assignment: assignment.map_err(|error| error.within("share"))?,
+            progress,
+            write: write.map_err(|error| error.within("write"))?,
+            pause: Duration::from_millis(message.pause_ms.into()),
+        })
+    }
+}
+
+fn share_message(assignment: &Assignment) -> v1::Share {
+    let Assignment { share, run_url, opening } = assignment;
+    let member = |member: &Member| v1::Member {
+        worker: member.worker.0,
+        threads: member.threads,
+        address: member.address.clone(),
+    };
+    v1::Share {
+        job: share.job.0.clone(),
+        parameters: Some(params_message(&share.params)),
+        epoch: share.epoch,
+        pass: pass_message(share.segment.phase).into(),
+        first_layer: share.segment.first.0,
+        last_layer: share.segment.last.0,
+        members: share.members.iter().map(member).collect(),
+        window_layers: share.window_layers,
+        run_url: run_url.clone(),
+        opening: *opening,
+    }
+}
+
+fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
+    let parameters =
+        message.parameters.as_ref().ok_or_else(|| WireError::field("parameters", "are missing"))?;
+    let params = params_of(parameters).map_err(|error| error.within("parameters"))?;
+    let (first, last) = layers_of(message.first_layer, message.last_layer)?;
+    if last > params.last_layer() {
+        let what = format!("{last}: expected at most {}", params.last_layer());
+        return Err(WireError::field("last_layer", what));
+    }
+    if message.members.is_empty() || message.members.len() > MAX_MEMBERS {
+        let what = format!("{} of them: expected 1 to {MAX_MEMBERS}", message.members.len());
+        return Err(WireError::field("members", what));
+    }
+    let members = message
+        .members
+        .into_iter()
+        .enumerate()
+        .map(|(i, member)| member_of(member).map_err(|error| error.within(&format!("members[{i}]"))));
+    let share = Share {
+        job: job_of("job", &message.job)?,
+        params,
+        epoch: message.epoch,
+        segment: Segment { phase: pass_of("pass", message.pass)?, first, last },
+        members: members.collect::<Result<_, _>>()?,
+        window_layers: message.window_layers,
+    };
+    Ok(Assignment { share, run_url: message.run_url, opening: message.opening })
+}
+
+fn member_of(message: v1::Member) -> Result<Member, WireError> {
+    Ok(Member {
+        worker: WorkerId(message.worker),
+        threads: threads_of(message.threads)?,
+        address: address_of(message.address)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::tests::any_params;
+    use super::*;
+    use exact2048_coordinator::Phase;
+    use exact2048_coordinator::cluster::{JobId, WriteShard};
+    use exact2048_game::Layer;
+    use proptest::prelude::*;
+
+    fn any_assignment() -> impl Strategy<Value = Assignment> {
+        let member = (any::<u64>(), 1u32..1000, ".{0,20}").prop_map(|(worker, threads, address)| Member {
+            worker: WorkerId(worker),
+            threads,
+            address,
+        });
+        let members = prop::collection::vec(member, 1..5);
+        let layers = (any::<bool>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
+        (any_params(), members, layers, any::<u64>(), any::<u32>(), ".{0,20}", any::<u64>()).prop_map(
+            |(params, members, (up, a, b), epoch, window_layers, run_url, opening)| {
+                let layers = (params.last_layer().0 - 4) as usize / 2 + 1;
+                let (a, b) = (a.index(layers) as u32, b.index(layers) as u32);
+                let layer = |position: u32| Layer(4 + 2 * position);
+                let phase = if up { Phase::Enumerate } else { Phase::BackUp };
+                let segment = Segment { phase, first: layer(a.min(b)), last: layer(a.max(b)) };
+                let job = JobId("some-job".to_owned());
+                let share = Share { job, params, epoch, segment, members, window_layers };
+                Assignment { share, run_url, opening }
+            },
+        )
+    }
+
+    fn any_answer() -> impl Strategy<Value = Answer> {
+        let progress = (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(epoch, finished, written)| {
+            Progress { epoch, finished_layers: finished, written_layers: written }
+        });
+        let write = (any::<u64>(), 2u32..500, 0u32..500).prop_map(|(epoch, first, more)| WriteShard {
+            epoch,
+            first: Layer(2 * first),
+            last: Layer(2 * (first + more)),
+        });
+        let numbers = (any::<u64>(), any::<Option<u64>>(), any::<u32>());
+        let assignment = prop::option::of(any_assignment());
+        (numbers, assignment, prop::option::of(progress), prop::option::of(write)).prop_map(
+            |((acknowledged, withdrawn, pause), assignment, progress, write)| {
+                let pause = Duration::from_millis(pause.into());
+                Answer { acknowledged, withdrawn, assignment, progress, write, pause }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn answers_round_trip(answer in any_answer()) {
+            prop_assert_eq!(Answer::try_from(v1::PullResponse::from(&answer)).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn what_a_worker_could_not_calculate_with_is_refused() {
+        let board = "3x3".parse().unwrap();
+        let params = exact2048_game::Params::new(
+            board,
+            exact2048_game::Objective::Score,
+            exact2048_game::Spawn4::default(),
+            exact2048_game::Precision::Bits32,
+            None,
+        );
+        let good = v1::Share {
+            job: "3x3".to_owned(),
+            parameters: Some(params_message(&params.unwrap())),
+            pass: 1,
+            first_layer: 4,
+            last_layer: 8,
+            members: vec![v1::Member { worker: 1, threads: 1, address: String::new() }],
+            ..v1::Share::default()
+        };
+        assert!(assignment_of(good.clone()).is_ok());
+        for (wrong, named) in [
+            (v1::Share { job: "no/path".to_owned(), ..good.clone() }, "job"),
+            (v1::Share { parameters: None, ..good.clone() }, "parameters"),
+            (v1::Share { parameters: Some(v1::RunParameters::default()), ..good.clone() }, "parameters.rows"),
+            (v1::Share { pass: 0, ..good.clone() }, "pass"),
+            (v1::Share { first_layer: 0, ..good.clone() }, "first_layer"),
+            (v1::Share { last_layer: 1 << 30, ..good.clone() }, "last_layer"),
+            (v1::Share { members: vec![], ..good.clone() }, "members"),
+            (v1::Share { members: vec![v1::Member::default()], ..good.clone() }, "members[0].threads"),
+        ] {
+            match assignment_of(wrong) {
+                Err(WireError::Field { field, .. }) => assert_eq!(field, named),
+                other => panic!("{named}: {other:?}"),
+            }
+        }
+        let other = v1::PullResponse { protocol_version: 99, ..v1::PullResponse::default() };
+        let expected = WireError::Version { expected: PROTOCOL_VERSION, got: 99 };
+        assert_eq!(Answer::try_from(other), Err(expected));
+    }
+}

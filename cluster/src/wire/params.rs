@@ -1,0 +1,98 @@
+//! Parameters of a run.
+
+use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_proto::v1::RunParameters;
+
+use super::WireError;
+
+/// The message of parameters.
+#[must_use]
+pub fn params_message(params: &Params) -> RunParameters {
+    RunParameters {
+        rows: params.board.rows() as u32,
+        columns: params.board.cols() as u32,
+        objective: Objective::to_string(&params.objective),
+        spawn4_numerator: params.spawn4.weight4(),
+        spawn4_denominator: params.spawn4.denominator(),
+        precision_bits: u8::from(params.precision).into(),
+        until_layer: params.until_layer,
+        large_exponent: params.large.into(),
+    }
+}
+
+/// The parameters that a message spells, checked. Without a split between small and large tiles, that which is the
+/// best for the board.
+///
+/// # Errors
+///
+/// [`WireError::Field`].
+pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
+    let board = BoardSize::new(message.rows.into(), message.columns.into());
+    let board = board.map_err(|error| WireError::field("rows", error))?;
+    // The error repeats the text, which may be anything.
+    let objective = message.objective.chars().take(32).collect::<String>().parse();
+    let objective: Objective = objective.map_err(|error| WireError::field("objective", error))?;
+    let spawn4 = format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator);
+    let spawn4: Spawn4 = spawn4.parse().map_err(|error| WireError::field("spawn4_numerator", error))?;
+    let bits = u8::try_from(message.precision_bits).unwrap_or(u8::MAX);
+    let precision = Precision::try_from(bits).map_err(|error| WireError::field("precision_bits", error))?;
+    let until_layer = message.until_layer;
+    let params = match message.large_exponent {
+        0 => Params::new(board, objective, spawn4, precision, until_layer),
+        large => {
+            let large = u8::try_from(large).unwrap_or(u8::MAX);
+            Params::with_large(board, objective, spawn4, precision, until_layer, large)
+        }
+    };
+    params.map_err(|error| WireError::field("parameters", error))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub fn any_params() -> impl Strategy<Value = Params> {
+        let boards = prop::sample::select(vec!["2x2", "3x2", "3x3", "4x3", "1x8"]);
+        let objectives = prop::sample::select(vec!["score", "reach:8", "reach:16"]);
+        let spawns = prop::sample::select(vec!["0.1", "1/3", "0", "1"]);
+        let until = prop::option::of((2u32..20).prop_map(|half| 2 * half));
+        (boards, objectives, spawns, any::<bool>(), until, 3u8..7).prop_map(
+            |(board, objective, spawn4, wide, until, large)| {
+                let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
+                let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
+                let spawn4 = spawn4.parse().unwrap();
+                Params::with_large(board, objective, spawn4, precision, until, large).unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn parameters_round_trip(params in any_params()) {
+            prop_assert_eq!(params_of(&params_message(&params)).unwrap(), params);
+        }
+    }
+
+    #[test]
+    fn the_split_may_be_left_out_and_wrong_fields_are_named() {
+        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let good = RunParameters { large_exponent: 0, ..params_message(&params) };
+        assert_eq!(params_of(&good).unwrap(), params);
+        for (wrong, named) in [
+            (RunParameters { rows: 9, ..good.clone() }, "rows"),
+            (RunParameters { objective: "win".to_owned(), ..good.clone() }, "objective"),
+            (RunParameters { spawn4_denominator: 0, ..good.clone() }, "spawn4_numerator"),
+            (RunParameters { precision_bits: 1 << 20, ..good.clone() }, "precision_bits"),
+            (RunParameters { until_layer: Some(5), ..good.clone() }, "parameters"),
+            (RunParameters { large_exponent: 300, ..good.clone() }, "parameters"),
+            (RunParameters::default(), "rows"),
+        ] {
+            match params_of(&wrong) {
+                Err(WireError::Field { field, .. }) => assert_eq!(field, named),
+                other => panic!("{wrong:?}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What workers say.
+
+use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Pull, WorkerId, WorkerReport};
+use exact2048_game::Layer;
+use exact2048_proto::v1;
+use v1::worker_failed::Failure as FailureMessage;
+use v1::worker_report::Report;
+
+use super::{
+    MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, layers_of,
+    pass_message, pass_of, threads_of, write_message, write_of,
+};
+
+/// The message of a pull.
+#[must_use]
+pub fn pull_message(pull: &Pull) -> v1::PullRequest {
+    v1::PullRequest {
+        protocol_version: pull.version,
+        worker: pull.worker.0,
+        incarnation: pull.incarnation,
+        threads: pull.threads,
+        memory_bytes: pull.memory_bytes,
+        address: pull.address.clone(),
+        leaving: pull.leaving,
+        epoch: pull.epoch,
+        first_report: pull.first_report,
+        reports: pull.reports.iter().map(report_message).collect(),
+    }
+}
+
+/// The pull that a message spells, checked.
+///
+/// # Errors
+///
+/// [`WireError::Version`] if the worker is of another version, whatever else there may be; else
+/// [`WireError::Field`].
+pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
+    // First: in another version every other field may mean something else.
+    check_version(message.protocol_version)?;
+    if message.first_report > u64::MAX / 2 {
+        return Err(WireError::field("first_report", "expected less than 2^63"));
+    }
+    let reports = message
+        .reports
+        .into_iter()
+        .enumerate()
+        .map(|(i, report)| report_of(report).map_err(|error| error.within(&format!("reports[{i}]"))));
+    Ok(Pull {
+        version: PROTOCOL_VERSION,
+        worker: WorkerId(message.worker),
+        incarnation: message.incarnation,
+        threads: threads_of(message.threads)?,
+        memory_bytes: message.memory_bytes,
+        address: address_of(message.address)?,
+        leaving: message.leaving,
+        epoch: message.epoch,
+        first_report: message.first_report,
+        reports: reports.collect::<Result<_, _>>()?,
+    })
+}
+
+fn report_message(report: &WorkerReport) -> v1::WorkerReport {
+    let report = match report {
+        WorkerReport::LayerDone { epoch, part } => Report::LayerDone(v1::LayerDone {
+            epoch: *epoch,
+            layer: part.layer.0,
+            states: part.states,
+            afterstates: part.afterstates,
+            fingerprint_high: (part.fingerprint >> 64) as u64,
+            fingerprint_low: part.fingerprint as u64,
+            sealed_bytes: part.sealed_bytes,
+        }),
+        WorkerReport::ShardWritten { shard, record } => Report::ShardWritten(v1::ShardWritten {
+            shard: Some(write_message(*shard)),
+            record: record.clone(),
+        }),
+        WorkerReport::Failed { epoch, failure } => {
+            let failure = Some(failure_message(failure));
+            Report::Failed(v1::WorkerFailed { epoch: *epoch, failure })
+        }
+        WorkerReport::Well => Report::Well(v1::WorkerWell {}),
+    };
+    v1::WorkerReport { report: Some(report) }
+}
+
+fn report_of(message: v1::WorkerReport) -> Result<WorkerReport, WireError> {
+    match message.report {
+        None => Err(WireError::field("report", "none that this version knows")),
+        Some(Report::LayerDone(done)) => {
+            let part = part_of(&done).map_err(|error| error.within("layer_done"))?;
+            Ok(WorkerReport::LayerDone { epoch: done.epoch, part })
+        }
+        Some(Report::ShardWritten(written)) => {
+            written_of(written).map_err(|error| error.within("shard_written"))
+        }
+        Some(Report::Failed(failed)) => {
+            let failure = failure_of(failed.failure).map_err(|error| error.within("failed"))?;
+            Ok(WorkerReport::Failed { epoch: failed.epoch, failure })
+        }
+        Some(Report::Well(v1::WorkerWell {})) => Ok(WorkerReport::Well),
+    }
+}
+
+fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
+    for (field, count) in
+        [("states", done.states), ("afterstates", done.afterstates), ("sealed_bytes", done.sealed_bytes)]
+    {
+        if count >= MAX_COUNT {
+            return Err(WireError::field(field, format!("{count}: expected less than {MAX_COUNT}")));
+        }
+    }
+    Ok(LayerPart {
+        layer: Layer(done.layer),
+        states: done.states,
+        afterstates: done.afterstates,
+        fingerprint: u128::from(done.fingerprint_high) << 64 | u128::from(done.fingerprint_low),
+        sealed_bytes: done.sealed_bytes,
+    })
+}
+
+fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
+    let shard = written.shard.ok_or_else(|| WireError::field("shard", "is missing"))?;
+    let shard = write_of(shard).map_err(|error| error.within("shard"))?;
+    if written.record.len() > MAX_RECORD_BYTES {
+        let what = format!("{} bytes: expected at most {MAX_RECORD_BYTES}", written.record.len());
+        return Err(WireError::field("record", what));
+    }
+    Ok(WorkerReport::ShardWritten { shard, record: written.record })
+}
+
+fn failure_message(failure: &Failure) -> FailureMessage {
+    match failure {
+        Failure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
+        Failure::Memory(what) => FailureMessage::Memory(clip(what)),
+        Failure::Peer(peer) => FailureMessage::Peer(peer.0),
+        Failure::ShardLost { job, phase, first, last } => FailureMessage::ShardLost(v1::ShardLost {
+            job: job.0.clone(),
+            pass: pass_message(*phase).into(),
+            first_layer: first.0,
+            last_layer: last.0,
+        }),
+        Failure::Other(what) => FailureMessage::Other(clip(what)),
+    }
+}
+
+fn failure_of(message: Option<FailureMessage>) -> Result<Failure, WireError> {
+    match message {
+        None => Err(WireError::field("failure", "none that this version knows")),
+        Some(FailureMessage::DiskFull(what)) => Ok(Failure::DiskFull(clip(&what))),
+        Some(FailureMessage::Memory(what)) => Ok(Failure::Memory(clip(&what))),
+        Some(FailureMessage::Peer(peer)) => Ok(Failure::Peer(WorkerId(peer))),
+        Some(FailureMessage::Other(what)) => Ok(Failure::Other(clip(&what))),
+        Some(FailureMessage::ShardLost(lost)) => lost_of(&lost).map_err(|error| error.within("shard_lost")),
+    }
+}
+
+fn lost_of(lost: &v1::ShardLost) -> Result<Failure, WireError> {
+    let (job, phase) = (job_of("job", &lost.job)?, pass_of("pass", lost.pass)?);
+    let (first, last) = layers_of(lost.first_layer, lost.last_layer)?;
+    Ok(Failure::ShardLost { job, phase, first, last })
+}
+
+/// As much of a text as is passed on.
+fn clip(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_WORDS_BYTES)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::Phase;
+    use exact2048_coordinator::cluster::{JobId, WriteShard};
+    use proptest::prelude::*;
+
+    fn any_layers() -> impl Strategy<Value = (Layer, Layer)> {
+        (2u32..1000, 0u32..1000).prop_map(|(first, more)| (Layer(2 * first), Layer(2 * (first + more))))
+    }
+
+    fn any_failure() -> impl Strategy<Value = Failure> {
+        prop_oneof![
+            ".{0,40}".prop_map(Failure::DiskFull),
+            ".{0,40}".prop_map(Failure::Memory),
+            any::<u64>().prop_map(|id| Failure::Peer(WorkerId(id))),
+            ".{0,40}".prop_map(Failure::Other),
+            ("[a-z0-9][a-z0-9._-]{0,8}", any::<bool>(), any_layers()).prop_map(|(job, up, (first, last))| {
+                let phase = if up { Phase::Enumerate } else { Phase::BackUp };
+                Failure::ShardLost { job: JobId(job), phase, first, last }
+            }),
+        ]
+    }
+
+    fn any_report() -> impl Strategy<Value = WorkerReport> {
+        let count = || 0..MAX_COUNT;
+        prop_oneof![
+            (any::<u64>(), any::<u32>(), count(), count(), any::<u128>(), count()).prop_map(
+                |(epoch, layer, states, afterstates, fingerprint, sealed_bytes)| WorkerReport::LayerDone {
+                    epoch,
+                    part: LayerPart { layer: Layer(layer), states, afterstates, fingerprint, sealed_bytes },
+                }
+            ),
+            (any::<u64>(), any_layers(), ".{0,40}").prop_map(|(epoch, (first, last), record)| {
+                WorkerReport::ShardWritten { shard: WriteShard { epoch, first, last }, record }
+            }),
+            (any::<Option<u64>>(), any_failure())
+                .prop_map(|(epoch, failure)| WorkerReport::Failed { epoch, failure }),
+            Just(WorkerReport::Well),
+        ]
+    }
+
+    fn any_pull() -> impl Strategy<Value = Pull> {
+        let numbers = (any::<u64>(), any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
+        let rest = (any::<bool>(), any::<Option<u64>>(), 0..1u64 << 63);
+        (numbers, ".{0,40}", rest, prop::collection::vec(any_report(), 0..8)).prop_map(
+            |(
+                (worker, incarnation, threads, memory_bytes),
+                address,
+                (leaving, epoch, first_report),
+                reports,
+            )| {
+                Pull {
+                    version: PROTOCOL_VERSION,
+                    worker: WorkerId(worker),
+                    incarnation,
+                    threads,
+                    memory_bytes,
+                    address,
+                    leaving,
+                    epoch,
+                    first_report,
+                    reports,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn pulls_round_trip(pull in any_pull()) {
+            prop_assert_eq!(pull_of(pull_message(&pull)).unwrap(), pull);
+        }
+    }
+
+    fn good() -> v1::PullRequest {
+        v1::PullRequest { protocol_version: PROTOCOL_VERSION, threads: 1, ..v1::PullRequest::default() }
+    }
+
+    #[test]
+    fn the_version_comes_first() {
+        let other = v1::PullRequest { protocol_version: PROTOCOL_VERSION + 1, threads: 0, ..good() };
+        let expected = WireError::Version { expected: PROTOCOL_VERSION, got: PROTOCOL_VERSION + 1 };
+        assert_eq!(pull_of(other), Err(expected));
+        assert!(pull_of(good()).is_ok());
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let reports = |report| v1::PullRequest { reports: vec![v1::WorkerReport { report }], ..good() };
+        let written = |shard, record| reports(Some(Report::ShardWritten(v1::ShardWritten { shard, record })));
+        let failed = |failure| reports(Some(Report::Failed(v1::WorkerFailed { epoch: None, failure })));
+        let layers = |first_layer, last_layer| Some(v1::WriteShard { epoch: 1, first_layer, last_layer });
+        let lost = |job: &str, pass, first_layer, last_layer| {
+            let job = job.to_owned();
+            failed(Some(FailureMessage::ShardLost(v1::ShardLost { job, pass, first_layer, last_layer })))
+        };
+        let counts = v1::LayerDone { states: MAX_COUNT, ..v1::LayerDone::default() };
+        for (wrong, named) in [
+            (v1::PullRequest { threads: 0, ..good() }, "threads"),
+            (v1::PullRequest { address: "x".repeat(513), ..good() }, "address"),
+            (v1::PullRequest { first_report: u64::MAX, ..good() }, "first_report"),
+            (reports(None), "reports[0].report"),
+            (reports(Some(Report::LayerDone(counts))), "reports[0].layer_done.states"),
+            (written(None, String::new()), "reports[0].shard_written.shard"),
+            (written(layers(6, 4), String::new()), "reports[0].shard_written.shard.last_layer"),
+            (written(layers(5, 7), String::new()), "reports[0].shard_written.shard.first_layer"),
+            (written(layers(4, 4), "x".repeat(20_000)), "reports[0].shard_written.record"),
+            (failed(None), "reports[0].failed.failure"),
+            (lost("../x", 1, 4, 6), "reports[0].failed.shard_lost.job"),
+            (lost("x", 7, 4, 6), "reports[0].failed.shard_lost.pass"),
+            (lost("x", 1, 4, 2), "reports[0].failed.shard_lost.last_layer"),
+        ] {
+            match pull_of(wrong) {
+                Err(WireError::Field { field, .. }) => assert_eq!(field, named),
+                other => panic!("{named}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let failure = Failure::Other("ä".repeat(MAX_WORDS_BYTES));
+        let Failure::Other(what) = failure_of(Some(failure_message(&failure))).unwrap() else { panic!() };
+        assert!(what.len() <= MAX_WORDS_BYTES && what.len() > MAX_WORDS_BYTES - 2);
+    }
+}

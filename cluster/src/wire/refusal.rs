@@ -1,0 +1,139 @@
+//! What is refused, as statuses: the reason and its values are details, so that nobody has to parse texts.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use exact2048_coordinator::cluster::{ClusterError, Refusal, WorkerId};
+use exact2048_net::status::invalid_argument;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use super::WireError;
+
+const DOMAIN: &str = "exact2048";
+
+const PROTOCOL_VERSION: &str = "PROTOCOL_VERSION";
+const OLD_INCARNATION: &str = "OLD_INCARNATION";
+const SUPERSEDED: &str = "SUPERSEDED";
+const FENCED: &str = "FENCED";
+
+fn status<const N: usize>(
+    code: Code,
+    reason: &str,
+    what: impl Display,
+    values: [(&str, String); N],
+) -> Status {
+    let values = values.map(|(name, value)| (name.to_owned(), value));
+    let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::from(values));
+    Status::with_error_details(code, what.to_string(), details)
+}
+
+/// The status of a refused pull.
+#[must_use]
+pub fn refusal_status(refusal: &Refusal) -> Status {
+    match refusal {
+        Refusal::Version { expected, got } => {
+            let values = [("expected", expected.to_string()), ("got", got.to_string())];
+            status(Code::FailedPrecondition, PROTOCOL_VERSION, refusal, values)
+        }
+        Refusal::OldIncarnation { worker, expected, got } => {
+            let values = [
+                ("worker", worker.0.to_string()),
+                ("expected", expected.to_string()),
+                ("got", got.to_string()),
+            ];
+            status(Code::Aborted, OLD_INCARNATION, refusal, values)
+        }
+        Refusal::Superseded { epoch } => {
+            status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.to_string())])
+        }
+        Refusal::Fenced => status(Code::Unavailable, FENCED, refusal, []),
+    }
+}
+
+/// The refusal that a status stands for; `None` where it is of another kind, such as trouble on the way.
+#[must_use]
+pub fn refusal_of(status: &Status) -> Option<Refusal> {
+    let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
+    let value = |name: &str| info.metadata.get(name)?.parse::<u64>().ok();
+    let version = |name: &str| u32::try_from(value(name)?).ok();
+    match info.reason.as_str() {
+        PROTOCOL_VERSION => Some(Refusal::Version { expected: version("expected")?, got: version("got")? }),
+        OLD_INCARNATION => Some(Refusal::OldIncarnation {
+            worker: WorkerId(value("worker")?),
+            expected: value("expected")?,
+            got: value("got")?,
+        }),
+        SUPERSEDED => Some(Refusal::Superseded { epoch: value("epoch")? }),
+        FENCED => Some(Refusal::Fenced),
+        _ => None,
+    }
+}
+
+/// The status of what a cluster does not do.
+#[must_use]
+pub fn cluster_status(error: &ClusterError) -> Status {
+    match error {
+        ClusterError::Exists(_) => status(Code::AlreadyExists, "JOB_EXISTS", error, []),
+        ClusterError::Unknown(_) => status(Code::NotFound, "JOB_UNKNOWN", error, []),
+        ClusterError::State { .. } => status(Code::FailedPrecondition, "JOB_STATE", error, []),
+        ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } => {
+            let values = [
+                ("needed_bytes", needed_bytes.to_string()),
+                ("threads", threads.to_string()),
+                ("memory_bytes", memory_bytes.to_string()),
+            ];
+            status(Code::FailedPrecondition, "DOES_NOT_FIT", error, values)
+        }
+        ClusterError::Fenced => status(Code::Unavailable, FENCED, error, []),
+    }
+}
+
+/// The status of a request that does not say what it should.
+#[must_use]
+pub fn wire_status(error: &WireError) -> Status {
+    match error {
+        WireError::Field { field, .. } => invalid_argument(field, error),
+        WireError::Version { expected, got } => {
+            refusal_status(&Refusal::Version { expected: *expected, got: *got })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::cluster::JobId;
+
+    #[test]
+    fn refusals_survive_as_statuses() {
+        let worker = WorkerId(u64::MAX);
+        for (refusal, code) in [
+            (Refusal::Version { expected: 1, got: 2 }, Code::FailedPrecondition),
+            (Refusal::OldIncarnation { worker, expected: 9, got: u64::MAX - 1 }, Code::Aborted),
+            (Refusal::Superseded { epoch: 7 << 32 }, Code::OutOfRange),
+            (Refusal::Fenced, Code::Unavailable),
+        ] {
+            let status = refusal_status(&refusal);
+            assert_eq!((status.code(), status.message()), (code, &*refusal.to_string()));
+            // As it arrives at the other end.
+            let mut headers = tonic::metadata::MetadataMap::new().into_headers();
+            status.add_header(&mut headers).unwrap();
+            let arrived = Status::from_header_map(&headers).unwrap();
+            assert_eq!(refusal_of(&arrived), Some(refusal));
+        }
+    }
+
+    #[test]
+    fn other_statuses_are_no_refusals() {
+        for status in [
+            Status::unavailable("the server is stopping"),
+            Status::out_of_range("too large"),
+            cluster_status(&ClusterError::Unknown(JobId("x".to_owned()))),
+            status(Code::Aborted, OLD_INCARNATION, "", [("worker", "no number".to_owned())]),
+        ] {
+            assert_eq!(refusal_of(&status), None, "{status:?}");
+        }
+        assert_eq!(refusal_of(&cluster_status(&ClusterError::Fenced)), Some(Refusal::Fenced));
+    }
+}

@@ -1,0 +1,262 @@
+//! One epoch, as it runs on a worker.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{Owners, Progress, Share, WorkerId, WorkerReport, WriteShard};
+use exact2048_coordinator::{Phase, Planner};
+use exact2048_game::{Lane, Layer};
+use exact2048_run::Run;
+use exact2048_run::crew::{Crew, CrewError, no_panic};
+use exact2048_storage::{Attempt, ShardWriter};
+use exact2048_worker::{Value, Worker, WorkerError};
+use metrics::counter;
+use tokio_util::sync::CancellationToken;
+
+use super::host::Dispatch;
+use super::links::{Link, Sender as LinkSender};
+use super::outbox::Outbox;
+
+/// Layers that a worker may be ahead of the slowest one of the epoch, itself included.
+const WINDOW: usize = 8;
+
+/// How often the thread that writes shards looks whether the epoch is over.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What others may do to an epoch while it runs.
+pub trait Epoch: Send + Sync {
+    /// Its number.
+    fn number(&self) -> u64;
+
+    /// The index of a worker among the members.
+    fn member(&self, worker: WorkerId) -> Option<usize>;
+
+    /// Takes in a block that another member finished.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it; the epoch goes on.
+    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError>;
+
+    /// Takes in how far another member is.
+    fn frontier_of(&self, from: usize, layer: Layer);
+
+    /// Takes in how far all are, as the coordinator says.
+    fn progress(&self, progress: Progress);
+
+    /// Has a shard written.
+    fn order(&self, shard: WriteShard);
+
+    /// Ends it.
+    fn stop(&self);
+
+    /// Cancelled when it has ended.
+    fn ended(&self) -> CancellationToken;
+}
+
+/// Why an epoch failed here.
+#[derive(Debug)]
+pub enum EpochFailure {
+    /// The stream to a peer broke.
+    Peer(WorkerId, String),
+    /// A task or a shard failed.
+    Crew(CrewError),
+}
+
+/// An epoch with its crew.
+pub struct Running<V> {
+    share: Arc<Share>,
+    owners: Owners,
+    crew: Crew<V, Dispatch<V>>,
+    stop: Arc<AtomicBool>,
+    ended: CancellationToken,
+    orders: Mutex<Orders>,
+    frontiers: Mutex<Vec<Layer>>,
+    lost_peer: Arc<Mutex<Option<(WorkerId, String)>>>,
+}
+
+struct Orders {
+    last: Option<WriteShard>,
+    send: Sender<WriteShard>,
+}
+
+/// What an epoch is made of.
+pub struct Parts<V> {
+    /// The share of this worker.
+    pub share: Arc<Share>,
+    /// The index of this worker among the members.
+    pub me: usize,
+    /// What computes.
+    pub worker: Arc<Worker<V>>,
+    /// Where reports go.
+    pub outbox: Arc<Outbox>,
+    /// How peers are reached.
+    pub sender: LinkSender,
+    /// Becomes true when the epoch is to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl<V: Value> Running<V> {
+    /// Sets an epoch up. The receiver gets its orders. Must be called within a runtime.
+    pub fn new(parts: Parts<V>) -> (Arc<Self>, Receiver<WriteShard>) {
+        let Parts { share, me, worker, outbox, sender, stop } = parts;
+        let owners = share.owners();
+        let ended = CancellationToken::new();
+        let lost_peer = Arc::new(Mutex::new(None));
+        let open = |(index, peer)| {
+            let (lost, stop) = (Arc::clone(&lost_peer), Arc::clone(&stop));
+            let told = move |worker, reason| {
+                lost.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert((worker, reason));
+                stop.store(true, Ordering::Relaxed);
+            };
+            (index != me).then(|| Link::open(sender.clone(), peer, share.epoch, ended.clone(), told))
+        };
+        let links = share.members.iter().enumerate().map(open).collect();
+        let host =
+            Dispatch::new(Arc::clone(&worker), Arc::clone(&share), &owners, me, links, Arc::clone(&outbox));
+        let owns = |lane| owners.owner(lane) == me;
+        let (mut planner, actions) = Planner::for_share(&share.params, share.segment, WINDOW, owns);
+        let start = match share.segment.phase {
+            Phase::Enumerate => share.segment.first,
+            Phase::BackUp => share.segment.last,
+        };
+        if share.members.len() > 1 {
+            planner.slowest_elsewhere(start);
+        }
+        let crew = Crew::new(worker, planner, host, Arc::clone(&stop));
+        for action in &actions {
+            exact2048_run::crew::Host::act(crew.host(), action.clone());
+        }
+        crew.release(actions);
+        let frontier = crew.with_plan(|plan| plan.frontier());
+        exact2048_run::crew::Host::progressed(crew.host(), &Default::default(), frontier);
+        let (send, receive) = std::sync::mpsc::channel();
+        let mut frontiers = vec![start; share.members.len()];
+        frontiers[me] = match share.segment.phase {
+            Phase::Enumerate => share.segment.last,
+            Phase::BackUp => share.segment.first,
+        };
+        let (orders, frontiers) = (Mutex::new(Orders { last: None, send }), Mutex::new(frontiers));
+        (Arc::new(Self { share, owners, crew, stop, ended, orders, frontiers, lost_peer }), receive)
+    }
+
+    /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
+    /// the worker afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed; otherwise it was stopped.
+    pub fn run(
+        &self,
+        run: &Run,
+        attempt: Attempt,
+        threads: usize,
+        orders: &Receiver<WriteShard>,
+        outbox: &Outbox,
+    ) -> Result<(), EpochFailure> {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| self.crew.compute());
+            }
+            while !self.stop.load(Ordering::Relaxed) && !self.crew.has_failed() {
+                match orders.recv_timeout(PAUSE) {
+                    Ok(shard) => match no_panic(|| self.write(run, attempt, shard)) {
+                        Ok(report) => outbox.report_now(report),
+                        Err(error) => self.crew.fail(error),
+                    },
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            self.crew.wake();
+        });
+        self.ended.cancel();
+        self.crew.worker().release_all();
+        if let Some(error) = self.crew.take_error() {
+            return Err(EpochFailure::Crew(error));
+        }
+        match self.lost_peer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+            Some((worker, reason)) => Err(EpochFailure::Peer(worker, reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a shard to where the run is.
+    fn write(&self, run: &Run, attempt: Attempt, shard: WriteShard) -> Result<WorkerReport, CrewError> {
+        let WriteShard { first, last, .. } = shard;
+        // What it says of the range is this worker's part only: the coordinator has the sums.
+        let _ = self.crew.with_plan(|plan| plan.publish_range(first, last));
+        let catalog = run.catalog();
+        let identity = catalog.identity(self.share.segment.phase, first, last);
+        let mut writer = ShardWriter::create_as(catalog.files(), identity, attempt)?;
+        for frame in self.crew.host().take_sealed(first, last) {
+            writer.push(frame)?;
+        }
+        let record = writer.finish()?;
+        counter!("exact2048_written_bytes_total").increment(record.bytes);
+        tracing::info!(epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
+        Ok(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() })
+    }
+
+    fn frontiers(&self) -> MutexGuard<'_, Vec<Layer>> {
+        self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<V: Value> Epoch for Running<V> {
+    fn number(&self) -> u64 {
+        self.share.epoch
+    }
+
+    fn member(&self, worker: WorkerId) -> Option<usize> {
+        self.share.member(worker)
+    }
+
+    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError> {
+        if self.owners.owner(lane) != from || !self.crew.with_plan(|plan| plan.awaits(layer, lane)) {
+            return Ok(());
+        }
+        match self.share.segment.phase {
+            Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload)?,
+            Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload)?,
+        }
+        self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
+        Ok(())
+    }
+
+    fn frontier_of(&self, from: usize, layer: Layer) {
+        let mut frontiers = self.frontiers();
+        frontiers[from] = layer;
+        let slowest = match self.share.segment.phase {
+            Phase::Enumerate => frontiers.iter().min(),
+            Phase::BackUp => frontiers.iter().max(),
+        };
+        if let Some(&slowest) = slowest {
+            self.crew.with_plan(|plan| plan.slowest_elsewhere(slowest));
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.crew.host().all_finished(progress.finished_layers);
+    }
+
+    fn order(&self, shard: WriteShard) {
+        let mut orders = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // It is repeated until the report has arrived.
+        if orders.last.replace(shard) != Some(shard) {
+            // Where nobody takes it the epoch is over.
+            let _ = orders.send.send(shard);
+        }
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.crew.wake();
+    }
+
+    fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+}

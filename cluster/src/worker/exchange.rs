@@ -1,0 +1,160 @@
+//! The service that takes in blocks from the other workers of an epoch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId};
+use exact2048_game::{Lane, Layer};
+use exact2048_proto::v1::exchange_server::Exchange;
+use exact2048_proto::v1::push_request::Content;
+use exact2048_proto::v1::{PushBlock, PushHello, PushRequest, PushResponse};
+use exact2048_worker::WorkerError;
+use metrics::counter;
+use tokio::sync::watch;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::epoch::Epoch;
+
+/// For how long a sender waits that begins an epoch before this worker does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The epoch that a worker is in.
+pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
+
+/// Takes in blocks for whatever epoch the worker is in.
+pub struct ExchangeService {
+    current: Arc<Current>,
+    /// Length that a block may have: none can be larger than the memory that it goes into.
+    most_bytes: u64,
+}
+
+impl ExchangeService {
+    /// For a worker that may use so much memory.
+    pub fn new(current: Arc<Current>, most_bytes: u64) -> Self {
+        Self { current, most_bytes }
+    }
+
+    /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
+    async fn epoch(&self, number: u64) -> Result<Option<Arc<dyn Epoch>>, Status> {
+        let mut current = self.current.subscribe();
+        let reached = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= number);
+        let waited = tokio::time::timeout(PATIENCE, current.wait_for(reached)).await;
+        match waited {
+            Ok(Ok(epoch)) => Ok(epoch.clone().filter(|epoch| epoch.number() == number)),
+            Ok(Err(_)) => Err(Status::unavailable("this worker is stopping")),
+            Err(_) => Err(Status::unavailable(format!("this worker is not in epoch {number}"))),
+        }
+    }
+
+    /// Takes in what comes from one sender, until it ends.
+    async fn take_in(
+        &self,
+        epoch: &Arc<dyn Epoch>,
+        from: usize,
+        messages: &mut Streaming<PushRequest>,
+    ) -> Result<u64, Status> {
+        let (mut blocks, mut begun) = (0, None);
+        while let Some(message) = messages.message().await? {
+            match message.content {
+                Some(Content::Frontier(layer)) => epoch.frontier_of(from, Layer(layer)),
+                Some(Content::Block(block)) if begun.is_none() => {
+                    begun = Some(Incoming::new(block, self.most_bytes)?)
+                }
+                Some(Content::More(bytes)) => match &mut begun {
+                    Some(block) => block.add(&bytes)?,
+                    None => return Err(invalid("more", "more of a block that has not begun")),
+                },
+                Some(Content::Block(_)) => {
+                    return Err(invalid("block", "a block before the last one is whole"));
+                }
+                Some(Content::Hello(_)) => return Err(invalid("hello", "a second hello")),
+                None => return Err(invalid("content", "an empty message")),
+            }
+            if let Some(block) = begun.take_if(|block| block.is_whole()) {
+                counter!("exact2048_received_bytes_total").increment(block.bytes.len() as u64);
+                let epoch = Arc::clone(epoch);
+                let accepted = tokio::task::spawn_blocking(move || {
+                    epoch.accept(from, block.layer, block.lane, &block.bytes)
+                });
+                accepted.await.map_err(|error| Status::internal(error.to_string()))?.map_err(refusal)?;
+                blocks += 1;
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+#[tonic::async_trait]
+impl Exchange for ExchangeService {
+    async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
+        let mut messages = request.into_inner();
+        let Some(PushRequest { content: Some(Content::Hello(hello)) }) = messages.message().await? else {
+            return Err(invalid("hello", "a stream that does not begin with a hello"));
+        };
+        let PushHello { protocol_version, epoch, worker } = hello;
+        if protocol_version != PROTOCOL_VERSION {
+            return Err(Status::failed_precondition(format!(
+                "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
+            )));
+        }
+        let Some(epoch) = self.epoch(epoch).await? else {
+            return Ok(Response::new(PushResponse { blocks: 0 }));
+        };
+        let worker = WorkerId(worker);
+        let Some(from) = epoch.member(worker) else {
+            let number = epoch.number();
+            return Err(Status::failed_precondition(format!(
+                "worker {worker} has no part in epoch {number}"
+            )));
+        };
+        let blocks = tokio::select! {
+            blocks = self.take_in(&epoch, from, &mut messages) => blocks?,
+            () = epoch.ended().cancelled_owned() => 0,
+        };
+        Ok(Response::new(PushResponse { blocks }))
+    }
+}
+
+/// A block that is on its way.
+struct Incoming {
+    layer: Layer,
+    lane: Lane,
+    whole: usize,
+    bytes: Vec<u8>,
+}
+
+impl Incoming {
+    fn new(block: PushBlock, most_bytes: u64) -> Result<Self, Status> {
+        let lane = Lane::from_code(block.lane).ok_or_else(|| invalid("block.lane", "no lane's code"))?;
+        if block.bytes > most_bytes {
+            return Err(invalid("block.bytes", "longer than the memory of this worker"));
+        }
+        let mut incoming =
+            Self { layer: Layer(block.layer), lane, whole: block.bytes as usize, bytes: Vec::new() };
+        incoming.add(&block.first)?;
+        Ok(incoming)
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Status> {
+        if bytes.len() > self.whole - self.bytes.len() {
+            return Err(invalid("block.bytes", "more bytes than the block was said to have"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.bytes.len() == self.whole
+    }
+}
+
+fn refusal(error: WorkerError) -> Status {
+    match error {
+        WorkerError::Payload(error) => Status::invalid_argument(error.to_string()),
+        error => Status::internal(error.to_string()),
+    }
+}
+
+fn invalid(field: &str, found: &str) -> Status {
+    exact2048_net::status::invalid_argument(field, found)
+}

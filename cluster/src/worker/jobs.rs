@@ -1,0 +1,106 @@
+//! The run of the job that a worker is at, kept from epoch to epoch with the tables made for it.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use exact2048_coordinator::cluster::{JobId, Share};
+use exact2048_coordinator::{Phase, Segment, missing_segments};
+use exact2048_game::Params;
+use exact2048_run::Run;
+use exact2048_storage::{Location, StoreSettings};
+use exact2048_worker::{Tuning, Value, Worker};
+
+/// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
+const PATIENCE: Duration = Duration::from_secs(90);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Opens the runs of jobs.
+pub struct Jobs {
+    settings: StoreSettings,
+    scratch: PathBuf,
+    tuning: Tuning,
+    /// The last one, an [`OpenJob`] of either kind of value.
+    last: Option<(JobId, Box<dyn Any + Send>)>,
+}
+
+/// A job's run and what computes it.
+pub struct OpenJob<V> {
+    /// The run, for reading.
+    pub run: Run,
+    /// What computes.
+    pub worker: Arc<Worker<V>>,
+}
+
+impl Jobs {
+    /// With a folder for what does not fit in memory.
+    pub fn new(settings: StoreSettings, scratch: PathBuf, tuning: Tuning) -> Self {
+        Self { settings, scratch, tuning, last: None }
+    }
+
+    /// The run of a share, with everything that the share builds on.
+    ///
+    /// # Errors
+    ///
+    /// A run that cannot be opened, is another one, or lacks what the share builds on.
+    pub fn open<V: Value>(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob<V>> {
+        let cached = self.last.take().filter(|(job, _)| *job == share.job);
+        if let Some(mut open) = cached.and_then(|(_, open)| open.downcast::<OpenJob<V>>().ok())
+            && open.run.reread().is_ok()
+            && open.run.params() == &share.params
+        {
+            wait_for_inputs(&mut open.run, share, stop)?;
+            return Ok(*open);
+        }
+        let location = Location::parse(run_url.as_ref(), &self.settings)?;
+        let mut run =
+            Run::open(&location).with_context(|| format!("cannot open the run of job {}", share.job))?;
+        require_same(run.params(), &share.params)?;
+        wait_for_inputs(&mut run, share, stop)?;
+        let worker = Worker::new(run.params(), self.tuning, self.scratch.clone(), run.archive().clone());
+        Ok(OpenJob { run, worker: Arc::new(worker) })
+    }
+
+    /// Keeps a run for the next epoch.
+    pub fn keep<V: Value>(&mut self, job: JobId, open: OpenJob<V>) {
+        self.last = Some((job, Box::new(open)));
+    }
+}
+
+fn require_same(held: &Params, wanted: &Params) -> Result<()> {
+    anyhow::ensure!(
+        held == wanted,
+        "the run has other parameters than the coordinator says: {held:?}, expected {wanted:?}"
+    );
+    Ok(())
+}
+
+/// Waits until the journal shows all that a share builds on.
+fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()> {
+    let begun = Instant::now();
+    while !has_inputs(run, share.segment) && !stop.load(Ordering::Relaxed) {
+        anyhow::ensure!(
+            begun.elapsed() < PATIENCE,
+            "the journal of {} does not show what layers {} to {} build on, which the coordinator says is there",
+            run.dir().path().display(),
+            share.segment.first,
+            share.segment.last
+        );
+        std::thread::sleep(PAUSE);
+        run.reread()?;
+    }
+    Ok(())
+}
+
+/// Whether all that a segment builds on is committed: the layers below it on the way up, all of the way up and the
+/// layers above it on the way down.
+fn has_inputs(run: &Run, segment: Segment) -> bool {
+    let missing = missing_segments(run.params(), &run.catalog().commits());
+    missing.iter().all(|gap| match segment.phase {
+        Phase::Enumerate => gap.phase == Phase::BackUp || gap.first >= segment.first,
+        Phase::BackUp => gap.phase == Phase::BackUp && gap.last <= segment.last,
+    })
+}

@@ -1,0 +1,194 @@
+//! Streams to the other workers of an epoch: finished blocks go out in the order in which they were finished.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use exact2048_coordinator::cluster::PROTOCOL_VERSION;
+use exact2048_coordinator::cluster::{Member, WorkerId};
+use exact2048_game::{Lane, Layer};
+use exact2048_net::client::{ClientOptions, ConnectError, connect};
+use exact2048_proto::v1::exchange_client::ExchangeClient;
+use exact2048_proto::v1::push_request::Content;
+use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
+use metrics::counter;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+
+/// Bytes of a block in one message.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes that may wait for one peer, or one block if that is larger: then compute waits.
+const WAITING_BYTES: usize = 64 << 20;
+
+/// For how long a peer that cannot be reached is tried again, and how often.
+const ATTEMPTS: u32 = 10;
+const RETRY: Duration = Duration::from_millis(300);
+
+/// What goes to a peer.
+enum Parcel {
+    Block { layer: Layer, lane: Lane, payload: Bytes },
+    Frontier(Layer),
+}
+
+/// The stream to one peer.
+#[derive(Debug)]
+pub struct Link {
+    parcels: UnboundedSender<Parcel>,
+    room: Arc<Room>,
+}
+
+impl std::fmt::Debug for Parcel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Block { layer, lane, payload } => write!(f, "{layer} {lane:?}: {} bytes", payload.len()),
+            Self::Frontier(layer) => write!(f, "at {layer}"),
+        }
+    }
+}
+
+/// How much waits to be sent.
+#[derive(Debug, Default)]
+struct Room {
+    waiting: Mutex<usize>,
+    sent: Condvar,
+    /// Nobody takes anything any more.
+    closed: AtomicBool,
+}
+
+impl Room {
+    fn enter(&self, bytes: usize) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while *waiting > 0 && *waiting + bytes > WAITING_BYTES && !self.closed.load(Ordering::Relaxed) {
+            let woken = self.sent.wait_timeout(waiting, Duration::from_millis(100));
+            waiting = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        *waiting += bytes;
+    }
+
+    fn leave(&self, bytes: usize) {
+        *self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) -= bytes;
+        self.sent.notify_all();
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.sent.notify_all();
+    }
+}
+
+/// Who opens links, and how.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The worker that sends.
+    pub worker: WorkerId,
+    /// Certificates and token; the address is the peer's.
+    pub client: ClientOptions,
+}
+
+impl Link {
+    /// Opens a stream to a peer, which lasts until the link is dropped or `stop` says so. `lost` is told if it
+    /// breaks.
+    pub fn open(
+        sender: Sender,
+        peer: &Member,
+        epoch: u64,
+        stop: CancellationToken,
+        lost: impl FnOnce(WorkerId, String) + Send + 'static,
+    ) -> Self {
+        let (parcels, queue) = unbounded_channel();
+        let room = Arc::new(Room::default());
+        let (peer, closing) = (peer.clone(), Arc::clone(&room));
+        tokio::spawn(async move {
+            let pushed = stop.run_until_cancelled(push(sender, &peer, epoch, queue, &closing)).await;
+            closing.close();
+            if let Some(Err(error)) = pushed {
+                lost(peer.worker, error);
+            }
+        });
+        Self { parcels, room }
+    }
+
+    /// Sends a block; waits while too much is on its way already.
+    pub fn send(&self, layer: Layer, lane: Lane, payload: Bytes) {
+        self.room.enter(payload.len());
+        let bytes = payload.len();
+        if self.parcels.send(Parcel::Block { layer, lane, payload }).is_err() {
+            self.room.leave(bytes);
+        }
+    }
+
+    /// Says how far this worker is.
+    pub fn send_frontier(&self, layer: Layer) {
+        // A peer that is gone does not need to know.
+        let _ = self.parcels.send(Parcel::Frontier(layer));
+    }
+}
+
+async fn push(
+    sender: Sender,
+    peer: &Member,
+    epoch: u64,
+    queue: UnboundedReceiver<Parcel>,
+    room: &Arc<Room>,
+) -> Result<(), String> {
+    let options = ClientOptions { server: peer.address.clone(), ..sender.client };
+    let connected = connect_to(&options).await.map_err(|error| with_causes(&error))?;
+    let hello = PushHello { protocol_version: PROTOCOL_VERSION, epoch, worker: sender.worker.0 };
+    let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
+    let requests = first.chain(pieces(queue, Arc::clone(room)));
+    match ExchangeClient::new(connected).push(requests).await {
+        Ok(_) => Ok(()),
+        Err(status) => Err(text(&status)),
+    }
+}
+
+async fn connect_to(options: &ClientOptions) -> Result<exact2048_net::client::Connected, ConnectError> {
+    let mut attempt = 1;
+    loop {
+        match connect(options).await {
+            Err(ConnectError::Transport { .. }) if attempt < ATTEMPTS => tokio::time::sleep(RETRY).await,
+            connected => return connected,
+        }
+        attempt += 1;
+    }
+}
+
+/// The messages of parcels: a block in pieces, none of which is too long for a message.
+fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item = PushRequest> {
+    let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
+    let messages = parcels.map(move |parcel| match parcel {
+        Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
+        Parcel::Block { layer, lane, mut payload } => {
+            let bytes = payload.len();
+            counter!("exact2048_pushed_bytes_total").increment(bytes as u64);
+            room.leave(bytes);
+            let first = payload.split_to(bytes.min(PIECE_BYTES));
+            let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
+            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first: first.into() })];
+            while !payload.is_empty() {
+                let piece = payload.split_to(payload.len().min(PIECE_BYTES));
+                contents.push(Content::More(piece.into()));
+            }
+            contents
+        }
+    });
+    futures_util::StreamExt::flat_map(messages, |contents| {
+        tokio_stream::iter(contents.into_iter().map(|content| PushRequest { content: Some(content) }))
+    })
+}
+
+fn text(status: &Status) -> String {
+    match status.code() {
+        Code::Unavailable | Code::Unknown => format!("the connection broke: {}", status.message()),
+        code => format!("{code}: {}", status.message()),
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -1,0 +1,24 @@
+//! A worker's process: it asks the coordinator what to do, computes its share of an epoch, and exchanges blocks with
+//! the other workers.
+//!
+//! | Module | Its job |
+//! |---|---|
+//! | [`identity`] | who a worker is, also after it was started again |
+//! | `process` | pulls: what is reported, what is answered |
+//! | `runner` | the thread that runs epochs, and what it reports of their failures |
+//! | `jobs` | the run of a job, as it is in the store |
+//! | `epoch`, `host` | one epoch: its crew, and where results go |
+//! | `links`, `exchange` | blocks to and from the other workers |
+//! | `outbox` | reports until they are acknowledged |
+
+mod epoch;
+mod exchange;
+mod host;
+pub mod identity;
+mod jobs;
+mod links;
+mod outbox;
+mod process;
+mod runner;
+
+pub use process::{Ended, WorkerOptions, run};

@@ -1,0 +1,76 @@
+//! Reports that the coordinator has not acknowledged yet.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use exact2048_coordinator::cluster::WorkerReport;
+use tokio::sync::Notify;
+
+/// Reports, numbered in the order in which they were made. Any thread may report.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    reports: Mutex<Reports>,
+    /// There is a report that should not wait for the next pull.
+    urgent: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    /// Number of the first in `waiting`.
+    first: u64,
+    waiting: VecDeque<WorkerReport>,
+}
+
+impl Outbox {
+    /// Adds a report, to be sent with the next pull.
+    pub fn report(&self, report: WorkerReport) {
+        self.lock().waiting.push_back(report);
+    }
+
+    /// Adds a report, to be sent at once.
+    pub fn report_now(&self, report: WorkerReport) {
+        self.report(report);
+        self.urgent.notify_one();
+    }
+
+    /// Returns when there is something to be sent at once.
+    pub async fn urgent(&self) {
+        self.urgent.notified().await;
+    }
+
+    /// The number of the first report that is not acknowledged, and all of them.
+    pub fn pending(&self) -> (u64, Vec<WorkerReport>) {
+        let reports = self.lock();
+        (reports.first, reports.waiting.iter().cloned().collect())
+    }
+
+    /// Forgets the reports with lower numbers.
+    pub fn acknowledged(&self, number: u64) {
+        let mut reports = self.lock();
+        while reports.first < number && reports.waiting.pop_front().is_some() {
+            reports.first += 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_stay_until_they_are_acknowledged() {
+        let outbox = Outbox::default();
+        (0..3).for_each(|_| outbox.report(WorkerReport::Well));
+        assert_eq!(outbox.pending(), (0, vec![WorkerReport::Well; 3]));
+        outbox.acknowledged(2);
+        outbox.acknowledged(1);
+        assert_eq!(outbox.pending(), (2, vec![WorkerReport::Well]));
+        outbox.acknowledged(9);
+        outbox.report(WorkerReport::Well);
+        assert_eq!(outbox.pending(), (3, vec![WorkerReport::Well]));
+    }
+}

@@ -1,0 +1,319 @@
+//! The pulls of a worker: reports out, work in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender as Channel;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::requests::Method;
+use exact2048_net::serve::Bound;
+use exact2048_net::shutdown::Stop;
+use exact2048_proto::v1::coordinator_client::CoordinatorClient;
+use exact2048_proto::v1::exchange_server::ExchangeServer;
+use exact2048_storage::StoreSettings;
+use exact2048_worker::Tuning;
+use metrics::{counter, gauge, histogram};
+use tokio::sync::watch;
+use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
+use tonic::{Code, Status};
+use tonic_health::ServingStatus;
+use tonic_health::server::health_reporter;
+
+use super::exchange::{Current, ExchangeService};
+use super::identity::Identity;
+use super::jobs::Jobs;
+use super::links::Sender;
+use super::outbox::Outbox;
+use super::runner::{Runner, Start};
+use crate::wire::{Answer, pull_message, refusal_of};
+
+/// Time for an answer: the coordinator holds one back for less.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Time between pulls while there is work and nothing urgent to report.
+const PACE: Duration = Duration::from_millis(50);
+
+/// Time between attempts to reach a coordinator that cannot be reached.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Bytes of a message from a peer.
+const MESSAGE_BYTES: usize = 4 << 20;
+
+/// What a worker needs to know.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// The coordinator, and what to show to it and to other workers.
+    pub client: ClientOptions,
+    /// Where other workers reach this one.
+    pub advertise: String,
+    /// Threads that compute.
+    pub threads: usize,
+    /// Memory that it may use, in bytes.
+    pub memory_bytes: u64,
+    /// The same for the solver.
+    pub tuning: Tuning,
+    /// How stores are used.
+    pub store: StoreSettings,
+    /// Folder for the worker's name and for what does not fit in memory.
+    pub folder: PathBuf,
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// What it had was committed or handed back.
+    HandedBack,
+    /// The time of grace was over before.
+    CutOff,
+}
+
+/// Works until it is told to stop.
+///
+/// # Errors
+///
+/// What keeps it from starting, and refusals that another attempt would meet again.
+pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Ended> {
+    let identity = Identity::take(&options.folder)?;
+    let outbox = Arc::new(Outbox::default());
+    let current: Arc<Current> = Arc::new(watch::Sender::new(None));
+    tracing::info!(worker = %identity.id, incarnation = identity.incarnation, threads = options.threads,
+        address = options.advertise, "worker starts");
+
+    let (starts, received) = std::sync::mpsc::channel();
+    let runner = Runner {
+        jobs: Jobs::new(options.store.clone(), options.folder.clone(), options.tuning),
+        outbox: Arc::clone(&outbox),
+        sender: Sender { worker: identity.id, client: options.client.clone() },
+        threads: options.threads,
+        current: Arc::clone(&current),
+        scratch: options.folder.clone(),
+    };
+    let runtime = tokio::runtime::Handle::current();
+    let running = std::thread::Builder::new().name("epochs".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        runner.run(&received);
+    });
+    let running = running.context("cannot start a thread")?;
+
+    // Peers are served until the last pull: they may still need what this worker has.
+    let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
+    let server = tokio::spawn(serve(bound, Arc::clone(&current), options.memory_bytes, served));
+    let mut process =
+        Process { options, identity, outbox, current, starts, epoch: None, highest: 0, idle_since: None };
+    let ended = tokio::select! {
+        ended = process.pull_until(&stop) => ended,
+        () = stop.over.cancelled() => Ok(Ended::CutOff),
+    };
+    process.leave_epoch();
+    drop(process);
+    if matches!(ended, Ok(Ended::HandedBack)) {
+        // It ends within a task, or a shard.
+        let _ = tokio::task::spawn_blocking(move || running.join()).await;
+    }
+    stop.over.cancel();
+    let served = server.await.context("the server panicked")?;
+    let ended = ended?;
+    served.map(|()| ended)
+}
+
+/// Serves other workers, health and reflection.
+async fn serve(bound: Bound, current: Arc<Current>, most_bytes: u64, stop: Stop) -> Result<()> {
+    let (health, health_service) = health_reporter();
+    health.set_service_status("", ServingStatus::Serving).await;
+    let exchange = ExchangeServer::new(ExchangeService::new(current, most_bytes));
+    let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let routes = Routes::new(health_service)
+        .add_service(InterceptedService::new(exchange, bound.check_token()))
+        .add_service(InterceptedService::new(reflection, bound.check_token()));
+    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
+    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
+    bound.serve(routes, methods.collect(), stop).await?;
+    Ok(())
+}
+
+/// The epoch that was begun last.
+struct Begun {
+    number: u64,
+    stop: Arc<AtomicBool>,
+}
+
+struct Process {
+    options: WorkerOptions,
+    identity: Identity,
+    outbox: Arc<Outbox>,
+    current: Arc<Current>,
+    starts: Channel<Start>,
+    epoch: Option<Begun>,
+    /// The highest epoch that was begun here.
+    highest: u64,
+    /// Since when a worker that wants to go has had nothing to do.
+    idle_since: Option<Instant>,
+}
+
+impl Process {
+    /// Pulls until it is told to stop and has nothing left to hand back.
+    async fn pull_until(&mut self, stop: &Stop) -> Result<Ended> {
+        let mut client = None;
+        loop {
+            let leaving = stop.begun.is_cancelled();
+            if leaving && self.is_idle() {
+                return Ok(Ended::HandedBack);
+            }
+            let connected = match client.take() {
+                Some(connected) => connected,
+                None => self.connected(&stop.begun).await?,
+            };
+            let Some(connected) = connected else { return Ok(Ended::HandedBack) };
+            let begun = Instant::now();
+            match self.pull_once(connected.clone(), leaving).await {
+                Ok(Some(answer)) => self.take(answer),
+                // Something urgent came up.
+                Ok(None) => {}
+                Err(status) => {
+                    self.refused(&status)?;
+                    stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
+                }
+            }
+            histogram!("exact2048_pull_seconds").record(begun.elapsed());
+            if self.epoch.is_some() {
+                let rest = PACE.saturating_sub(begun.elapsed());
+                tokio::select! {
+                    () = tokio::time::sleep(rest) => {}
+                    () = self.outbox.urgent() => {}
+                }
+            }
+            client = Some(Some(connected));
+        }
+    }
+
+    /// A connection to the coordinator, however long it takes; `None` when it is time to stop.
+    async fn connected(
+        &self,
+        stop: &tokio_util::sync::CancellationToken,
+    ) -> Result<Option<CoordinatorClient<Connected>>> {
+        let mut told = false;
+        loop {
+            match connect(&self.options.client).await {
+                Ok(connected) => return Ok(Some(CoordinatorClient::new(connected))),
+                Err(error @ exact2048_net::client::ConnectError::Transport { .. }) => {
+                    if !std::mem::replace(&mut told, true) {
+                        let error = anyhow::Error::from(error);
+                        tracing::warn!("{error:#}; trying again until it is there");
+                    }
+                    if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// One pull; given up when there is something to report at once, which then goes with the next.
+    async fn pull_once(
+        &self,
+        mut client: CoordinatorClient<Connected>,
+        leaving: bool,
+    ) -> Result<Option<Answer>, Status> {
+        let (first_report, reports) = self.outbox.pending();
+        let pull = Pull {
+            version: PROTOCOL_VERSION,
+            worker: self.identity.id,
+            incarnation: self.identity.incarnation,
+            threads: self.options.threads as u32,
+            memory_bytes: self.options.memory_bytes,
+            address: self.options.advertise.clone(),
+            leaving,
+            epoch: self.epoch.as_ref().map(|epoch| epoch.number),
+            first_report,
+            reports,
+        };
+        let mut request = tonic::Request::new(pull_message(&pull));
+        request.set_timeout(DEADLINE);
+        tokio::select! {
+            biased;
+            answer = client.pull(request) => {
+                let answer = Answer::try_from(answer?.into_inner());
+                answer.map(Some).map_err(|error| Status::failed_precondition(error.to_string()))
+            }
+            () = self.outbox.urgent() => Ok(None),
+        }
+    }
+
+    /// Takes in an answer.
+    fn take(&mut self, answer: Answer) {
+        self.outbox.acknowledged(answer.acknowledged);
+        if answer.withdrawn.is_some() && answer.withdrawn == self.epoch.as_ref().map(|epoch| epoch.number) {
+            self.leave_epoch();
+        }
+        if let Some(assignment) = answer.assignment.filter(|a| a.share.epoch > self.highest) {
+            self.leave_epoch();
+            self.highest = assignment.share.epoch;
+            let stop = Arc::new(AtomicBool::new(false));
+            self.epoch = Some(Begun { number: self.highest, stop: Arc::clone(&stop) });
+            counter!("exact2048_epochs_total").increment(1);
+            // Where nobody takes it the process is ending.
+            let _ = self.starts.send(Start { assignment, stop });
+        }
+        gauge!("exact2048_in_epoch").set(if self.epoch.is_some() { 1.0 } else { 0.0 });
+        let running = self.current.borrow().clone();
+        let Some(running) = running else { return };
+        if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {
+            running.progress(progress);
+        }
+        if let Some(write) = answer.write.filter(|write| write.epoch == running.number()) {
+            running.order(write);
+        }
+    }
+
+    /// Takes in that a pull was refused, or got no answer. The error is of a kind that stays.
+    fn refused(&mut self, status: &Status) -> Result<()> {
+        match refusal_of(status) {
+            Some(Refusal::Superseded { .. }) => {}
+            Some(Refusal::Fenced) => {
+                tracing::warn!("{}", status.message());
+                self.leave_epoch();
+            }
+            Some(refusal @ (Refusal::Version { .. } | Refusal::OldIncarnation { .. })) => {
+                return Err(refusal.into());
+            }
+            None => match status.code() {
+                Code::Unauthenticated | Code::FailedPrecondition | Code::InvalidArgument => {
+                    anyhow::bail!("the coordinator refuses this worker: {}", status.message());
+                }
+                code => tracing::warn!(%code, "no answer from the coordinator: {}", status.message()),
+            },
+        }
+        Ok(())
+    }
+
+    /// Ends the epoch here, whatever it is at.
+    fn leave_epoch(&mut self) {
+        if let Some(epoch) = self.epoch.take() {
+            epoch.stop.store(true, Ordering::Relaxed);
+            if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
+                running.stop();
+            }
+            tracing::info!(epoch = epoch.number, "epoch ends");
+        }
+    }
+
+    /// Whether a worker that wants to go may: it has no work, and the coordinator knows of its wish.
+    fn is_idle(&mut self) -> bool {
+        if self.epoch.is_some() {
+            self.idle_since = None;
+            return false;
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        since.elapsed() > PACE
+    }
+}

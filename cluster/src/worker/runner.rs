@@ -1,0 +1,145 @@
+//! The thread that runs epochs, one after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{Failure, Share, WorkerReport};
+use exact2048_game::Precision;
+use exact2048_run::crew::CrewError;
+use exact2048_run::{RunError, blamed_shard};
+use exact2048_storage::{Attempt, Scratch, StorageError};
+use exact2048_worker::{Value, WorkerError};
+
+use super::epoch::{Epoch, EpochFailure, Parts, Running};
+use super::exchange::Current;
+use super::jobs::{Jobs, OpenJob};
+use super::links::Sender;
+use super::outbox::Outbox;
+use crate::wire::Assignment;
+
+/// How often a worker whose disk is full looks whether it still is, and what it has to have room for.
+const FULL_PAUSE: Duration = Duration::from_secs(5);
+const FULL_BYTES: usize = 64 << 20;
+
+/// An epoch that is to be run.
+pub struct Start {
+    /// The share of this worker, and where the run is.
+    pub assignment: Assignment,
+    /// Becomes true when the epoch is to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What runs epochs.
+pub struct Runner {
+    /// The runs of jobs.
+    pub jobs: Jobs,
+    /// Where reports go.
+    pub outbox: Arc<Outbox>,
+    /// How peers are reached.
+    pub sender: Sender,
+    /// Threads that compute.
+    pub threads: usize,
+    /// The epoch that runs, for those who have something for it.
+    pub current: Arc<Current>,
+    /// Where scratch files go.
+    pub scratch: std::path::PathBuf,
+}
+
+impl Runner {
+    /// Runs epochs until no more can come. Must be called on a thread of its own that has entered a runtime.
+    pub fn run(mut self, starts: &Receiver<Start>) {
+        while let Ok(Start { assignment, stop }) = starts.recv() {
+            if stop.load(Ordering::Relaxed) {
+                continue;
+            }
+            let share = Arc::new(assignment.share.clone());
+            let epoch = share.epoch;
+            let failure = match share.params.precision {
+                Precision::Bits32 => self.run_epoch::<u32>(&share, &assignment, &stop),
+                Precision::Bits64 => self.run_epoch::<u64>(&share, &assignment, &stop),
+            };
+            self.current.send_replace(None);
+            if let Err(failure) = failure {
+                tracing::warn!(job = %share.job, epoch, %failure, "the epoch failed here");
+                self.report(epoch, failure);
+            }
+        }
+    }
+
+    fn run_epoch<V: Value>(
+        &mut self,
+        share: &Arc<Share>,
+        assignment: &Assignment,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), Failure> {
+        let opened = self.jobs.open::<V>(share, &assignment.run_url, stop);
+        let open: OpenJob<V> = opened.map_err(|error| Failure::Other(format!("{error:#}")))?;
+        let me = share.member(self.sender.worker);
+        let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
+        let segment = share.segment;
+        tracing::info!(job = %share.job, epoch = share.epoch, phase = segment.phase.name(),
+            first = %segment.first, last = %segment.last, members = share.members.len(), "epoch begins");
+        let (running, orders) = Running::new(Parts {
+            share: Arc::clone(share),
+            me,
+            worker: Arc::clone(&open.worker),
+            outbox: Arc::clone(&self.outbox),
+            sender: self.sender.clone(),
+            stop: Arc::clone(stop),
+        });
+        self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
+        let attempt =
+            Attempt { opening: assignment.opening, epoch: share.epoch, member: self.sender.worker.0 };
+        let ended = running.run(&open.run, attempt, self.threads, &orders, &self.outbox);
+        let ended = ended.map_err(|failure| match failure {
+            EpochFailure::Peer(peer, reason) => {
+                tracing::warn!(%peer, reason, "a peer is lost");
+                Failure::Peer(peer)
+            }
+            EpochFailure::Crew(error) => failure_of(share, &open, &error),
+        });
+        self.jobs.keep(share.job.clone(), open);
+        ended
+    }
+
+    /// Tells the coordinator, and when it can go on.
+    fn report(&self, epoch: u64, failure: Failure) {
+        let own = matches!(failure, Failure::DiskFull(_) | Failure::Memory(_) | Failure::Other(_));
+        let full = matches!(failure, Failure::DiskFull(_));
+        self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
+        while full && !has_room(&self.scratch) {
+            std::thread::sleep(FULL_PAUSE);
+        }
+        if own {
+            self.outbox.report_now(WorkerReport::Well);
+        }
+    }
+}
+
+/// What the coordinator is told of an error.
+fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure {
+    if let Some(shard) = blamed_shard(open.run.catalog(), error) {
+        let commit = &shard.commit;
+        let (phase, first, last) = (commit.phase, commit.first, commit.last);
+        return Failure::ShardLost { job: share.job.clone(), phase, first, last };
+    }
+    let text = with_causes(error);
+    match error {
+        CrewError::Worker(WorkerError::Storage(StorageError::Full { .. }))
+        | CrewError::Storage(StorageError::Full { .. })
+        | CrewError::Run(RunError::Storage(StorageError::Full { .. })) => Failure::DiskFull(text),
+        _ => Failure::Other(text),
+    }
+}
+
+/// Whether some bytes can be written.
+fn has_room(folder: &std::path::Path) -> bool {
+    Scratch::create(folder).and_then(|mut scratch| scratch.append(&vec![1; FULL_BYTES])).is_ok()
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

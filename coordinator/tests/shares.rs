@@ -1,0 +1,158 @@
+//! Shares of a segment that together are the whole of it: each plans its own lanes, hears of the blocks that it
+//! needs, and nothing runs before its inputs, whatever the order in which things happen.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use exact2048_coordinator::cluster::{Owners, assign};
+use exact2048_coordinator::{Action, Phase, Planner, Report, Segment, Task};
+use exact2048_game::lane::{Step, lanes, layer_range};
+use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use proptest::prelude::*;
+
+fn params(board: &str) -> Params {
+    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
+}
+
+/// The lanes of the same layer that a lane's blocks are built on.
+fn inputs(params: &Params, phase: Phase, lane: Lane) -> Vec<Lane> {
+    let of = |step| match phase {
+        Phase::Enumerate => lane.before(step, params.large),
+        Phase::BackUp => lane.after(step, params.large),
+    };
+    Step::all(params).into_iter().filter_map(of).filter(|&other| other != lane).collect()
+}
+
+struct Share {
+    planner: Planner,
+    running: Vec<Task>,
+    /// Blocks on their way to it, in the order of each sender.
+    arriving: Vec<VecDeque<(Layer, Lane)>>,
+    has: HashSet<(Layer, Lane)>,
+    reported: Vec<(Layer, u64)>,
+}
+
+impl Share {
+    fn take(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            if let Action::LayerDone { layer, report } = action {
+                self.reported.push((layer, report.states));
+            }
+        }
+    }
+}
+
+fn run(
+    params: &Params,
+    segment: Segment,
+    owners: &Owners,
+    members: usize,
+    mut choose: impl FnMut(usize) -> usize,
+) {
+    let ranges: HashMap<Lane, _> =
+        lanes(params).into_iter().map(|lane| (lane, layer_range(params, lane))).collect();
+    let exists = |layer: Layer, lane: Lane| {
+        ranges.get(&lane).is_some_and(|&(first, last)| (first..=last).contains(&layer))
+    };
+    let mut shares: Vec<Share> = (0..members)
+        .map(|me| {
+            let (planner, actions) = Planner::for_share(params, segment, 3, |lane| owners.owner(lane) == me);
+            let (running, has, reported) = (Vec::new(), HashSet::new(), Vec::new());
+            let mut share =
+                Share { planner, running, arriving: vec![VecDeque::new(); members], has, reported };
+            share.take(actions);
+            share
+        })
+        .collect();
+    let mut idle = 0;
+    while idle < 200 * members {
+        idle += 1;
+        let me = choose(members);
+        // Something arrives, perhaps twice.
+        let from = choose(members);
+        if let Some((layer, lane)) = shares[me].arriving[from].pop_front() {
+            let share = &mut shares[me];
+            if share.planner.awaits(layer, lane) {
+                share.has.insert((layer, lane));
+                share.planner.finished_elsewhere(layer, lane);
+                idle = 0;
+            }
+            assert!(!share.planner.awaits(layer, lane), "taken in once");
+            share.planner.finished_elsewhere(layer, lane);
+        }
+        let share = &mut shares[me];
+        if let Some(task) = share.planner.next_task() {
+            if let Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } = task {
+                assert_eq!(owners.owner(lane), me, "only what it owns");
+                for input in inputs(params, segment.phase, lane) {
+                    assert!(!exists(layer, input) || share.has.contains(&(layer, input)), "inputs first");
+                }
+            }
+            share.running.push(task);
+            idle = 0;
+        }
+        if share.running.is_empty() {
+            continue;
+        }
+        idle = 0;
+        let task = share.running.swap_remove(choose(share.running.len()));
+        let report = Report { states: 1, sealed_bytes: 10, ..Report::default() };
+        if let Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } = task {
+            assert!(share.has.insert((layer, lane)), "each block once");
+            for (other, to) in shares.iter_mut().enumerate().filter(|&(other, _)| other != me) {
+                let needs = |to: &Lane| {
+                    owners.owner(*to) == other && inputs(params, segment.phase, *to).contains(&lane)
+                };
+                if ranges.keys().any(needs) {
+                    to.arriving[me].push_back((layer, lane));
+                }
+            }
+        }
+        let share = &mut shares[me];
+        let actions = share.planner.complete(task, report);
+        share.take(actions);
+    }
+    let order = |layers: Vec<u32>| match segment.phase {
+        Phase::Enumerate => layers,
+        Phase::BackUp => layers.into_iter().rev().collect(),
+    };
+    let layers = order((segment.first.0..=segment.last.0).step_by(2).collect());
+    for share in &mut shares {
+        let reported: Vec<u32> = share.reported.iter().map(|(layer, _)| layer.0).collect();
+        assert_eq!(reported, layers, "every layer once, in order, also without blocks");
+        let mut publish = |layers: &[u32]| {
+            let (a, b) = (Layer(layers[0]), Layer(layers[layers.len() - 1]));
+            share.planner.publish_range(a.min(b), a.max(b))
+        };
+        let (first, rest) = layers.split_at(1);
+        assert!(rest.is_empty() || publish(rest).is_none(), "out of turn");
+        assert!(publish(first).is_some() && publish(first).is_none());
+        assert!(rest.is_empty() || publish(rest).is_some());
+        assert!(share.planner.is_done());
+    }
+    for (i, &layer) in layers.iter().enumerate() {
+        let blocks = ranges.keys().filter(|&&lane| exists(Layer(layer), lane)).count() as u64;
+        let reported: u64 = shares.iter().map(|share| share.reported[i].1).sum();
+        assert_eq!(reported, blocks, "layer {layer}: all blocks, by whoever");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn shares_are_the_whole(
+        seed in any::<u64>(), up in any::<bool>(), threads in prop::collection::vec(1u32..5, 1..6),
+        first in 2u32..40, count in 1u32..40,
+    ) {
+        let params = params("3x2");
+        let owners = assign(&params, &threads);
+        let phase = if up { Phase::Enumerate } else { Phase::BackUp };
+        let segment = Segment { phase, first: Layer(2 * first), last: Layer(2 * (first + count - 1)) };
+        let mut state = seed;
+        run(&params, segment, &owners, threads.len(), |n| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`Worker`].
+//!
+//! What becomes of the results is the business of the [`Host`]: on one machine they are published here, on a
+//! cluster they go to those who wait for them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use exact2048_coordinator::{Action, Planner, Report, Task};
+use exact2048_game::Layer;
+use exact2048_storage::{Frame, StorageError};
+use exact2048_worker::{Value, Worker, WorkerError};
+
+use crate::RunError;
+use crate::catalog::kind_of;
+
+/// How often a thread without a task looks whether it is to stop.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a crew stopped before its plan was done.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// A task failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// A shard could not be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A task panicked, and the panic was printed.
+    #[error("a task panicked, as said above: this is a defect of exact2048; what is committed is safe")]
+    Panicked,
+}
+
+/// Where the results of a crew go.
+pub trait Host: Send + Sync {
+    /// Whether another task may start, or what is finished has to go first.
+    fn may_start(&self) -> bool {
+        true
+    }
+
+    /// A block is finished, and no task that builds on it here has started yet.
+    fn block_done(&self, _task: Task) {}
+
+    /// A layer is packed. Called before the plan learns of it.
+    fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>);
+
+    /// Something was finished; `frontier` is the layer that the plan has come to.
+    fn progressed(&self, report: &Report, frontier: Layer);
+
+    /// What else the plan wants done. Called in the order of the plan, which waits for it: must not take long.
+    fn act(&self, action: Action);
+}
+
+/// Threads with a plan.
+pub struct Crew<V, H> {
+    worker: Arc<Worker<V>>,
+    host: H,
+    stop: Arc<AtomicBool>,
+    plan: Mutex<Plan>,
+    /// There may be a task.
+    tasks: Condvar,
+}
+
+#[derive(Debug)]
+struct Plan {
+    planner: Planner,
+    error: Option<CrewError>,
+    /// Threads that wait for a task: none is woken without need, since blocks are small.
+    idle: usize,
+}
+
+impl<V: Value, H: Host> Crew<V, H> {
+    /// A crew without threads: each thread that calls [`compute`](Self::compute) is one of it.
+    pub fn new(worker: Arc<Worker<V>>, planner: Planner, host: H, stop: Arc<AtomicBool>) -> Self {
+        let plan = Mutex::new(Plan { planner, error: None, idle: 0 });
+        Self { worker, host, stop, plan, tasks: Condvar::new() }
+    }
+
+    /// Where the results go.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// What tasks run on.
+    pub fn worker(&self) -> &Arc<Worker<V>> {
+        &self.worker
+    }
+
+    /// Tasks until the plan is done, one failed, or it is time to stop.
+    pub fn compute(&self) {
+        while let Some(task) = self.next_task() {
+            if let Err(error) = no_panic(|| self.run(task)) {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Changes the plan, and wakes those whom that may give a task.
+    pub fn with_plan<T>(&self, change: impl FnOnce(&mut Planner) -> T) -> T {
+        let mut plan = self.lock();
+        let result = change(&mut plan.planner);
+        if plan.idle > 0 {
+            self.tasks.notify_all();
+        }
+        result
+    }
+
+    /// Ends the work of all threads with an error, if none has failed before.
+    pub fn fail(&self, error: CrewError) {
+        self.lock().error.get_or_insert(error);
+        self.tasks.notify_all();
+    }
+
+    /// Wakes the threads: [`Host::may_start`] may say something else now, or it is time to stop.
+    pub fn wake(&self) {
+        self.tasks.notify_all();
+    }
+
+    /// Whether a task has failed.
+    pub fn has_failed(&self) -> bool {
+        self.lock().error.is_some()
+    }
+
+    /// The error that ended the work, if one did.
+    pub fn take_error(&self) -> Option<CrewError> {
+        self.lock().error.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn next_task(&self) -> Option<Task> {
+        let mut plan = self.lock();
+        loop {
+            if plan.error.is_some() || plan.planner.is_done() || self.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if self.host.may_start()
+                && let Some(task) = plan.planner.next_task()
+            {
+                return Some(task);
+            }
+            plan.idle += 1;
+            let waited = self.tasks.wait_timeout(plan, PAUSE);
+            plan = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            plan.idle -= 1;
+        }
+    }
+
+    fn run(&self, task: Task) -> Result<(), CrewError> {
+        let mut report = Report::default();
+        match task {
+            Task::Enumerate { layer, lane } => {
+                let counts = self.worker.enumerate(layer, lane)?;
+                (report.states, report.afterstates) = (counts.states, counts.afterstates);
+                self.host.block_done(task);
+            }
+            Task::BackUp { layer, lane, keep } => {
+                let values = self.worker.back_up(layer, lane, keep)?;
+                (report.states, report.fingerprint) = (values.states, values.fingerprint);
+                self.host.block_done(task);
+            }
+            Task::Seal { phase, layer } => {
+                let sealed = self.worker.seal(kind_of(phase), layer)?;
+                report.sealed_bytes = sealed.encoded_bytes();
+                self.host.layer_sealed(layer, sealed.frames);
+            }
+        }
+        self.complete(task, &report);
+        Ok(())
+    }
+
+    fn complete(&self, task: Task, report: &Report) {
+        let mut plan = self.lock();
+        let mut releases = Vec::new();
+        for action in plan.planner.complete(task, *report) {
+            match action {
+                Action::Publish(_) | Action::LayerDone { .. } => self.host.act(action),
+                release => releases.push(release),
+            }
+        }
+        self.host.progressed(report, plan.planner.frontier());
+        let wake = plan.idle > 0;
+        drop(plan);
+        if wake {
+            self.tasks.notify_all();
+        }
+        self.release(releases);
+    }
+
+    /// Lets go of what no task needs any more.
+    pub fn release(&self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::ReleaseStates(layer) => self.worker.release_states(layer),
+                Action::ReleaseAfterstates(layer) => self.worker.release_afterstates(layer),
+                Action::ReleaseLane(lane) => self.worker.release_lane(lane),
+                Action::Publish(_) | Action::LayerDone { .. } => {}
+            }
+        }
+    }
+}
+
+/// Turns a panic into an error: the other threads must hear of it, or they would wait for ever.
+pub fn no_panic<T>(work: impl FnOnce() -> Result<T, CrewError>) -> Result<T, CrewError> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(CrewError::Panicked))
+}

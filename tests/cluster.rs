@@ -1,0 +1,197 @@
+//! Clusters of real processes: they come to the same bits as one process, whatever happens to them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::fs;
+use std::time::Duration;
+
+use common::cluster::{Cluster, start_coordinator};
+use common::{Solved, layers, on_run, solve, solve_args, text, whole};
+
+/// The fingerprint that one process comes to.
+fn expected(options: &str) -> String {
+    Solved::new(options).fingerprint().to_owned()
+}
+
+#[test]
+fn any_number_of_workers_comes_to_the_same_run() {
+    for options in ["--board 3x2", "--board 3x2 --objective reach:64 --spawn4 1/3", "--board 2x2 --precision 64"] {
+        let one = Solved::new(options);
+        for workers in 1..=4 {
+            let cluster = Cluster::new(workers);
+            let job = cluster.submit(options);
+            let status = cluster.wait(&job);
+            assert_eq!(cluster.verified_fingerprint(&job), one.fingerprint(), "{workers} workers, {options}");
+            assert_eq!(layers(&cluster.run(&job)), layers(&one.run()));
+            assert_eq!(whole(&status["retries"]), 0, "{}", cluster.logs());
+        }
+    }
+}
+
+#[test]
+fn an_enumeration_ends_where_it_is_to() {
+    let cluster = Cluster::new(2);
+    let job = cluster.submit("--board 3x3 --until-layer 120");
+    cluster.wait(&job);
+    let one = Solved::new("--board 3x3 --until-layer 120");
+    assert_eq!(layers(&cluster.run(&job)), layers(&one.run()));
+}
+
+#[test]
+fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
+    let options = "--board 4x2";
+    let expected = expected(options);
+    let cluster = Cluster::new(2);
+    // Begun by one process that is killed.
+    let run = cluster.run("begun");
+    let mut alone = common::command(solve_args(&run, options)).spawn().unwrap();
+    while !run.join("journal/000001.json").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    alone.kill().unwrap();
+    alone.wait().unwrap();
+    let job = cluster.submit("--board 4x2 --name begun");
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+
+    // Begun by a cluster that is stopped.
+    let job = cluster.submit("--board 4x2 --name handed-over");
+    cluster.wait_until(&job, |status| whole(&status["states"]) > 100_000);
+    let run = cluster.run(&job);
+    cluster.client(&["cancel", &job]).exits(0);
+    cluster.wait_until(&job, |status| status["state"] == "cancelled");
+    let Cluster { workers, coordinator, .. } = &cluster;
+    workers.iter().for_each(|worker| worker.signal("TERM"));
+    coordinator.signal("KILL");
+    let solved = solve(&run, options);
+    assert_eq!(text(&solved["fingerprint"]), expected);
+}
+
+#[test]
+fn workers_that_are_killed_are_made_up_for() {
+    let expected = expected("--board 4x2");
+    let mut cluster = Cluster::new(3);
+    let job = cluster.submit("--board 4x2");
+    for kill in 0..4 {
+        std::thread::sleep(Duration::from_millis(300));
+        cluster.kill_worker(kill % cluster.workers.len());
+        cluster.add_worker(&[]);
+    }
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+#[test]
+fn a_coordinator_that_is_killed_goes_on_where_it_was() {
+    let expected = expected("--board 4x2");
+    let mut cluster = Cluster::new(2);
+    let job = cluster.submit("--board 4x2");
+    let second = cluster.submit("--board 2x2");
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(400));
+        cluster.restart_coordinator();
+    }
+    cluster.wait(&job);
+    cluster.wait(&second);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+#[test]
+fn all_that_is_killed_at_once_goes_on_where_it_was() {
+    let expected = expected("--board 4x2");
+    let mut cluster = Cluster::new(2);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
+    while !cluster.workers.is_empty() {
+        cluster.kill_worker(0);
+    }
+    cluster.restart_coordinator();
+    cluster.add_worker(&[]);
+    cluster.add_worker(&[]);
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+#[test]
+fn a_worker_that_sleeps_past_its_lease_does_no_harm_when_it_wakes() {
+    let expected = expected("--board 4x2");
+    let cluster = Cluster::new(2);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| whole(&status["states"]) > 50_000);
+    cluster.workers[0].signal("STOP");
+    // The other one does it alone, or with it after it has woken.
+    cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
+    cluster.workers[0].signal("CONT");
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+#[test]
+fn workers_may_join_and_leave() {
+    let expected = expected("--board 4x2");
+    let mut cluster = Cluster::new(1);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
+    cluster.add_worker(&[]);
+    let first = cluster.workers.remove(0);
+    first.stop();
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+#[test]
+fn a_shard_that_is_lost_or_damaged_is_made_again() {
+    let expected = expected("--board 4x2");
+    for remove in [true, false] {
+        let cluster = Cluster::new(2);
+        let job = cluster.submit("--board 4x2");
+        // A shard of the way up, which the way down needs.
+        let status = cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
+        assert_ne!(status["state"], "done", "nothing left to damage");
+        cluster.client(&["cancel", &job]).exits(0);
+        cluster.wait_until(&job, |status| status["state"] == "cancelled");
+        let shards = fs::read_dir(cluster.run(&job).join("shards")).unwrap();
+        let shard = shards
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("reach-"))
+            .max_by_key(|path| fs::metadata(path).unwrap().len())
+            .unwrap();
+        if remove {
+            fs::remove_file(&shard).unwrap();
+        } else {
+            let mut bytes = fs::read(&shard).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(&shard, bytes).unwrap();
+        }
+        cluster.client(&["resume", &job]).exits(0);
+        cluster.wait(&job);
+        assert_eq!(cluster.verified_fingerprint(&job), expected);
+    }
+}
+
+#[test]
+fn a_second_coordinator_is_refused() {
+    let cluster = Cluster::new(0);
+    let store = format!("file://{}", cluster.store().display());
+    let second = common::exact2048(["coordinator", "--store", &store, "--listen", "127.0.0.1:0"]);
+    second.exits(1).says(&["lock"]);
+    // And takes over once the first is gone.
+    let store = cluster.store();
+    cluster.coordinator.signal("KILL");
+    std::thread::sleep(Duration::from_millis(100));
+    start_coordinator(&store, "127.0.0.1:0").stop();
+}
+
+#[test]
+fn what_a_cluster_solved_is_served_and_answered() {
+    let cluster = Cluster::new(2);
+    let job = cluster.submit("--board 3x2");
+    cluster.wait(&job);
+    let alone = Solved::new("--board 3x2");
+    let board = ["2 0 / 0 2 / 0 0"];
+    let from_cluster = on_run(&cluster.run(&job), "query", &[board[0], "--json"]).exits(0);
+    let from_one = on_run(&alone.run(), "query", &[board[0], "--json"]).exits(0);
+    assert_eq!(from_cluster.stdout, from_one.stdout);
+}

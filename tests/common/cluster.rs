@@ -1,0 +1,150 @@
+//! A cluster of real processes on one machine.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::serving::Server;
+use super::{Finished, Place, exact2048, on_run, text};
+
+/// How long a job of a test may take: a bound for what hangs, not a measure.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A coordinator with its store, and workers.
+pub struct Cluster {
+    place: Place,
+    pub coordinator: Server,
+    pub workers: Vec<Server>,
+}
+
+impl Cluster {
+    /// A coordinator on an empty directory, and so many workers of one thread.
+    #[track_caller]
+    pub fn new(workers: usize) -> Self {
+        let place = Place::new();
+        std::fs::create_dir(place.join("store")).unwrap();
+        let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+        let mut cluster = Self { place, coordinator, workers: Vec::new() };
+        (0..workers).for_each(|_| cluster.add_worker(&[]));
+        cluster
+    }
+
+    /// The directory that is the store.
+    pub fn store(&self) -> PathBuf {
+        self.place.join("store")
+    }
+
+    /// The directory of a job's run.
+    pub fn run(&self, job: &str) -> PathBuf {
+        self.store().join(job)
+    }
+
+    #[track_caller]
+    pub fn add_worker(&mut self, options: &[&str]) {
+        let cache = self.place.join("cache");
+        self.workers.push(start_worker(&self.coordinator.url, &cache, options));
+    }
+
+    /// Kills a worker as `kill -9` does.
+    pub fn kill_worker(&mut self, number: usize) {
+        drop(self.workers.remove(number));
+    }
+
+    /// Starts the coordinator again where it was, after a kill.
+    #[track_caller]
+    pub fn restart_coordinator(&mut self) {
+        let address = self.coordinator.address().to_string();
+        self.coordinator.signal("KILL");
+        while self.coordinator.runs() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.coordinator = start_coordinator(&self.store(), &address);
+    }
+
+    /// Runs a client's command.
+    pub fn client(&self, args: &[&str]) -> Finished {
+        exact2048([&args[..1], &["--coordinator", &self.coordinator.url], &args[1..]].concat())
+    }
+
+    /// Submits a job, and gives its name.
+    #[track_caller]
+    pub fn submit(&self, options: &str) -> String {
+        let args: Vec<&str> = ["submit"].into_iter().chain(options.split_whitespace()).collect();
+        self.client(&args).exits(0).stdout.trim().to_owned()
+    }
+
+    /// What the coordinator says of a job.
+    #[track_caller]
+    pub fn status(&self, job: &str) -> Value {
+        self.client(&["status", job, "--json"]).exits(0).json()
+    }
+
+    /// Waits until something is true of a job's status.
+    #[track_caller]
+    pub fn wait_until(&self, job: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let answer = self.client(&["status", job, "--json"]);
+            if answer.code == Some(0) {
+                let status = answer.json();
+                assert_ne!(text(&status["state"]), "failed", "{status}\n{}", self.logs());
+                if is_so(&status) {
+                    return status;
+                }
+            }
+            assert!(begun.elapsed() < PATIENCE, "waited too long for {job}: {answer:?}\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// Waits until a job is done.
+    #[track_caller]
+    pub fn wait(&self, job: &str) -> Value {
+        self.wait_until(job, |status| status["state"] == "done")
+    }
+
+    /// The fingerprint of a job that is done, after everything in its run was verified.
+    #[track_caller]
+    pub fn verified_fingerprint(&self, job: &str) -> String {
+        on_run(&self.run(job), "verify", &[]).exits(0);
+        self.fingerprint(job)
+    }
+
+    /// The fingerprint of a job that is done.
+    #[track_caller]
+    pub fn fingerprint(&self, job: &str) -> String {
+        let info = on_run(&self.run(job), "info", &["--json"]).exits(0).json();
+        text(&info["fingerprint"]).to_owned()
+    }
+
+    /// What all processes logged.
+    pub fn logs(&self) -> String {
+        let workers = self.workers.iter().enumerate().map(|(i, w)| format!("worker {i}:\n{}", w.log()));
+        format!("coordinator:\n{}\n{}", self.coordinator.log(), workers.collect::<String>())
+    }
+}
+
+#[track_caller]
+pub fn start_coordinator(store: &Path, listen: &str) -> Server {
+    let store = format!("file://{}", store.display());
+    Server::launch(&["coordinator", "--store", &store, "--listen", listen], &[])
+}
+
+#[track_caller]
+pub fn start_worker(coordinator: &str, cache: &Path, options: &[&str]) -> Server {
+    let args = [
+        "worker",
+        "--coordinator",
+        coordinator,
+        "--listen",
+        "127.0.0.1:0",
+        "--threads",
+        "1",
+        "--memory",
+        "1GiB",
+        "--cache",
+        cache.to_str().unwrap(),
+    ];
+    Server::launch(&[&args, options].concat(), &[])
+}

@@ -1,0 +1,175 @@
+//! Blocks that go from one worker to another: what is computed with them is what one worker computes alone, and what
+//! is no block is refused.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use exact2048_coordinator::cluster::{Owners, assign};
+use exact2048_coordinator::is_kept;
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
+use exact2048_worker::{Archive, Tuning, Value, Worker, WorkerError};
+use proptest::prelude::*;
+
+type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
+
+/// What was sealed, by any worker.
+#[derive(Default)]
+struct Sealed(Mutex<Items>);
+
+impl Sealed {
+    /// Takes what a worker has of a layer through a shard.
+    fn take_in<V: Value>(
+        &self,
+        run: &RunDir,
+        worker: &Worker<V>,
+        member: usize,
+        kind: ShardKind,
+        layer: Layer,
+    ) {
+        let (first_layer, last_layer) = (layer.0, layer.0);
+        let identity = ShardIdentity {
+            run: run.run_id(),
+            kind,
+            rows: 3,
+            cols: 3,
+            first_layer,
+            last_layer,
+            rule_hash: 0,
+        };
+        let attempt = Attempt { opening: 0, epoch: 0, member: member as u64 };
+        let mut writer = ShardWriter::create_as(&run.shards(), identity, attempt).unwrap();
+        for frame in worker.seal(kind, layer).unwrap().frames {
+            writer.push(frame).unwrap();
+        }
+        let reader = run.shards().open(&writer.finish().unwrap(), &identity).unwrap();
+        for entry in reader.items() {
+            let item = reader.read(entry.key).unwrap().unwrap();
+            assert!(
+                self.0.lock().unwrap().insert((kind, entry.key), item).is_none(),
+                "{:?} twice",
+                entry.key
+            );
+        }
+    }
+}
+
+impl Archive for Sealed {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+        Ok(self.0.lock().unwrap().get(&(kind, key)).cloned())
+    }
+}
+
+fn params(board: &str, precision: Precision) -> Params {
+    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    Params::with_large(board, Objective::Score, spawn4, precision, None, 3).unwrap()
+}
+
+fn worker<V: Value>(params: &Params, archive: &Arc<Sealed>, dense_rows: usize) -> Worker<V> {
+    let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows };
+    Worker::new(params, tuning, std::env::temp_dir(), archive.clone())
+}
+
+fn alive(params: &Params, layer: Layer) -> Vec<Lane> {
+    let mut alive = lanes(params);
+    alive.retain(|&lane| {
+        let (first, last) = layer_range(params, lane);
+        (first..=last).contains(&layer)
+    });
+    alive
+}
+
+/// Solves a board by several workers that exchange what they make; gives states, fingerprint and all items.
+fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64, u128, Items) {
+    let owners: Owners = assign(params, threads);
+    let place = tempfile::tempdir().unwrap();
+    let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
+    let archive = Arc::new(Sealed::default());
+    let workers: Vec<Worker<V>> = threads.iter().map(|_| worker(params, &archive, dense_rows)).collect();
+    let layers: Vec<Layer> = (4..=params.last_layer().0).step_by(2).map(Layer).collect();
+    let others = |me: usize| workers.iter().enumerate().filter(move |&(other, _)| other != me);
+    let (mut states, mut fingerprint) = (0, 0u128);
+    for &layer in &layers {
+        // In the order of the lanes: each is built on lanes before it.
+        for lane in alive(params, layer) {
+            let me = owners.owner(lane);
+            states += workers[me].enumerate(layer, lane).unwrap().states;
+            let payload = workers[me].states_payload(layer, lane);
+            others(me).for_each(|(_, to)| to.accept_states(layer, lane, &payload).unwrap());
+        }
+        for (member, worker) in workers.iter().enumerate() {
+            archive.take_in(&run, worker, member, ShardKind::Reach, layer);
+        }
+    }
+    workers.iter().for_each(Worker::release_all);
+    for &layer in layers.iter().rev() {
+        for lane in alive(params, layer).into_iter().rev() {
+            let me = owners.owner(lane);
+            let values = workers[me].back_up(layer, lane, is_kept(layer)).unwrap();
+            fingerprint = fingerprint.wrapping_add(values.fingerprint);
+            let payload = workers[me].after_values_payload(layer, lane);
+            others(me).for_each(|(_, to)| to.accept_after_values(layer, lane, &payload).unwrap());
+        }
+        if is_kept(layer) {
+            for (member, worker) in workers.iter().enumerate() {
+                archive.take_in(&run, worker, member, ShardKind::Values, layer);
+            }
+        }
+    }
+    let items = archive.0.lock().unwrap().clone();
+    (states, fingerprint, items)
+}
+
+fn compare<V: Value>(board: &str, precision: Precision) {
+    let params = params(board, precision);
+    let alone = solve::<V>(&params, &[1], usize::MAX);
+    assert!(alone.0 > 0 && alone.1 != 0);
+    for (threads, dense_rows) in [(vec![1, 1], usize::MAX), (vec![3, 1, 2], usize::MAX), (vec![1; 9], 0)] {
+        let shared = solve::<V>(&params, &threads, dense_rows);
+        assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{threads:?}, dense up to {dense_rows}");
+        assert!(shared.2 == alone.2, "{threads:?}, dense up to {dense_rows}: other items");
+    }
+}
+
+#[test]
+fn workers_that_exchange_blocks_make_what_one_makes() {
+    compare::<u32>("2x2", Precision::Bits32);
+    compare::<u32>("3x2", Precision::Bits32);
+    compare::<u64>("2x2", Precision::Bits64);
+}
+
+proptest! {
+    #[test]
+    fn what_is_no_block_does_no_harm(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        layer in 0u32..300, index in any::<prop::sample::Index>(), k in 0u8..=16, sum in 0u32..2000,
+    ) {
+        let params = params("3x2", Precision::Bits32);
+        let worker = worker::<u32>(&params, &Arc::default(), 16);
+        for lane in [*index.get(&lanes(&params)), Lane { k, large_sum: sum }] {
+            // Most are refused, some happen to be blocks.
+            let _ = worker.accept_states(Layer(layer), lane, &bytes);
+            let _ = worker.accept_after_values(Layer(layer), lane, &bytes);
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_cut_off_is_refused(at in any::<prop::sample::Index>()) {
+        let params = params("3x2", Precision::Bits32);
+        let sender = worker::<u32>(&params, &Arc::default(), 16);
+        let receiver = worker::<u32>(&params, &Arc::default(), 16);
+        let lane = Lane { k: 0, large_sum: 0 };
+        for layer in (4..=12).step_by(2).map(Layer) {
+            sender.enumerate(layer, lane).unwrap();
+        }
+        let payload = sender.states_payload(Layer(12), lane);
+        prop_assert!(!payload.is_empty());
+        let at = at.index(payload.len());
+        let cut = receiver.accept_states(Layer(12), lane, &payload[..at]);
+        prop_assert!(at == 0 || cut.is_err());
+        prop_assert!(receiver.accept_states(Layer(12), lane, &payload).is_ok());
+        prop_assert_eq!(receiver.states_payload(Layer(12), lane), payload);
+    }
+}
