@@ -163,7 +163,7 @@ impl<V: Value> Running<V> {
             while !self.stop.load(Ordering::Relaxed) && !self.crew.has_failed() {
                 match orders.recv_timeout(PAUSE) {
                     Ok(shard) => match no_panic(|| self.write(run, attempt, shard)) {
-                        Ok(report) => outbox.report_now(report),
+                        Ok(report) => report.into_iter().for_each(|report| outbox.report_now(report)),
                         Err(error) => self.crew.fail(error),
                     },
                     Err(RecvTimeoutError::Timeout) => {}
@@ -183,11 +183,18 @@ impl<V: Value> Running<V> {
         }
     }
 
-    /// Writes a shard to where the run is.
-    fn write(&self, run: &Run, attempt: Attempt, shard: WriteShard) -> Result<WorkerReport, CrewError> {
+    /// Writes a shard to where the run is. An order that was carried out already is none.
+    fn write(
+        &self,
+        run: &Run,
+        attempt: Attempt,
+        shard: WriteShard,
+    ) -> Result<Option<WorkerReport>, CrewError> {
         let WriteShard { first, last, .. } = shard;
-        // What it says of the range is this worker's part only: the coordinator has the sums.
-        let _ = self.crew.with_plan(|plan| plan.publish_range(first, last));
+        // The plan takes ranges in turn only. What it says of this one is this worker's part: the coordinator has the sums.
+        if self.crew.with_plan(|plan| plan.publish_range(first, last)).is_none() {
+            return Ok(None);
+        }
         let catalog = run.catalog();
         let identity = catalog.identity(self.share.segment.phase, first, last);
         let mut writer = ShardWriter::create_as(catalog.files(), identity, attempt)?;
@@ -197,7 +204,7 @@ impl<V: Value> Running<V> {
         let record = writer.finish()?;
         counter!("exact2048_written_bytes_total").increment(record.bytes);
         tracing::info!(epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
-        Ok(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() })
+        Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }
 
     fn frontiers(&self) -> MutexGuard<'_, Vec<Layer>> {

@@ -10,6 +10,9 @@ use super::messages::{LayerPart, Progress, ShardRecord, Share, WorkerId, WriteSh
 use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
 use crate::task::Phase;
 
+/// So many times larger than wanted shards may be where many layers wait to be written.
+const MOST_GROWTH: u64 = 8;
+
 /// The work of all members on one segment. Layers are numbered in the direction of the phase; the number
 /// is a *position*, as in the planner.
 #[derive(Debug)]
@@ -127,10 +130,6 @@ impl Epoch {
             let expected = self.member_layer(member);
             return Err(format!("worker {worker} reports layer {}, expected {expected}", part.layer));
         }
-        // What a worker may be ahead bounds the memory of its peers, and of this struct.
-        if position >= self.frontier + self.share.window_layers {
-            return Err(format!("worker {worker} reports layer {}, which is past the window", part.layer));
-        }
         self.finished[member] += 1;
         self.progressed = now;
         let at = (position - self.written) as usize;
@@ -159,11 +158,13 @@ impl Epoch {
         if self.order.is_some() || !worth_a_look {
             return;
         }
+        // Where writing has fallen behind, fewer and larger shards let it catch up.
+        let wanted = least_bytes.max((self.ready_bytes / 2).min(MOST_GROWTH * least_bytes));
         let (mut end, mut bytes) = (None, 0);
         for position in self.written..self.frontier {
             bytes += self.sums[(position - self.written) as usize].sealed_bytes;
             if may_end_at(self.segment().phase, self.layer(position), self.segment()) {
-                if bytes >= least_bytes || position + 1 == self.len() {
+                if bytes >= wanted || position + 1 == self.len() {
                     end = Some(position + 1);
                     break;
                 }
@@ -240,5 +241,58 @@ impl Epoch {
             Phase::Enumerate => Layer(self.segment().first.0 + 2 * position),
             Phase::BackUp => Layer(self.segment().last.0 - 2 * position),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeInclusive;
+
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+
+    use super::super::{JobId, Member};
+    use super::*;
+
+    fn epoch(phase: Phase) -> Epoch {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let segment = Segment { phase, first: Layer(4), last: params.last_layer() };
+        let member = Member { worker: WorkerId(1), threads: 1, address: String::new() };
+        let (job, members) = (JobId("job".to_owned()), vec![member]);
+        let share = Share { job, params, epoch: 1, segment, members, window_layers: 4 };
+        Epoch::new(share, Duration::ZERO)
+    }
+
+    /// What is ordered after layers of 10 bytes each are done.
+    fn ordered(phase: Phase, layers: u32, least_bytes: u64, all: bool) -> Option<RangeInclusive<u32>> {
+        let mut epoch = epoch(phase);
+        for position in 0..layers {
+            let layer = epoch.layer(position);
+            let part = LayerPart { layer, states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 10 };
+            epoch.layer_done(0, part, Duration::ZERO).unwrap();
+        }
+        epoch.order(least_bytes, all);
+        epoch.order_for(0).map(|shard| shard.first.0..=shard.last.0)
+    }
+
+    #[test]
+    fn a_range_is_ordered_when_it_is_worth_its_shards() {
+        assert_eq!(ordered(Phase::Enumerate, 2, 30, false), None);
+        assert_eq!(ordered(Phase::Enumerate, 3, 30, false), Some(4..=8));
+        assert_eq!(ordered(Phase::Enumerate, 2, 30, true), Some(4..=6));
+        assert_eq!(ordered(Phase::Enumerate, 29, 1000, false), Some(4..=60), "the end of the segment");
+    }
+
+    #[test]
+    fn on_the_way_down_a_range_ends_in_a_cut() {
+        assert_eq!(ordered(Phase::BackUp, 2, 10, true), None);
+        assert_eq!(ordered(Phase::BackUp, 3, 10, false), Some(56..=60));
+        assert_eq!(ordered(Phase::BackUp, 6, 10, false), Some(56..=60));
+    }
+
+    #[test]
+    fn shards_grow_where_many_layers_wait() {
+        assert_eq!(ordered(Phase::Enumerate, 20, 30, false), Some(4..=22), "half of what waits");
+        assert_eq!(ordered(Phase::Enumerate, 20, 10, false), Some(4..=18), "eight times as much as wanted");
     }
 }

@@ -85,7 +85,7 @@ pub struct Progress {
     /// The epoch.
     pub epoch: u64,
     /// Layers of the segment that every member has finished, counted in the direction of the phase.
-    /// A worker may work on layers with a position below `finished + window`, and on no other.
+    /// A worker may compute layers with a position below `finished + window`, and no others.
     pub finished_layers: u32,
     /// Layers of the segment whose shards are all written. What is held of them for writing may go.
     pub written_layers: u32,
@@ -138,7 +138,8 @@ pub struct Share {
     pub segment: Segment,
     /// All workers of the epoch; the same list for each of them.
     pub members: Vec<Member>,
-    /// Layers that a worker may be past the lowest one that not all have finished.
+    /// Layers that a worker may compute past the lowest one that not all have finished. Those in which it owns no block
+    /// are reported at once, however far ahead.
     pub window_layers: u32,
 }
 
@@ -168,6 +169,9 @@ impl Share {
 
 /// An order to write what the worker owns of a range of layers to one shard of the store, under a name
 /// made of epoch, worker and range.
+///
+/// A worker takes an order only where it begins with the first layer that it has not written yet: a late reply may
+/// repeat one whose shard is committed since, and what is committed is never written again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.

@@ -14,6 +14,8 @@ mod rate;
 mod roster;
 mod schedule;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,13 +42,15 @@ pub struct Config {
     /// A worker that was not heard for longer is lost.
     pub lease: Duration,
     /// An epoch begins when no worker has registered for so long, so that workers that start together work
-    /// together. It does not wait for longer than the lease.
+    /// together. It does not wait for longer than the lease, and not at all where the last epoch has done its segment.
     pub settle: Duration,
-    /// What is finished is committed at least so often, however little.
+    /// What is finished is committed at least so often, however little; twice as often after each failed epoch in a row.
     pub commit_interval: Duration,
-    /// Bytes of a shard of one worker: a range is written when its shards reach it on average.
+    /// Bytes of a shard of one worker: a range is written when its shards reach it on average. Up to eight times as much
+    /// where more waits to be written.
     pub shard_bytes: u64,
-    /// Layers that a worker may be past the lowest one that not all have finished.
+    /// Layers that a worker may compute past the lowest one that not all have finished: no more than a bound, as workers
+    /// limit themselves by what their peers are at.
     pub window_layers: u32,
     /// An epoch in which nobody finishes anything for so long has failed.
     pub stall: Duration,
@@ -71,7 +75,7 @@ impl Default for Config {
             settle: Duration::from_secs(1),
             commit_interval: Duration::from_secs(10),
             shard_bytes: 8 << 20,
-            window_layers: 16,
+            window_layers: 512,
             stall: Duration::from_secs(15 * 60),
             max_failed_epochs: 5,
             backoff: Duration::from_secs(1),
@@ -135,6 +139,8 @@ pub struct Cluster {
     epoch: Option<Epoch>,
     /// Since when an epoch could begin.
     could_begin: Option<Duration>,
+    /// The last epoch has done all of its segment: who worked in it waits for nobody.
+    in_step: bool,
     journal: Journal,
     actions: Vec<Action>,
 }
@@ -154,6 +160,7 @@ impl Cluster {
             active: None,
             epoch: None,
             could_begin: None,
+            in_step: false,
             journal: Journal::default(),
             actions: Vec::new(),
         }

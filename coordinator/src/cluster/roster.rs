@@ -8,6 +8,9 @@ use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 /// Failures of a worker double its back-off up to this many times.
 const MOST_DOUBLINGS: u32 = 6;
 
+/// A worker that cannot reach peers in more epochs than this, with no commit between them, is itself to blame.
+const MOST_COMPLAINTS: u32 = 2;
+
 #[derive(Debug)]
 pub(super) struct Worker {
     pub incarnation: u64,
@@ -24,6 +27,8 @@ pub(super) struct Worker {
     pub not_before: Duration,
     /// Failures since its last commit.
     failures: u32,
+    /// Epochs that it has ended since its last commit because it could not reach a peer.
+    complaints: u32,
 }
 
 /// What a pull meant to the roster.
@@ -72,6 +77,7 @@ impl Roster {
             unwell: None,
             not_before: now,
             failures: 0,
+            complaints: 0,
         };
         self.workers.insert(pull.worker, worker);
         self.last_joined = now;
@@ -106,10 +112,22 @@ impl Roster {
         }
     }
 
+    /// A worker could not reach a peer, which ends their epoch. That is the peer's failure; but who complains again
+    /// and again while nothing is committed is itself what is wrong.
+    pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
+        self.back_off(peer, base, now);
+        let Some(complainer) = self.workers.get_mut(&by) else { return };
+        complainer.complaints += 1;
+        if complainer.complaints > MOST_COMPLAINTS {
+            self.back_off(by, base, now);
+        }
+    }
+
     /// The worker took part in a commit: its earlier failures do not count any more.
     pub fn forgive(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.failures = 0;
+            worker.complaints = 0;
         }
     }
 }

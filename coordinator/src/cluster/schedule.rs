@@ -79,7 +79,9 @@ impl Cluster {
                     return self.end_epoch();
                 }
             }
-            Failure::Peer(peer) => self.roster.back_off(peer, self.config.backoff, self.now),
+            // All peers of one that has died say so: the first is enough, and it may be back already.
+            Failure::Peer(_) if !is_current => {}
+            Failure::Peer(peer) => self.roster.blame(peer, worker, self.config.backoff, self.now),
             Failure::DiskFull(_) | Failure::Memory(_) | Failure::Other(_) => {
                 self.roster.back_off(worker, self.config.backoff, self.now);
                 if let Some(worker) = self.roster.workers.get_mut(&worker) {
@@ -162,13 +164,16 @@ impl Cluster {
 
     fn advance_epoch(&mut self) {
         let Some(epoch) = &mut self.epoch else { return };
-        let cancelling = self.jobs.get(&epoch.share.job).is_some_and(|job| job.cancelling);
+        let job = self.jobs.get(&epoch.share.job);
+        let cancelling = job.is_some_and(|job| job.cancelling);
+        // Epochs that fail sooner than they commit would get nowhere.
+        let haste = 2u32.saturating_pow(job.map_or(0, |job| job.failures));
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
             return self.fail_epoch(reason);
         }
         if !epoch.closing {
-            let waited = self.now.saturating_sub(epoch.last_range) >= self.config.commit_interval;
+            let waited = self.now.saturating_sub(epoch.last_range) >= self.config.commit_interval / haste;
             let members = epoch.share.members.len() as u64;
             epoch.order(self.config.shard_bytes * members, waited || cancelling);
             epoch.closing = cancelling;
@@ -204,6 +209,7 @@ impl Cluster {
     /// The epoch is over for all its members, whatever they are at.
     fn end_epoch(&mut self) {
         let Some(epoch) = self.epoch.take() else { return };
+        self.in_step = epoch.is_written();
         if let Some(job) = self.jobs.get_mut(&epoch.share.job)
             && std::mem::take(&mut job.cancelling)
         {
@@ -242,7 +248,7 @@ impl Cluster {
         } else {
             *self.could_begin.get_or_insert(self.now)
         };
-        let settled = self.now >= self.roster.last_joined + self.config.settle;
+        let settled = self.in_step || self.now >= self.roster.last_joined + self.config.settle;
         if !settled && self.now < could_begin + self.config.lease {
             return true;
         }

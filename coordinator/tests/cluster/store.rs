@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
-use exact2048_coordinator::{Commit, Phase};
+use exact2048_coordinator::{CUT_PERIOD, Commit, Phase};
 use exact2048_game::Layer;
 
 use crate::truth::Truth;
@@ -15,12 +15,12 @@ pub const EPOCHS: u64 = 1 << 32;
 /// Name of a shard.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ShardName {
-    pub job: JobId,
-    pub phase: Phase,
     pub epoch: u64,
     pub worker: WorkerId,
     pub first: Layer,
     pub last: Layer,
+    pub phase: Phase,
+    pub job: JobId,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,8 +75,11 @@ impl Store {
         true
     }
 
-    /// Writes a shard, twice perhaps, but never one that is committed.
+    /// Writes a shard.
     pub fn write(&mut self, name: ShardName) {
+        let journal = self.journals.get(&name.job);
+        let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
+        assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");
         self.shards.insert(name);
     }
 
@@ -98,7 +101,7 @@ impl Store {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
         };
-        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| !self.shards.contains(shard));
+        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| self.lost.contains(shard));
         journal.live.iter().filter(is_damaged).map(|live| live.commit.clone()).collect()
     }
 
@@ -166,6 +169,8 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
         }
         Phase::BackUp => {
             assert!((4..=last).step_by(2).all(|layer| holds(Phase::Enumerate, layer)), "I2: {commit:?}");
+            let first = commit.first.0;
+            assert!(first.is_multiple_of(CUT_PERIOD) || first == 4, "I2: {commit:?} does not end in a cut");
             let above = (commit.last.0 + 2..=last).step_by(2);
             assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");
         }

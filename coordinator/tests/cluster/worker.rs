@@ -36,8 +36,9 @@ pub struct Working {
     pub position: u32,
     /// Layers that all have finished, as the coordinator said.
     told: u32,
+    /// Layers written.
+    written: u32,
     write: Option<WriteShard>,
-    written: Option<WriteShard>,
 }
 
 impl Worker {
@@ -55,6 +56,10 @@ impl Worker {
             first_report: 0,
             reports: VecDeque::new(),
         }
+    }
+
+    pub fn hung(self, until: u64) -> Self {
+        Self { hung_until: until, ..self }
     }
 
     pub fn epoch(&self) -> Option<u64> {
@@ -81,7 +86,10 @@ impl Worker {
         let reply = match reply {
             Ok(reply) => reply,
             Err(Refusal::Superseded { .. }) => return,
-            Err(_) => return self.working = None,
+            Err(refusal) => {
+                self.leaving |= matches!(refusal, Refusal::OldIncarnation { .. });
+                return self.working = None;
+            }
         };
         while self.first_report < reply.acknowledged && self.reports.pop_front().is_some() {
             self.first_report += 1;
@@ -100,7 +108,10 @@ impl Worker {
             working.told = working.told.max(progress.finished_layers);
         }
         if let Some(write) = reply.write.filter(|write| write.epoch == working.share.epoch) {
-            working.write = Some(write).filter(|_| working.written != Some(write));
+            // A late reply may repeat an order that was carried out long ago.
+            if working.range(write).start == working.written {
+                working.write = Some(write);
+            }
         }
     }
 
@@ -112,8 +123,7 @@ impl Worker {
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
         }
         let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));
-        self.working =
-            Some(Working { share, owners, member, position: 0, told: 0, write: None, written: None });
+        self.working = Some(Working { share, owners, member, position: 0, told: 0, written: 0, write: None });
     }
 
     /// Works for a while; `slowest` is the lowest position of all members of its epoch.
@@ -123,15 +133,20 @@ impl Worker {
         let layers = (share.segment.last.0 - share.segment.first.0) / 2 + 1;
         let furthest =
             (working.told + share.window_layers).min(slowest + 1 + random.below(4) as u32).min(layers);
-        for _ in 0..random.below(6) {
-            if working.position >= furthest {
-                break;
-            }
+        let mut steps = random.below(6);
+        while working.position < layers {
             let layer = match share.segment.phase {
                 Phase::Enumerate => Layer(share.segment.first.0 + 2 * working.position),
                 Phase::BackUp => Layer(share.segment.last.0 - 2 * working.position),
             };
             let part = truth.part(share.segment.phase, layer, &working.owners, working.member);
+            // Layers without a block of its own are done before it comes to them.
+            if part.fingerprint != 0 {
+                if steps == 0 || working.position >= furthest {
+                    break;
+                }
+                steps -= 1;
+            }
             working.position += 1;
             self.reports.push_back(WorkerReport::LayerDone { epoch: share.epoch, part });
         }
@@ -144,9 +159,11 @@ impl Worker {
                 first: shard.first,
                 last: shard.last,
             };
+            let range = working.range(shard);
+            assert!(range.end <= working.position, "I8: ordered to write what is not done");
             let record = format!("{name:?}");
             store.write(name);
-            working.written = Some(shard);
+            working.written = range.end;
             self.reports.push_back(WorkerReport::ShardWritten { shard, record });
         }
     }
@@ -161,5 +178,17 @@ impl Worker {
     pub fn recover(&mut self) {
         self.unwell_until = 0;
         self.reports.push_back(WorkerReport::Well);
+    }
+}
+
+impl Working {
+    /// Positions of an ordered shard.
+    fn range(&self, shard: WriteShard) -> std::ops::Range<u32> {
+        let segment = self.share.segment;
+        let (start, layers) = match segment.phase {
+            Phase::Enumerate => (shard.first.0 - segment.first.0, shard.last.0 - shard.first.0),
+            Phase::BackUp => (segment.last.0 - shard.last.0, shard.last.0 - shard.first.0),
+        };
+        start / 2..start / 2 + layers / 2 + 1
     }
 }

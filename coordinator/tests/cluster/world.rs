@@ -1,15 +1,16 @@
 //! A cluster with everything that can go wrong: what happens is decided by a seed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, Failure, JobId, JobState, LeastMemory, Pull, PullReply, Refusal, Submission,
-    WorkerId,
+    Action, Cluster, Config, Failure, JobId, JobState, LeastMemory, Pull, PullReply, Refusal, Share,
+    Submission, WorkerId,
 };
 use exact2048_coordinator::{Commit, Phase, missing_segments};
 
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::store::{EPOCHS, Store};
 use crate::truth::Truth;
 use crate::worker::Worker;
@@ -67,12 +68,15 @@ pub struct World {
     truth: Truth,
     store: Store,
     faults: Faults,
+    config: Config,
     random: Random,
     coordinators: Vec<Coordinator>,
     workers: Vec<(Worker, usize)>,
     next_worker: u64,
     next_message: u64,
     messages: BTreeMap<(u64, u64), Message>,
+    /// All epochs that there ever were.
+    shares: BTreeMap<u64, Arc<Share>>,
 }
 
 impl World {
@@ -83,12 +87,14 @@ impl World {
             truth: Truth::new(board),
             store: Store::new(),
             faults,
+            config: config(seed),
             random: Random::new(seed),
             coordinators: Vec::new(),
             workers: Vec::new(),
             next_worker: 0,
             next_message: 0,
             messages: BTreeMap::new(),
+            shares: BTreeMap::new(),
         };
         world.start_coordinator();
         world.submit("first");
@@ -112,7 +118,7 @@ impl World {
         }
         let end = self.now + 600_000;
         while !self.is_done() {
-            if self.now % 1000 == 0 {
+            if self.now.is_multiple_of(1000) {
                 self.mend();
             }
             self.step();
@@ -209,8 +215,9 @@ impl World {
     fn slowest(&self, at: usize) -> u32 {
         let Some(working) = &self.workers[at].0.working else { return 0 };
         let of = |id: WorkerId| {
-            let peer = self.workers.iter().find(|(peer, _)| peer.id == id)?.0.working.as_ref()?;
-            (peer.share.epoch == working.share.epoch).then_some(peer.position)
+            let peers = self.workers.iter().filter(|(peer, _)| peer.id == id);
+            let mut at_work = peers.filter_map(|(peer, _)| peer.working.as_ref());
+            Some(at_work.find(|peer| peer.share.epoch == working.share.epoch)?.position)
         };
         working.share.members.iter().map(|member| of(member.worker).unwrap_or(0)).min().unwrap_or(0)
     }
@@ -228,6 +235,11 @@ impl World {
                     return self.put(at, Message::Pull { to, pull });
                 }
                 let reply = coordinator.cluster.pull(now, &pull);
+                if let Ok(PullReply { share: Some(share), .. }) = &reply {
+                    let known = self.shares.entry(share.epoch).or_insert_with(|| share.clone());
+                    assert_eq!(known, share, "I4: two shares of one epoch");
+                    assert!(share.member(pull.worker).is_some(), "I4: a share for a stranger");
+                }
                 self.act(to);
                 let (worker, incarnation) = (pull.worker, pull.incarnation);
                 self.send(|| Message::Reply { worker, incarnation, reply: reply.clone() });
@@ -316,7 +328,7 @@ impl World {
         self.store.fence += 1;
         let fence = self.store.fence;
         let now = Duration::from_millis(self.now);
-        let cluster = Cluster::new(fence * EPOCHS, config(), now);
+        let cluster = Cluster::new(fence * EPOCHS, self.config.clone(), now);
         let slots = BTreeMap::new();
         self.coordinators.push(Coordinator { cluster, slots, answered: 0, alive: true, hung_until: 0 });
         let jobs: Vec<JobId> = self.store.journals.keys().cloned().collect();
@@ -357,8 +369,16 @@ impl World {
             let (worker, target) = &mut self.workers[at];
             if self.random.per_mille(faults.die) {
                 if self.random.per_mille(500) {
-                    *worker = Worker::new(worker.id, worker.incarnation + 1, worker.threads, self.now + 300);
-                    *target = self.coordinators.len() - 1;
+                    let newest = self.coordinators.len() - 1;
+                    let again =
+                        Worker::new(worker.id, worker.incarnation + 1, worker.threads, self.now + 300);
+                    let old = std::mem::replace(worker, again);
+                    let old_target = std::mem::replace(target, newest);
+                    // The earlier process may not be dead: it wakes up as a zombie.
+                    if self.random.per_mille(500) {
+                        let hung_until = self.now + self.random.below(4000);
+                        self.workers.push((old.hung(hung_until), old_target));
+                    }
                 } else {
                     self.workers.remove(at);
                 }
@@ -426,13 +446,14 @@ fn job_of(action: &Action) -> JobId {
     }
 }
 
-fn config() -> Config {
+fn config(seed: u64) -> Config {
+    let pick = |choices: [u64; 4], what: u64| choices[mix(seed ^ what << 32) as usize % 4];
     Config {
         lease: Duration::from_millis(1000),
         settle: Duration::from_millis(200),
         commit_interval: Duration::from_millis(500),
-        shard_bytes: 1000,
-        window_layers: 8,
+        shard_bytes: pick([1, 1000, 5000, 100_000], 1),
+        window_layers: pick([1, 3, 8, 512], 2) as u32,
         stall: Duration::from_secs(10),
         max_failed_epochs: 5,
         backoff: Duration::from_millis(200),

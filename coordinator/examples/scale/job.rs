@@ -1,0 +1,123 @@
+//! The blocks of a job: how many states each holds, and which needs which.
+
+use exact2048_coordinator::Phase;
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::lane::{self, Step};
+use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+
+/// A job. Layers are numbered upward from 0, lanes in the order of moves.
+pub struct Job {
+    pub params: Params,
+    pub lanes: Vec<LaneBlocks>,
+    pub layers: usize,
+    pub states: f64,
+}
+
+/// The blocks of a lane.
+pub struct LaneBlocks {
+    pub lane: Lane,
+    /// Number of its first layer.
+    pub first: usize,
+    /// States of its blocks, layer by layer.
+    pub states: Vec<f64>,
+    /// Lanes that moves lead to from here, and lanes that they lead here from.
+    pub after: Vec<usize>,
+    pub before: Vec<usize>,
+}
+
+impl Job {
+    /// Counts rows x columns of every block, and scales them to a known number of states.
+    pub fn new(board: &str, states: u64) -> Self {
+        let board = board.parse().expect("a board like 4x3");
+        let params =
+            Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).expect("a job");
+        let space = Space::new(&params);
+        let names = lane::lanes(&params);
+        let mut lanes: Vec<LaneBlocks> = names.iter().map(|&lane| blocks(&params, &space, lane)).collect();
+        let entries: f64 = lanes.iter().flat_map(|lane| &lane.states).sum();
+        let scale = states as f64 / entries;
+        lanes.iter_mut().flat_map(|lane| &mut lane.states).for_each(|states| *states *= scale);
+        for from in 0..lanes.len() {
+            for step in Step::all(&params) {
+                let Some(after) = names[from].after(step, params.large) else { continue };
+                let Ok(to) = names.binary_search(&after) else { continue };
+                if to != from && !lanes[from].after.contains(&to) {
+                    lanes[from].after.push(to);
+                    lanes[to].before.push(from);
+                }
+            }
+        }
+        let layers = (params.last_layer().0 as usize - 4) / 2 + 1;
+        Self { params, lanes, layers, states: states as f64 }
+    }
+
+    /// Position of a layer in a pass, and back.
+    pub fn turned(&self, phase: Phase, layer: usize) -> usize {
+        match phase {
+            Phase::Enumerate => layer,
+            Phase::BackUp => self.layers - 1 - layer,
+        }
+    }
+
+    pub fn layer(&self, phase: Phase, position: usize) -> Layer {
+        Layer(4 + 2 * self.turned(phase, position) as u32)
+    }
+
+    /// Positions of a lane's blocks in a pass.
+    pub fn positions(&self, phase: Phase, lane: usize) -> std::ops::Range<usize> {
+        let (first, count) = (self.lanes[lane].first, self.lanes[lane].states.len());
+        match phase {
+            Phase::Enumerate => first..first + count,
+            Phase::BackUp => self.layers - first - count..self.layers - first,
+        }
+    }
+
+    /// States of a block.
+    pub fn block(&self, phase: Phase, lane: usize, position: usize) -> f64 {
+        self.lanes[lane].states[self.turned(phase, position) - self.lanes[lane].first]
+    }
+
+    /// Lanes whose blocks of the same layer a lane's block needs, and those that need it.
+    pub fn needs(&self, phase: Phase, lane: usize) -> (&[usize], &[usize]) {
+        let LaneBlocks { after, before, .. } = &self.lanes[lane];
+        match phase {
+            Phase::Enumerate => (before, after),
+            Phase::BackUp => (after, before),
+        }
+    }
+}
+
+fn blocks(params: &Params, space: &Space, lane: Lane) -> LaneBlocks {
+    let columns = Columns::count(params, lane) as f64;
+    let (first, last) = lane::layer_range(params, lane);
+    let rows = |layer| ClassId::of(Layer(layer), lane).map_or(0, |class| space.rows_about(class));
+    let states = (first.0..=last.0).step_by(2).map(|layer| rows(layer) as f64 * columns).collect();
+    LaneBlocks { lane, first: (first.0 as usize - 4) / 2, states, after: Vec::new(), before: Vec::new() }
+}
+
+impl std::fmt::Display for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let blocks: usize = self.lanes.iter().map(|lane| lane.states.len()).sum();
+        let mut layers = vec![0.0; self.layers];
+        let mut most: Vec<f64> = layers.clone();
+        for lane in &self.lanes {
+            layers[lane.first..].iter_mut().zip(&lane.states).for_each(|(layer, states)| *layer += states);
+            most[lane.first..]
+                .iter_mut()
+                .zip(&lane.states)
+                .for_each(|(most, &states)| *most = states.max(*most));
+        }
+        let largest = layers.iter().copied().fold(0.0, f64::max);
+        write!(
+            f,
+            "{:.4e} states, {} layers of up to {:.3e}, {} lanes, {} blocks; the largest block of every layer: {:.3} of all",
+            self.states,
+            self.layers,
+            largest,
+            self.lanes.len(),
+            blocks,
+            most.iter().sum::<f64>() / self.states
+        )
+    }
+}

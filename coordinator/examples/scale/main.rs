@@ -1,0 +1,52 @@
+//! Where a cluster stops scaling: the real coordinator, with simulated workers in simulated time.
+//!
+//! Every block of a job takes the time that its states take at a given rate, on a worker that owns its lane, when its
+//! inputs are there. Workers pull, push, write shards and begin epochs as `docs/cluster-protocol.md` says.
+//!
+//! ```sh
+//! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100 --split 1
+//! ```
+
+mod job;
+mod model;
+mod world;
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use job::Job;
+use model::Model;
+use world::World;
+
+fn main() {
+    let mut options = match options() {
+        Ok(options) => options,
+        Err(error) => return eprintln!("error: {error}\n\n{}", Model::HELP),
+    };
+    let board = options.remove("board").unwrap_or_else(|| "4x3".to_owned());
+    let workers = options.remove("workers").unwrap_or_else(|| "1,8,64,100".to_owned());
+    let states = options.remove("states").map_or(Ok(1_152_817_492_752), |states| states.parse());
+    let counts: Result<Vec<usize>, _> = workers.split(',').map(str::parse).collect();
+    let (Ok(states), Ok(counts), Ok(model)) = (states, counts, Model::new(options)) else {
+        return eprintln!("error: an option cannot be read\n\n{}", Model::HELP);
+    };
+    let started = Instant::now();
+    let job = Job::new(&board, states);
+    println!("{board}: {job}, counted in {:.1?}\n{model}\n", started.elapsed());
+    println!("{}", world::Summary::HEAD);
+    for workers in counts {
+        println!("{}", World::new(&job, &model, workers).run());
+    }
+}
+
+/// Pairs of `--name value`.
+fn options() -> Result<HashMap<String, String>, String> {
+    let mut options = HashMap::new();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let Some(name) = name.strip_prefix("--") else { return Err(format!("{name} is no option")) };
+        let Some(value) = arguments.next() else { return Err(format!("--{name} needs a value")) };
+        options.insert(name.to_owned(), value);
+    }
+    Ok(options)
+}

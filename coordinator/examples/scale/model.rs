@@ -1,0 +1,121 @@
+//! What things cost: rates, delays and bytes, as options.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use exact2048_coordinator::Phase;
+
+/// The model of machines, network and store.
+pub struct Model {
+    /// Threads of a worker.
+    pub threads: u32,
+    /// Threads of a worker that can work on one block together.
+    pub split: u32,
+    /// Layers that a lane may be ahead of the worker's slowest.
+    pub run_ahead: u32,
+    enumerate_ns: f64,
+    back_up_ns: f64,
+    latency_ms: f64,
+    gbit: f64,
+    store_ms: f64,
+    store_gbit: f64,
+}
+
+impl Model {
+    pub const HELP: &str = "options, each with its default:
+  --board 4x3            --workers 1,8,64,100   --states 1152817492752 (published for 4x3)
+  --threads 32           --split 1              threads of a worker that can share a block
+  --run-ahead 4          layers that a lane may be ahead of the worker's slowest
+  --enumerate-ns 20      --back-up-ns 40        a state, on one thread
+  --latency-ms 1         --gbit 10              between any two machines, one way; out of a worker
+  --store-ms 50          --store-gbit 5         a request; from a worker to the store";
+
+    pub fn new(mut options: HashMap<String, String>) -> Result<Self, String> {
+        let mut number = |name: &str, default: f64| match options.remove(name) {
+            Some(value) => value.parse().map_err(|_| format!("--{name} {value} is no number")),
+            None => Ok(default),
+        };
+        let model = Self {
+            threads: number("threads", 32.0)? as u32,
+            split: number("split", 1.0)? as u32,
+            run_ahead: number("run-ahead", 4.0)? as u32,
+            enumerate_ns: number("enumerate-ns", 20.0)?,
+            back_up_ns: number("back-up-ns", 40.0)?,
+            latency_ms: number("latency-ms", 1.0)?,
+            gbit: number("gbit", 10.0)?,
+            store_ms: number("store-ms", 50.0)?,
+            store_gbit: number("store-gbit", 5.0)?,
+        };
+        match options.keys().next() {
+            Some(unknown) => Err(format!("there is no --{unknown}")),
+            None => Ok(model),
+        }
+    }
+
+    /// Blocks that a worker can work on at once.
+    pub fn slots(&self) -> u32 {
+        (self.threads / self.split).max(1)
+    }
+
+    /// Time that states take on one thread.
+    pub fn work(&self, phase: Phase, states: f64) -> f64 {
+        let ns = match phase {
+            Phase::Enumerate => self.enumerate_ns,
+            Phase::BackUp => self.back_up_ns,
+        };
+        states * ns * 1e-9
+    }
+
+    /// Time of a block.
+    pub fn block(&self, phase: Phase, states: f64) -> Duration {
+        Duration::from_secs_f64(self.work(phase, states) / f64::from(self.split.min(self.threads)))
+    }
+
+    /// Bytes pushed to a worker that needs a block: bits of states, or values of afterstates, with holes.
+    pub fn push_bytes(&self, phase: Phase, states: f64) -> f64 {
+        states
+            * match phase {
+                Phase::Enumerate => 0.2,
+                Phase::BackUp => 4.3,
+            }
+    }
+
+    /// Bytes stored of a layer: measured on 4x3 up to layer 224, and on the whole of 3x3.
+    pub fn stored_bytes(&self, phase: Phase, kept: bool, states: f64) -> f64 {
+        states
+            * match phase {
+                Phase::Enumerate => 0.04,
+                Phase::BackUp if kept => 1.9,
+                Phase::BackUp => 0.0,
+            }
+    }
+
+    pub fn latency(&self) -> Duration {
+        Duration::from_secs_f64(self.latency_ms * 1e-3)
+    }
+
+    pub fn transfer(&self, bytes: f64) -> Duration {
+        Duration::from_secs_f64(bytes * 8e-9 / self.gbit)
+    }
+
+    pub fn store_request(&self, bytes: f64) -> Duration {
+        Duration::from_secs_f64(self.store_ms * 1e-3 + bytes * 8e-9 / self.store_gbit)
+    }
+}
+
+impl std::fmt::Display for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} threads a worker, {} on a block; {} and {} ns a state and thread; network {} ms, {} Gbit/s; store {} ms, {} Gbit/s",
+            self.threads,
+            self.split,
+            self.enumerate_ns,
+            self.back_up_ns,
+            self.latency_ms,
+            self.gbit,
+            self.store_ms,
+            self.store_gbit
+        )
+    }
+}

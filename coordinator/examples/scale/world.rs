@@ -1,0 +1,454 @@
+//! Simulated workers around a real coordinator.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exact2048_coordinator::cluster::{
+    Action, Cluster, Config, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply, Share,
+    Submission, WorkerId, WorkerReport, WriteShard,
+};
+use exact2048_coordinator::{Phase, is_kept};
+
+use crate::job::Job;
+use crate::model::Model;
+
+enum Event {
+    /// A worker has finished a block.
+    Done {
+        worker: usize,
+        lane: usize,
+    },
+    /// A block of another worker has arrived.
+    Arrived {
+        worker: usize,
+        lane: usize,
+    },
+    /// A worker calls; the call arrives; the answer arrives.
+    Pull(usize),
+    Asked(usize, Pull),
+    Answered(usize, PullReply),
+    /// A shard is in the store.
+    Written(usize, WriteShard),
+    /// A record is in the journal.
+    Appended(u64),
+}
+
+#[derive(Default)]
+struct Worker {
+    share: Option<Arc<Share>>,
+    free: u32,
+    /// Blocks that may start: position and lane.
+    ready: BinaryHeap<Reverse<(usize, usize)>>,
+    /// Blocks left at each position.
+    left: Vec<u32>,
+    /// Lowest position with blocks left.
+    frontier: usize,
+    told: usize,
+    written: usize,
+    /// Blocks of other workers that are here: the next position of each lane.
+    here: Vec<usize>,
+    first_report: u64,
+    reports: Vec<WorkerReport>,
+    link_free: Duration,
+    writing: Option<WriteShard>,
+}
+
+/// Who owns what in the present pass, and how far each lane is.
+struct Pass {
+    epoch: u64,
+    phase: Phase,
+    owner: Vec<usize>,
+    next: Vec<usize>,
+    busy: Vec<bool>,
+    /// States and stored bytes of every worker's layers.
+    parts: Vec<Vec<(f64, f64)>>,
+    started: Duration,
+    /// When the last block was done.
+    computed: Duration,
+}
+
+pub struct World<'a> {
+    job: &'a Job,
+    model: &'a Model,
+    now: Duration,
+    cluster: Cluster,
+    workers: Vec<Worker>,
+    pass: Option<Pass>,
+    events: BTreeMap<(Duration, u64), Event>,
+    next_event: u64,
+    summary: Summary,
+}
+
+/// What one simulation has shown.
+#[derive(Default)]
+pub struct Summary {
+    workers: usize,
+    ideal_s: f64,
+    busiest_s: f64,
+    passes: Vec<f64>,
+    wall_s: f64,
+    store_s: f64,
+    work_s: f64,
+    pulls: u64,
+    pull_s: f64,
+    pushes: u64,
+    pushed_bytes: f64,
+    appends: u64,
+    shards: u64,
+    stored_bytes: f64,
+}
+
+impl<'a> World<'a> {
+    pub fn new(job: &'a Job, model: &'a Model, workers: usize) -> Self {
+        let mut world = Self {
+            job,
+            model,
+            now: Duration::ZERO,
+            cluster: Cluster::new(1, Config::default(), Duration::ZERO),
+            workers: (0..workers).map(|_| Worker::default()).collect(),
+            pass: None,
+            events: BTreeMap::new(),
+            next_event: 0,
+            summary: Summary { workers, ..Summary::default() },
+        };
+        for worker in 0..workers {
+            // Spread over the pause, as they would be after a while.
+            world.at(Duration::from_millis(worker as u64 % 100), Event::Pull(worker));
+        }
+        world
+    }
+
+    /// Runs the job to its end.
+    pub fn run(mut self) -> Summary {
+        let submission = Submission {
+            job: JobId("job".to_owned()),
+            params: self.job.params.clone(),
+            commits: Vec::new(),
+            committed_bytes: 0,
+            least_memory: LeastMemory::new(Vec::new()),
+        };
+        self.cluster.submit(self.now, submission).expect("the first job");
+        while self.summary.passes.len() < 2 {
+            let Some(((time, _), event)) = self.events.pop_first() else { break };
+            self.now = time;
+            self.happen(event);
+        }
+        self.summary.wall_s = self.summary.passes.iter().sum();
+        let threads = f64::from(self.model.threads) * self.workers.len() as f64;
+        self.summary.ideal_s = self.summary.work_s / threads;
+        self.summary
+    }
+
+    fn at(&mut self, time: Duration, event: Event) {
+        self.next_event += 1;
+        self.events.insert((time, self.next_event), event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Done { worker, lane } => self.done(worker, lane),
+            Event::Arrived { worker, lane } => {
+                self.workers[worker].here[lane] += 1;
+                self.wake_dependents(worker, lane);
+                self.start_blocks(worker);
+            }
+            Event::Pull(worker) => {
+                let pull = self.pull(worker);
+                self.at(self.now + self.model.latency(), Event::Asked(worker, pull));
+            }
+            Event::Asked(worker, pull) => {
+                self.summary.pulls += 1;
+                let clock = Instant::now();
+                let reply = self.cluster.pull(self.now, &pull).expect("a worker that is known");
+                self.summary.pull_s += clock.elapsed().as_secs_f64();
+                self.act();
+                self.at(self.now + self.model.latency(), Event::Answered(worker, reply));
+            }
+            Event::Answered(worker, reply) => self.hear(worker, reply),
+            Event::Written(worker, shard) => {
+                self.workers[worker].writing = None;
+                self.workers[worker]
+                    .reports
+                    .push(WorkerReport::ShardWritten { shard, record: String::new() });
+            }
+            Event::Appended(ticket) => {
+                self.cluster.committed(self.now, ticket);
+                self.act();
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        for action in self.cluster.take_actions() {
+            self.summary.appends += 1;
+            self.at(self.now + self.model.store_request(0.0), Event::Appended(action.ticket()));
+            if let Action::Commit { commit, .. } = action {
+                let done = match commit.phase {
+                    Phase::Enumerate => commit.last == self.job.params.last_layer(),
+                    Phase::BackUp => commit.first.0 == 4,
+                };
+                if let Some(pass) = self.pass.as_ref().filter(|_| done) {
+                    self.summary.passes.push((self.now - pass.started).as_secs_f64());
+                    self.summary.store_s += (self.now - pass.computed).as_secs_f64();
+                }
+            }
+        }
+    }
+
+    fn pull(&mut self, worker: usize) -> Pull {
+        let state = &self.workers[worker];
+        Pull {
+            version: PROTOCOL_VERSION,
+            worker: WorkerId(worker as u64),
+            incarnation: 1,
+            threads: self.model.threads,
+            memory_bytes: 64 << 30,
+            address: format!("https://worker-{worker}.cluster.example.org:7001"),
+            leaving: false,
+            epoch: state.share.as_ref().map(|share| share.epoch),
+            first_report: state.first_report,
+            reports: state.reports.clone(),
+        }
+    }
+
+    fn hear(&mut self, worker: usize, reply: PullReply) {
+        let state = &mut self.workers[worker];
+        let acknowledged = (reply.acknowledged - state.first_report) as usize;
+        state.reports.drain(..acknowledged);
+        state.first_report = reply.acknowledged;
+        self.at(self.now + reply.pause, Event::Pull(worker));
+        let state = &mut self.workers[worker];
+        if reply.withdrawn.is_some() {
+            state.share = None;
+        }
+        if let Some(progress) = reply.progress {
+            state.told = progress.finished_layers as usize;
+        }
+        if let Some(shard) = reply.write.filter(|_| state.writing.is_none()) {
+            self.write(worker, shard);
+        }
+        if let Some(share) = reply.share {
+            self.begin(worker, share);
+        }
+        self.start_blocks(worker);
+    }
+
+    fn write(&mut self, worker: usize, shard: WriteShard) {
+        let Some(pass) = &self.pass else { return };
+        let layers = ((shard.last.0 - shard.first.0) / 2 + 1) as usize;
+        let state = &mut self.workers[worker];
+        let first = self.job.turned(
+            pass.phase,
+            match pass.phase {
+                Phase::Enumerate => (shard.first.0 as usize - 4) / 2,
+                Phase::BackUp => (shard.last.0 as usize - 4) / 2,
+            },
+        );
+        if first != state.written {
+            return;
+        }
+        let bytes: f64 = pass.parts[worker][first..first + layers].iter().map(|part| part.1).sum();
+        state.written += layers;
+        state.writing = Some(shard);
+        self.summary.shards += 1;
+        self.summary.stored_bytes += bytes;
+        self.at(self.now + self.model.store_request(bytes), Event::Written(worker, shard));
+    }
+
+    fn begin(&mut self, worker: usize, share: Arc<Share>) {
+        if self.pass.as_ref().is_none_or(|pass| pass.epoch != share.epoch) {
+            self.begin_pass(&share);
+        }
+        let state = &mut self.workers[worker];
+        state.share = Some(share);
+        state.free = self.model.slots();
+        state.told = 0;
+        state.written = 0;
+        for lane in 0..self.job.lanes.len() {
+            if self.pass.as_ref().is_some_and(|pass| pass.owner[lane] == worker) {
+                self.queue_if_ready(lane);
+            }
+        }
+        self.report_layers(worker);
+    }
+
+    fn begin_pass(&mut self, share: &Share) {
+        let (job, phase, owners) = (self.job, share.segment.phase, share.owners());
+        let owner: Vec<usize> = job.lanes.iter().map(|blocks| owners.owner(blocks.lane)).collect();
+        let lanes = job.lanes.len();
+        let next: Vec<usize> = (0..lanes).map(|lane| job.positions(phase, lane).start).collect();
+        for state in &mut self.workers {
+            state.left = vec![0; job.layers];
+            state.frontier = 0;
+            state.here.clone_from(&next);
+        }
+        let mut parts = vec![vec![(0.0, 0.0); job.layers]; self.workers.len()];
+        let mut work = vec![0.0; self.workers.len()];
+        for lane in 0..lanes {
+            let owner = owner[lane];
+            for position in job.positions(phase, lane) {
+                let states = job.block(phase, lane, position);
+                let stored = self.model.stored_bytes(phase, is_kept(job.layer(phase, position)), states);
+                let part: &mut (f64, f64) = &mut parts[owner][position];
+                *part = (part.0 + states, part.1 + stored);
+                work[owner] += self.model.work(phase, states);
+                self.workers[owner].left[position] += 1;
+            }
+        }
+        self.summary.busiest_s += work.iter().copied().fold(0.0, f64::max) / f64::from(self.model.threads);
+        self.summary.work_s += work.iter().sum::<f64>();
+        let busy = vec![false; lanes];
+        let started = self.now;
+        self.pass =
+            Some(Pass { epoch: share.epoch, phase, owner, next, busy, parts, started, computed: started });
+    }
+
+    fn queue_if_ready(&mut self, lane: usize) {
+        let Some(pass) = &mut self.pass else { return };
+        let (worker, position) = (pass.owner[lane], pass.next[lane]);
+        if pass.busy[lane] || self.workers[worker].share.is_none() {
+            return;
+        }
+        if !self.job.positions(pass.phase, lane).contains(&position) {
+            return;
+        }
+        let (needs, _) = self.job.needs(pass.phase, lane);
+        let is_here = |&other: &usize| {
+            let next =
+                if pass.owner[other] == worker { pass.next[other] } else { self.workers[worker].here[other] };
+            next > position || !self.job.positions(pass.phase, other).contains(&position)
+        };
+        if needs.iter().all(is_here) {
+            pass.busy[lane] = true;
+            self.workers[worker].ready.push(Reverse((position, lane)));
+        }
+    }
+
+    fn wake_dependents(&mut self, worker: usize, lane: usize) {
+        let (job, Some(pass)) = (self.job, &self.pass) else { return };
+        let (_, needed_by) = job.needs(pass.phase, lane);
+        for &other in needed_by {
+            if self.pass.as_ref().is_some_and(|pass| pass.owner[other] == worker) {
+                self.queue_if_ready(other);
+            }
+        }
+    }
+
+    fn start_blocks(&mut self, worker: usize) {
+        let (Some(pass), Some(share)) = (&self.pass, &self.workers[worker].share) else { return };
+        let (phase, window) = (pass.phase, share.window_layers as usize);
+        loop {
+            let state = &mut self.workers[worker];
+            let Some(&Reverse((position, lane))) = state.ready.peek().filter(|_| state.free > 0) else {
+                return;
+            };
+            let furthest = (state.frontier + self.model.run_ahead as usize).min(state.told + window - 1);
+            if position > furthest {
+                return;
+            }
+            state.ready.pop();
+            state.free -= 1;
+            let time = self.model.block(phase, self.job.block(phase, lane, position));
+            self.at(self.now + time, Event::Done { worker, lane });
+        }
+    }
+
+    fn done(&mut self, worker: usize, lane: usize) {
+        let job = self.job;
+        let Some(pass) = &mut self.pass else { return };
+        let (phase, position) = (pass.phase, pass.next[lane]);
+        pass.computed = self.now;
+        pass.next[lane] += 1;
+        pass.busy[lane] = false;
+        let states = job.block(phase, lane, position);
+        let (_, needed_by) = job.needs(phase, lane);
+        let needing = needed_by.iter().filter(|&&other| job.positions(phase, other).contains(&position));
+        let mut targets: Vec<usize> = needing.map(|&other| pass.owner[other]).collect();
+        // All positions are pushed to all that may need one of them, so that what has arrived is in order.
+        let others = needed_by.iter().map(|&other| pass.owner[other]);
+        let mut told: Vec<usize> = others.filter(|&owner| owner != worker).collect();
+        targets.sort_unstable();
+        told.sort_unstable();
+        told.dedup();
+        let state = &mut self.workers[worker];
+        state.free += 1;
+        state.left[position] -= 1;
+        for target in told {
+            let has_use = targets.binary_search(&target).is_ok();
+            if has_use {
+                let bytes = self.model.push_bytes(phase, states);
+                let state = &mut self.workers[worker];
+                state.link_free = state.link_free.max(self.now) + self.model.transfer(bytes);
+                self.summary.pushes += 1;
+                self.summary.pushed_bytes += bytes;
+            }
+            let link_free = self.workers[worker].link_free.max(self.now);
+            self.at(link_free + self.model.latency(), Event::Arrived { worker: target, lane });
+        }
+        self.queue_if_ready(lane);
+        self.wake_dependents(worker, lane);
+        self.report_layers(worker);
+        self.start_blocks(worker);
+    }
+
+    fn report_layers(&mut self, worker: usize) {
+        let (Some(pass), state) = (&self.pass, &mut self.workers[worker]) else { return };
+        while state.left.get(state.frontier) == Some(&0) {
+            let (states, bytes) = pass.parts[worker][state.frontier];
+            let part = LayerPart {
+                layer: self.job.layer(pass.phase, state.frontier),
+                states: states as u64,
+                afterstates: states as u64,
+                fingerprint: 1,
+                sealed_bytes: bytes as u64,
+            };
+            state.reports.push(WorkerReport::LayerDone { epoch: pass.epoch, part });
+            state.frontier += 1;
+        }
+    }
+}
+
+impl Summary {
+    pub const HEAD: &str = "| Workers | Time | of it only storing | All threads busy | Busiest owner busy | Threads busy | Pulls a second | A pull takes | Pushes | Pushed | Shards | Commits | Stored | Memory |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.1} µs | {:.2e} | {:.1} TB | {} | {} | {:.2} TB | {} MiB |",
+            self.workers,
+            time(self.wall_s),
+            time(self.store_s),
+            time(self.ideal_s),
+            time(self.busiest_s),
+            self.work_s / self.wall_s,
+            self.pulls as f64 / self.wall_s,
+            1e6 * self.pull_s / self.pulls as f64,
+            self.pushes as f64,
+            self.pushed_bytes * 1e-12,
+            self.shards,
+            self.appends,
+            self.stored_bytes * 1e-12,
+            most_memory_kib() / 1024,
+        )
+    }
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        0.0..100.0 => format!("{seconds:.1} s"),
+        100.0..6000.0 => format!("{:.1} min", seconds / 60.0),
+        _ => format!("{:.2} h", seconds / 3600.0),
+    }
+}
+
+/// Largest resident set of this process, workers and all.
+fn most_memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
