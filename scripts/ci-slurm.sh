@@ -30,7 +30,7 @@ stop_slurm() {
     local code=$? file pid
     trap - EXIT
     if [ "$code" != 0 ]; then
-        tail -n 30 "$work"/log/*.log "$work"/jobs/*.out "$work"/jobs/*/*.log 2>/dev/null >&2 || true
+        tail -n 30 "$work"/log/*.log "$work"/jobs/*.out "$work"/jobs/*/*.log >&2 2>/dev/null || true
     fi
     if [ -f "$work/slurmctld.pid" ]; then
         # Jobs first: nobody else would end their processes.
