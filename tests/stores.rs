@@ -186,7 +186,7 @@ fn crashes_at_every_point_are_resumed() {
     assert_eq!(committed, 1);
     bucket.is_solved();
     let run = bucket.reader();
-    let named: Vec<&str> = run.records().iter().map(|record| text(&record["shard"]["file"])).collect();
+    let named: Vec<&str> = run.records().iter().map(|record| text(&record["shards"][0]["file"])).collect();
     for shard in bucket.shards() {
         assert!(named.contains(&shard.as_str()), "{shard} is left over");
     }

@@ -33,6 +33,11 @@ impl Failure {
         Self { code: 130, message }
     }
 
+    /// Anything else that is no success.
+    pub fn failed(message: String) -> Self {
+        Self { code: 1, message }
+    }
+
     /// What failed was told already; only the exit code is left to give.
     pub fn told(code: u8) -> Self {
         Self { code, message: String::new() }

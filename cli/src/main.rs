@@ -1,8 +1,11 @@
 //! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
 
+mod cluster;
 mod commands;
 mod embedded;
 mod failure;
+mod job;
+mod job_view;
 mod limits;
 mod network;
 mod output;

@@ -46,10 +46,9 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u32,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
-    /// Requests at once, streams included; more are turned away
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests as u32,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    max_requests: u32,
+    /// Requests at once, streams included; more are turned away [default: 256, of a coordinator 4096]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_requests: Option<u32>,
     /// Seconds that running requests have to end after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().grace.as_secs() as u32)]
     grace: u32,
@@ -68,7 +67,7 @@ impl ServerArgs {
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
         let limits = Limits {
             connections: self.max_connections as usize,
-            requests: self.max_requests as usize,
+            requests: self.max_requests.map_or(Limits::default().requests, |most| most as usize),
             grace: Duration::from_secs(self.grace.into()),
             ..Limits::default()
         };

@@ -86,13 +86,23 @@ impl Run {
             return Self::load(RunDir::create(&location, &params)?);
         };
         require_same(&path, &parse_params(&path, held)?, wanted)?;
-        let run = Self::load(RunDir::open_for_writing(&location)?)?;
+        let run = Self::open_again(location)?;
         // A crash between publishing a shard and committing it leaves one that nothing refers to, and a
         // shard that was made again in other bounds leaves the old one.
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         run.dir.remove_unreferenced_shards(&referenced)?;
         Ok(run)
+    }
+
+    /// Opens a run that there is to write to it, and removes nothing: what was opened before may still be going to
+    /// commit shards that nothing refers to yet.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunDir::open_for_writing`], and those of the records.
+    pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
+        Self::load(RunDir::open_for_writing(location)?)
     }
 
     fn load(dir: RunDir) -> Result<Self, RunError> {

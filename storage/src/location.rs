@@ -124,6 +124,45 @@ impl Location {
         Ok(Self(Place::Store(StorePlace { store, settings: settings.clone() })))
     }
 
+    /// The place of this name in the directory, or below the prefix. Nothing is looked up there.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::InvalidInput`] unless `name` is a single name of letters, digits, `.`, `_` and `-` that is not
+    /// hidden: no name leads out of this place.
+    pub fn child(&self, name: &str) -> Result<Self, StorageError> {
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        if name.is_empty() || name.starts_with('.') || !plain {
+            let what = format!("{name:?} is not the name of a place within another");
+            return Err(StorageError::InvalidInput { what });
+        }
+        Ok(Self(match &self.0 {
+            Place::Folder(path) => Place::Folder(path.join(name)),
+            Place::Store(place) => {
+                let (store, settings) = (Arc::new(place.store.child(name)), place.settings.clone());
+                Place::Store(StorePlace { store, settings })
+            }
+        }))
+    }
+
+    /// The URL of this place, which [`parse`](Self::parse) reads in any process that shares the file system or the
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Settings`] for a path that cannot be spelled as a URL.
+    pub fn url(&self) -> Result<String, StorageError> {
+        match &self.0 {
+            Place::Folder(path) => {
+                let absolute = std::path::absolute(path).map_err(|e| StorageError::read(path, e))?;
+                let url = Url::from_file_path(&absolute);
+                let unspeakable = |()| refused(&path.display().to_string(), "it has no URL");
+                url.map(String::from).map_err(unspeakable)
+            }
+            Place::Store(place) => Ok(place.store.url().to_string_lossy().into_owned()),
+        }
+    }
+
     /// The directory, `None` if this is not one.
     #[must_use]
     pub fn as_folder(&self) -> Option<&Path> {
@@ -198,6 +237,26 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap().as_folder(), Some(Path::new(path)), "{text}");
         }
+    }
+
+    #[test]
+    fn places_within_others_and_their_urls() {
+        let folder = parse("/a b").unwrap();
+        let child = folder.child("3x3-to24").unwrap();
+        assert_eq!(child.as_folder(), Some(Path::new("/a b/3x3-to24")));
+        assert_eq!(child.url().unwrap(), "file:///a%20b/3x3-to24");
+        assert_eq!(parse(&child.url().unwrap()).unwrap().as_folder(), child.as_folder());
+        assert!(parse("relative").unwrap().url().unwrap().starts_with("file:///"));
+        for name in ["", ".", "..", ".hidden", "a/b", "a\\b", "a b", "\u{e4}", "a\0"] {
+            assert!(matches!(folder.child(name), Err(StorageError::InvalidInput { .. })), "{name:?}");
+        }
+        let objects: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
+        let settings = StoreSettings::default();
+        let store = Location::objects(objects, "s3://bucket/all%20runs/", "all%20runs", &settings).unwrap();
+        let child = store.child("3x3").unwrap();
+        assert_eq!(child.url().unwrap(), "s3://bucket/all%20runs/3x3");
+        let Place::Store(place) = &child.0 else { panic!("a store") };
+        assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
     }
 
     #[test]

@@ -241,10 +241,12 @@ pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
             continue;
         }
         let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
-        let path = run.join("shards").join(text(&record["body"]["record"]["shard"]["file"]));
-        let metadata = std::fs::metadata(&path);
-        let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
-        shards.push((path, std::os::unix::fs::MetadataExt::ino(&metadata)));
+        for shard in record["body"]["record"]["shards"].as_array().expect("a record with shards") {
+            let path = run.join("shards").join(text(&shard["file"]));
+            let metadata = std::fs::metadata(&path);
+            let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
+            shards.push((path, std::os::unix::fs::MetadataExt::ino(&metadata)));
+        }
     }
     shards
 }

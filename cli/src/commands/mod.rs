@@ -1,11 +1,16 @@
 //! One file a subcommand, all of the same shape: `Args` and `main`.
 
+pub mod cancel;
+pub mod coordinator;
 pub mod info;
 pub mod inspect;
 pub mod layers;
 pub mod query;
+pub mod resume;
 pub mod serve;
 pub mod solve;
+pub mod status;
+pub mod submit;
 pub mod verify;
 pub mod worker;
 
@@ -20,8 +25,18 @@ pub enum Command {
     Query(query::Args),
     /// Answer what states are worth over gRPC, until stopped
     Serve(serve::Args),
+    /// Give out work to workers, until stopped
+    Coordinator(coordinator::Args),
     /// Compute for a coordinator, until stopped
     Worker(worker::Args),
+    /// Put a job in the queue of a cluster
+    Submit(submit::Args),
+    /// Show what a cluster is doing, or follow a job
+    Status(status::Args),
+    /// Stop a job of a cluster
+    Cancel(cancel::Args),
+    /// Go on with a job of a cluster that has stopped
+    Resume(resume::Args),
     /// List the layers with their numbers of states and afterstates
     Layers(layers::Args),
     /// Check checksums, reachability and values with code that the solver does not share
@@ -39,7 +54,12 @@ impl Command {
             Command::Solve(args) => solve::main(args),
             Command::Query(args) => query::main(args),
             Command::Serve(args) => serve::main(args),
+            Command::Coordinator(args) => coordinator::main(args),
             Command::Worker(args) => worker::main(args),
+            Command::Submit(args) => submit::main(args),
+            Command::Status(args) => status::main(args),
+            Command::Cancel(args) => cancel::main(args),
+            Command::Resume(args) => resume::main(args),
             Command::Layers(args) => layers::main(args),
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::embedded::{Seconds, solve};
 use crate::failure::with_causes;
+use crate::job::JobArgs;
 use crate::output::write_field;
 use crate::place::RunPlace;
 use crate::{Failure, limits};
@@ -31,32 +32,16 @@ Examples:
 The run is made if there is none, and resumed if it is of the same job. The same command again resumes an
 interrupted run, and mends one whose shards are damaged. For runs in stores see docs/stores.md.")]
 pub struct Args {
-    /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
-    #[arg(long, value_name = "RxC")]
-    board: BoardSize,
+    #[command(flatten)]
+    job: JobArgs,
     #[command(flatten)]
     place: RunPlace,
-    /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
-    #[arg(long, default_value = "score", value_name = "WHAT")]
-    objective: Objective,
-    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction
-    #[arg(long, default_value = "0.1", value_name = "P")]
-    spawn4: Spawn4,
-    /// Only enumerate, up to this layer (tile sum): for boards too large to finish
-    #[arg(long, value_name = "LAYER")]
-    until_layer: Option<u32>,
     /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there is]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Bits a stored value
-    #[arg(long, default_value = "32", value_parser = ["32", "64"])]
-    precision: String,
-    /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
-    #[arg(long, value_name = "N", hide = true)]
-    large: Option<u8>,
     /// Blocks with at most N rows hold all of them: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     dense_rows: Option<usize>,
@@ -94,7 +79,7 @@ struct Start {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let params = params(args)?;
+    let params = args.job.params()?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let tuning = tuning(args, &params, threads);
     let location = args.place.location()?;
@@ -126,16 +111,6 @@ pub fn main(args: &Args) -> Result<()> {
         write_for_people(&mut out, &summary, &args.place.text(), found_finished)?;
     }
     Ok(())
-}
-
-fn params(args: &Args) -> Result<Params> {
-    let precision = if args.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };
-    let (board, objective, spawn4) = (args.board, args.objective, args.spawn4);
-    let params = match args.large {
-        Some(large) => Params::with_large(board, objective, spawn4, precision, args.until_layer, large),
-        None => Params::new(board, objective, spawn4, precision, args.until_layer),
-    };
-    params.map_err(|error| Failure::usage(error.to_string()).into())
 }
 
 /// How the run may use memory; refuses a limit that it cannot keep.

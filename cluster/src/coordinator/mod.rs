@@ -1,1 +1,46 @@
-//! The coordinator's process.
+//! The coordinator's process: the pure code of `exact2048_coordinator::cluster` between a store, a clock and a network.
+//!
+//! | Module | Its job |
+//! |---|---|
+//! | `queue` | which jobs there are, in a journal that also says which coordinator owns the store |
+//! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
+//! | [`Shell`] (`shell`) | calls the pure code with the time, and carries out what it asks for |
+//! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
+//! | `holding` | how long a pull waits for news |
+//! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
+//! | `observe` | logs and metrics |
+
+mod holding;
+mod job_run;
+mod observe;
+mod queue;
+mod records;
+mod requests;
+mod restore;
+mod serve;
+mod service;
+mod shell;
+
+use exact2048_run::RunError;
+use exact2048_storage::StorageError;
+
+pub use observe::describe;
+pub use serve::serve;
+pub use shell::Shell;
+
+/// Why a record was not appended to a journal.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// Another process owns the store: this one has to end.
+    #[error("{0}")]
+    Fenced(String),
+    /// Anything else; whether the record is there is uncertain.
+    #[error(transparent)]
+    Failed(#[from] RunError),
+}
+
+impl From<StorageError> for AppendError {
+    fn from(error: StorageError) -> Self {
+        Self::Failed(error.into())
+    }
+}

@@ -20,7 +20,7 @@ use crate::names;
 
 pub use params::{params_message, params_of};
 pub use pull::{pull_message, pull_of};
-pub use refusal::{cluster_status, refusal_of, refusal_status, wire_status};
+pub use refusal::{cluster_status, refusal_of, refusal_status, status_with_reason, wire_status};
 pub use status::{job_message, worker_message};
 
 /// What a worker is told to work on.

@@ -28,6 +28,12 @@ fn status<const N: usize>(
     Status::with_error_details(code, what.to_string(), details)
 }
 
+/// A status with a reason that clients can tell it by.
+#[must_use]
+pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Status {
+    status(code, reason, what, [])
+}
+
 /// The status of a refused pull.
 #[must_use]
 pub fn refusal_status(refusal: &Refusal) -> Status {

@@ -25,8 +25,8 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         cancelling: status.cancelling,
         pass: status.phase.map_or(v1::Pass::Unspecified, pass_message).into(),
         layer: status.layer.map(|layer| layer.0),
-        first_layer: None,
-        last_layer: None,
+        first_layer: status.segment.map(|segment| segment.first.0),
+        last_layer: status.segment.map(|segment| segment.last.0),
         states_done: status.states_done,
         states_total: status.states_total,
         states_per_second: status.states_per_second,
@@ -34,8 +34,8 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         bytes: status.bytes,
         retries: status.retries,
         epochs: status.epochs,
-        workers: 0,
-        fingerprint: String::new(),
+        workers: status.workers,
+        fingerprint: status.fingerprint.map(|sum| format!("{sum:032x}")).unwrap_or_default(),
     }
 }
 

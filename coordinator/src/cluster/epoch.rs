@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use exact2048_game::Layer;
 
-use super::messages::{LayerPart, Progress, ShardRecord, Share, WorkerId, WriteShard};
+use super::messages::{LayerPart, Progress, ShardRecord, Share, WriteShard};
 use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
 use crate::task::Phase;
 
@@ -177,6 +177,11 @@ impl Epoch {
         self.order = Some(Order { end, shard, records: vec![None; self.finished.len()] });
     }
 
+    /// What is being written.
+    pub fn ordered(&self) -> Option<WriteShard> {
+        self.order.as_ref().map(|order| order.shard)
+    }
+
     pub fn has_order(&self) -> bool {
         self.order.is_some()
     }
@@ -202,12 +207,17 @@ impl Epoch {
             return None;
         }
         let order = self.order.take()?;
-        let workers: Vec<WorkerId> = self.share.members.iter().map(|member| member.worker).collect();
-        let records = order.records.into_iter().flatten();
-        let shards = workers.into_iter().zip(records).map(|(worker, record)| ShardRecord { worker, record });
+        let members = self.share.members.iter();
+        let shards = members.zip(order.records.into_iter().flatten());
+        let shards = shards.map(|(member, record)| ShardRecord {
+            worker: member.worker,
+            threads: member.threads,
+            record,
+        });
+        let shards = shards.collect();
         self.last_range = now;
         let (commit, sealed_bytes) = self.take_commit(order.end, order.shard);
-        Some(WrittenRange { commit, sealed_bytes, shards: shards.collect() })
+        Some(WrittenRange { commit, sealed_bytes, shards })
     }
 
     /// Sums up a written range and forgets its layers.
@@ -252,6 +262,7 @@ mod tests {
 
     use super::super::{JobId, Member};
     use super::*;
+    use crate::cluster::WorkerId;
 
     fn epoch(phase: Phase) -> Epoch {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());

@@ -65,6 +65,20 @@ pub enum JobState {
     },
 }
 
+impl JobState {
+    /// A word for it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Cancelled => "cancelled",
+            JobState::Failed { .. } => "failed",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Job {
     /// Place in the queue: lower numbers go first.
@@ -113,6 +127,13 @@ impl Job {
     /// Works out what is to be done next.
     pub fn replan(&mut self) {
         self.remaining = missing_segments(&self.params, &self.commits).into_iter().next();
+    }
+
+    /// The fingerprint of the values, once all are committed.
+    pub fn fingerprint(&self) -> Option<u128> {
+        let is_solved = self.params.until_layer.is_none() && self.remaining.is_none();
+        let parts = self.commits.iter().filter_map(|commit| commit.fingerprint);
+        is_solved.then(|| parts.fold(0, u128::wrapping_add))
     }
 
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {

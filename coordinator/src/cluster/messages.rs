@@ -301,6 +301,8 @@ pub enum Action {
 pub struct ShardRecord {
     /// Who wrote it.
     pub worker: WorkerId,
+    /// The writer's threads: which lanes it has follows from those of all.
+    pub threads: u32,
     /// What the journal says of it, as the worker gave it.
     pub record: String,
 }

@@ -7,6 +7,7 @@
 
 mod assign;
 mod epoch;
+mod events;
 mod job;
 mod journal;
 mod messages;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use exact2048_game::Layer;
 
+use crate::progress::Commit;
 use crate::task::Phase;
 use epoch::Epoch;
 use job::Job;
@@ -29,12 +31,13 @@ use journal::Journal;
 use roster::{Registration, Roster};
 
 pub use assign::{Owners, assign};
+pub use events::Event;
 pub use job::{JobState, LeastMemory, Submission};
 pub use messages::{
     Action, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply, Refusal,
     ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
 };
-pub use status::{Activity, JobStatus, Status, WorkerStatus};
+pub use status::{Activity, JobStatus, Signal, Status, WorkerStatus};
 
 /// How a cluster is run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,7 +100,7 @@ pub enum ClusterError {
     #[error("there is no job {0}")]
     Unknown(JobId),
     /// The job's state does not allow it.
-    #[error("job {job} is {state:?}: it cannot be {wanted}")]
+    #[error("job {job} is {}: it cannot be {wanted}", state.name())]
     State {
         /// The job.
         job: JobId,
@@ -108,7 +111,9 @@ pub enum ClusterError {
     },
     /// No worker has the memory for the job.
     #[error(
-        "the job needs {needed_bytes} bytes of memory on a worker with {threads} threads, and the nearest to it has {memory_bytes}"
+        "the job fits no worker: with {threads} threads it needs {} of memory, and the worker that comes nearest has \
+         {}; give workers more --memory, or fewer --threads",
+        in_gib(*needed_bytes), in_gib(*memory_bytes)
     )]
     DoesNotFit {
         /// Least memory with so many threads, in bytes.
@@ -121,6 +126,11 @@ pub enum ClusterError {
     /// Another coordinator owns the store.
     #[error("another coordinator has taken over the store: this one does nothing more")]
     Fenced,
+}
+
+/// Bytes in GiB, rounded up, so that what is asked for is enough.
+fn in_gib(bytes: u64) -> String {
+    format!("{:.2}GiB", (bytes as f64 / f64::from(1 << 30) * 100.0).ceil() / 100.0)
 }
 
 /// Decides what a cluster of workers does next.
@@ -143,6 +153,9 @@ pub struct Cluster {
     in_step: bool,
     journal: Journal,
     actions: Vec<Action>,
+    events: Vec<Event>,
+    /// States that workers have finished, in all epochs.
+    states: u64,
 }
 
 impl Cluster {
@@ -163,12 +176,19 @@ impl Cluster {
             in_step: false,
             journal: Journal::default(),
             actions: Vec::new(),
+            events: Vec::new(),
+            states: 0,
         }
     }
 
     /// What the shell has to do now. To be asked after every other call.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
+    }
+
+    /// What happened since this was asked last.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 
     /// Lets time pass: to be called several times a lease, also when nothing happens.
@@ -179,19 +199,54 @@ impl Cluster {
 
     /// Puts a job in the queue.
     pub fn submit(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
+        self.check(now, &submission.job, &submission.least_memory)?;
+        self.enqueue(now, submission)
+    }
+
+    /// Why a job would not be taken; it is told before anything is made for it.
+    pub fn check(&mut self, now: Duration, id: &JobId, least: &LeastMemory) -> Result<(), ClusterError> {
+        self.pass_time(now);
+        self.check_owner()?;
+        if self.jobs.contains_key(id) {
+            return Err(ClusterError::Exists(id.clone()));
+        }
+        self.does_not_fit(least).map_or(Ok(()), Err)
+    }
+
+    /// Puts a job in the queue that was accepted before, whatever workers there are now.
+    pub fn enqueue(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
         if self.jobs.contains_key(&submission.job) {
             return Err(ClusterError::Exists(submission.job));
         }
         let (id, job) = Job::new(submission, self.next_place);
-        if let Some(error) = self.does_not_fit(&job) {
-            return Err(error);
-        }
         self.next_place += 1;
+        self.events.push(Event::Job { job: id.clone(), state: job.state.clone() });
         self.jobs.insert(id, job);
         self.advance();
         Ok(())
+    }
+
+    /// Takes in what the journal of a job says, which has stopped: others may have gone on with its run meanwhile.
+    pub fn refresh(
+        &mut self,
+        now: Duration,
+        id: &JobId,
+        commits: Vec<Commit>,
+        bytes: u64,
+    ) -> Result<(), ClusterError> {
+        self.pass_time(now);
+        let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        match &job.state {
+            JobState::Cancelled | JobState::Failed { .. } => {
+                job.commits = commits;
+                job.bytes = bytes;
+                job.replan();
+                Ok(())
+            }
+            state => Err(wrong_state(id, state, "refreshed")),
+        }
     }
 
     /// Cancels a job. What its workers have finished is committed first.
@@ -203,7 +258,7 @@ impl Cluster {
         match &job.state {
             JobState::Running if running => job.cancelling = true,
             JobState::Running | JobState::Queued => {
-                job.state = JobState::Cancelled;
+                self.set_state(id, JobState::Cancelled);
                 self.active.take_if(|active| active == id);
             }
             state => return Err(wrong_state(id, state, "cancelled")),
@@ -274,6 +329,15 @@ impl Cluster {
         self.advance();
     }
 
+    /// The append can never be made, because of what a worker says of its shard: the range is not done.
+    pub fn commit_refused(&mut self, now: Duration, ticket: u64, reason: String) {
+        self.pass_time(now);
+        if self.journal.succeeded(ticket).is_some() && !self.fenced {
+            self.fail_epoch(reason);
+        }
+        self.advance();
+    }
+
     /// Takes in a worker's pull.
     pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
         self.pass_time(now);
@@ -286,7 +350,17 @@ impl Cluster {
         if let Some(epoch) = pull.epoch.filter(|&epoch| epoch >= self.next_epoch) {
             return Err(Refusal::Superseded { epoch });
         }
-        if self.roster.hear(pull, now)? == Registration::Replaced {
+        let registration = self.roster.hear(pull, now)?;
+        if registration != Registration::Known {
+            self.events.push(Event::WorkerJoined {
+                worker: pull.worker,
+                threads: pull.threads,
+                memory_bytes: pull.memory_bytes,
+                address: pull.address.clone(),
+                again: registration == Registration::Replaced,
+            });
+        }
+        if registration == Registration::Replaced {
             self.lose(pull.worker, "was started again");
         }
         for report in self.roster.new_reports(pull) {
@@ -325,13 +399,12 @@ impl Cluster {
     }
 
     /// Why a job fits none of the workers that there are; `None` where it fits one, or there are none.
-    fn does_not_fit(&self, job: &Job) -> Option<ClusterError> {
-        let missing = |worker: &roster::Worker| {
-            job.least_memory.bytes(worker.threads).saturating_sub(worker.memory_bytes)
-        };
+    fn does_not_fit(&self, least: &LeastMemory) -> Option<ClusterError> {
+        let missing =
+            |worker: &roster::Worker| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);
         let nearest = self.roster.workers.values().min_by_key(|worker| missing(worker))?;
         (missing(nearest) > 0).then(|| ClusterError::DoesNotFit {
-            needed_bytes: job.least_memory.bytes(nearest.threads),
+            needed_bytes: least.bytes(nearest.threads),
             threads: nearest.threads,
             memory_bytes: nearest.memory_bytes,
         })

@@ -93,10 +93,10 @@ impl Roster {
         pull.reports.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).cloned().collect()
     }
 
-    /// Removes workers that were not heard for longer than the lease.
-    pub fn remove_lost(&mut self, lease: Duration, now: Duration) -> Vec<WorkerId> {
+    /// Removes workers that were not heard for longer than the lease; says of each whether it wanted to go.
+    pub fn remove_lost(&mut self, lease: Duration, now: Duration) -> Vec<(WorkerId, bool)> {
         let is_lost = |_: &WorkerId, worker: &mut Worker| now.saturating_sub(worker.heard) > lease;
-        self.workers.extract_if(.., is_lost).map(|(id, _)| id).collect()
+        self.workers.extract_if(.., is_lost).map(|(id, worker)| (id, worker.leaving)).collect()
     }
 
     /// The time was not seen to pass for so long: nobody could be heard.

@@ -1,11 +1,13 @@
 //! What follows from what: epochs begin and end, ranges are written and committed, jobs take turns.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::Layer;
 
 use super::Cluster;
 use super::epoch::{Epoch, WrittenRange};
+use super::events::Event;
 use super::job::JobState;
 use super::messages::{Action, Failure, JobId, Member, Share, WorkerId, WorkerReport};
 use crate::task::Phase;
@@ -19,7 +21,8 @@ impl Cluster {
             self.roster.excuse(silence);
         }
         self.now = self.now.max(now);
-        for worker in self.roster.remove_lost(self.config.lease, self.now) {
+        for (worker, leaving) in self.roster.remove_lost(self.config.lease, self.now) {
+            self.events.push(Event::WorkerLost { worker, leaving });
             self.lose(worker, "was not heard for longer than its lease");
         }
     }
@@ -40,6 +43,7 @@ impl Cluster {
                 let job = self.jobs.get_mut(&current.share.job);
                 match current.layer_done(member, part, now) {
                     Ok(()) => {
+                        self.states = self.states.wrapping_add(part.states);
                         job.into_iter().for_each(|job| job.rate.add(part.states, now));
                     }
                     Err(reason) => {
@@ -59,6 +63,7 @@ impl Cluster {
             }
             WorkerReport::Failed { epoch, failure } => self.failed(worker, epoch, failure),
             WorkerReport::Well => {
+                self.events.push(Event::WorkerWell { worker });
                 if let Some(worker) = self.roster.workers.get_mut(&worker) {
                     worker.unwell = None;
                 }
@@ -68,6 +73,7 @@ impl Cluster {
 
     fn failed(&mut self, worker: WorkerId, epoch: Option<u64>, failure: Failure) {
         let reason = format!("worker {worker}: {failure}");
+        self.events.push(Event::WorkerFailed { worker, epoch, failure: failure.clone() });
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
@@ -117,6 +123,7 @@ impl Cluster {
 
     /// An append is in the journal: only now does it count.
     pub(super) fn appended(&mut self, append: Action) {
+        self.events.push(Event::Appended(append.clone()));
         let Action::Commit { job: id, commit, sealed_bytes, .. } = append else { return };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.commits.push(commit);
@@ -184,23 +191,31 @@ impl Cluster {
         }
     }
 
+    pub(super) fn set_state(&mut self, id: &JobId, state: JobState) {
+        let Some(job) = self.jobs.get_mut(id).filter(|job| job.state != state) else { return };
+        self.events.push(Event::Job { job: id.clone(), state: state.clone() });
+        job.state = state;
+    }
+
     pub(super) fn requeue(&mut self, id: &JobId) {
+        self.set_state(id, JobState::Queued);
         if let Some(job) = self.jobs.get_mut(id) {
-            job.state = JobState::Queued;
             job.place = self.next_place;
             self.next_place += 1;
         }
     }
 
-    fn fail_epoch(&mut self, reason: String) {
-        let Some(id) = self.epoch.as_ref().map(|epoch| epoch.share.job.clone()) else { return };
+    pub(super) fn fail_epoch(&mut self, reason: String) {
+        let Some(epoch) = &self.epoch else { return };
+        let (id, number) = (epoch.share.job.clone(), epoch.number());
+        self.events.push(Event::EpochFailed { job: id.clone(), epoch: number, reason: reason.clone() });
         if let Some(job) = self.jobs.get_mut(&id) {
             job.failures += 1;
             job.retries += 1;
             if job.failures >= self.config.max_failed_epochs {
-                job.state = JobState::Failed { reason };
                 job.cancelling = false;
                 self.active = None;
+                self.set_state(&id, JobState::Failed { reason });
             }
         }
         self.end_epoch();
@@ -210,11 +225,13 @@ impl Cluster {
     fn end_epoch(&mut self) {
         let Some(epoch) = self.epoch.take() else { return };
         self.in_step = epoch.is_written();
-        if let Some(job) = self.jobs.get_mut(&epoch.share.job)
+        let (id, number) = (epoch.share.job.clone(), epoch.number());
+        self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });
+        if let Some(job) = self.jobs.get_mut(&id)
             && std::mem::take(&mut job.cancelling)
         {
-            job.state = JobState::Cancelled;
             self.active = None;
+            self.set_state(&id, JobState::Cancelled);
         }
     }
 
@@ -225,12 +242,13 @@ impl Cluster {
                 let queued = self.jobs.iter().filter(|(_, job)| job.state == JobState::Queued);
                 self.active = queued.min_by_key(|(_, job)| job.place).map(|(id, _)| id.clone());
             }
-            let Some(job) = self.active.as_ref().and_then(|id| self.jobs.get_mut(id)) else { return false };
+            let Some(id) = self.active.clone() else { return false };
+            let Some(job) = self.jobs.get(&id) else { return false };
             if job.remaining.is_some() {
-                job.state = JobState::Running;
+                self.set_state(&id, JobState::Running);
                 return true;
             }
-            job.state = JobState::Done;
+            self.set_state(&id, JobState::Done);
             self.active = None;
         }
     }
@@ -266,20 +284,22 @@ impl Cluster {
             })
             .collect();
         let untried = job.commits.is_empty() && job.epochs == 0;
-        let error = if members.is_empty() && untried { self.does_not_fit(job) } else { None };
-        let Some(job) = self.jobs.get_mut(&id) else { return true };
+        let error = if members.is_empty() && untried { self.does_not_fit(&job.least_memory) } else { None };
         if let Some(error) = error {
-            job.state = JobState::Failed { reason: error.to_string() };
+            self.set_state(&id, JobState::Failed { reason: error.to_string() });
             self.active = None;
             return false;
         }
+        let Some(job) = self.jobs.get_mut(&id) else { return true };
         let Some(segment) = job.remaining.filter(|_| !members.is_empty()) else { return true };
         job.epochs += 1;
         let (params, window_layers) = (job.params.clone(), self.config.window_layers);
         let share = Share { job: id, params, epoch: self.next_epoch, segment, members, window_layers };
         self.next_epoch += 1;
         self.could_begin = None;
-        self.epoch = Some(Epoch::new(share, self.now));
+        let epoch = Epoch::new(share, self.now);
+        self.events.push(Event::EpochBegan(Arc::clone(&epoch.share)));
+        self.epoch = Some(epoch);
         true
     }
 }

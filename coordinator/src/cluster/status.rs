@@ -6,9 +6,10 @@ use exact2048_game::Layer;
 use rustc_hash::FxHashMap;
 
 use super::job::{Job, JobState};
-use super::messages::{JobId, WorkerId};
+use super::messages::{JobId, Progress, WorkerId, WriteShard};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
+use crate::progress::Segment;
 use crate::task::Phase;
 
 /// Everything that there is to see.
@@ -20,6 +21,21 @@ pub struct Status {
     pub jobs: Vec<JobStatus>,
     /// Workers by id.
     pub workers: Vec<WorkerStatus>,
+    /// States that workers have finished, of all jobs and epochs, committed or not.
+    pub states: u64,
+}
+
+/// What workers may wait to hear. While it stays the same, there is nothing new to tell any of them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Signal {
+    /// The current epoch.
+    pub epoch: Option<u64>,
+    /// What is being written in it.
+    pub write: Option<WriteShard>,
+    /// Whether another coordinator owns the store.
+    pub fenced: bool,
+    /// How far the epoch is: the one thing that changes all the time.
+    pub progress: Option<Progress>,
 }
 
 /// A job.
@@ -33,6 +49,8 @@ pub struct JobStatus {
     pub cancelling: bool,
     /// The pass that it is in, or comes next; `None` when nothing is missing.
     pub phase: Option<Phase>,
+    /// The layers that it is going through, or comes to next.
+    pub segment: Option<Segment>,
     /// The layer that it is at, or begins with.
     pub layer: Option<Layer>,
     /// States done in this pass, up to symmetry.
@@ -49,6 +67,10 @@ pub struct JobStatus {
     pub retries: u64,
     /// Epochs begun, by this coordinator.
     pub epochs: u64,
+    /// Workers that are at it.
+    pub workers: u32,
+    /// The fingerprint of a solved run.
+    pub fingerprint: Option<u128>,
 }
 
 /// A worker.
@@ -109,6 +131,18 @@ impl Cluster {
             fenced: self.fenced,
             jobs: jobs.into_iter().map(|(id, job)| self.job_status(id, job, now)).collect(),
             workers: workers.collect(),
+            states: self.states,
+        }
+    }
+
+    /// What workers may wait for.
+    pub fn signal(&self) -> Signal {
+        let epoch = self.epoch.as_ref();
+        Signal {
+            epoch: epoch.map(Epoch::number),
+            write: epoch.and_then(Epoch::ordered),
+            progress: epoch.map(Epoch::progress),
+            fenced: self.fenced,
         }
     }
 
@@ -139,6 +173,7 @@ impl Cluster {
             state: job.state.clone(),
             cancelling: job.cancelling,
             phase: job.remaining.map(|segment| segment.phase),
+            segment: epoch.map(Epoch::segment).or(job.remaining),
             layer: epoch.map(Epoch::frontier_layer).or(start),
             states_done,
             states_total,
@@ -147,6 +182,8 @@ impl Cluster {
             bytes: job.bytes,
             retries: job.retries,
             epochs: job.epochs,
+            workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),
+            fingerprint: job.fingerprint(),
         }
     }
 

@@ -161,6 +161,21 @@ impl Journal {
         Ok(sequence)
     }
 
+    /// Requires that nobody has written what would be the next record of this one.
+    pub(super) fn confirm(&self) -> Result<(), StorageError> {
+        let next = self.next_path();
+        match &self.home {
+            Home::Folder(_) => match sealed::read(&next)? {
+                None => Ok(()),
+                Some(_) => Err(self.conflict(StorageError::Conflict { file: next })),
+            },
+            Home::Store(store) => match store.read(&object_name(self.next))? {
+                None => Ok(()),
+                Some(found) => Err(self.taken_over(&found)),
+            },
+        }
+    }
+
     /// Appends an opening record and returns its number: from now on no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
         let opened = Opening::by_this_process();

@@ -280,6 +280,19 @@ impl RunDir {
         self.journal.append(record)
     }
 
+    /// Requires that this process is still the one that may write, as far as the journal says: it holds nothing that
+    /// another has written since. What this process wrote itself in a call of [`commit`](Self::commit) that failed
+    /// counts as another's. Costs a look at one file, or a request.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`] or a failure of the system or
+    /// the store, which says nothing of who may write.
+    pub fn confirm(&self) -> Result<(), StorageError> {
+        self.writer()?;
+        self.journal.confirm()
+    }
+
     /// Reads what another process has committed since this was opened or read again.
     ///
     /// # Errors

@@ -85,6 +85,22 @@ impl Store {
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
 
+    /// The objects below a name. Whether the store was reached is not known of them.
+    pub(crate) fn child(&self, name: &str) -> Self {
+        Self {
+            objects: Arc::clone(&self.objects),
+            prefix: self.prefix.clone().join(name),
+            url: self.url.join(name),
+            patience: self.patience,
+            reached: AtomicBool::new(false),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
     /// The place of the run, for people.
     pub(crate) fn url(&self) -> &std::path::Path {
         &self.url

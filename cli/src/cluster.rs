@@ -1,0 +1,70 @@
+//! Asking a coordinator.
+
+use std::future::Future;
+
+use anyhow::{Context, Result, anyhow};
+use exact2048_cluster::client::{self, Client};
+use tokio::runtime::Runtime;
+use tonic::{Code, Response, Status};
+
+use crate::Failure;
+use crate::network::ClientArgs;
+
+/// Where the coordinator is.
+#[derive(clap::Args, Debug)]
+pub struct CoordinatorPlace {
+    /// The coordinator: http://HOST:PORT, or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    coordinator: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl CoordinatorPlace {
+    /// Connects to the coordinator.
+    pub fn connect(&self) -> Result<Coordinator> {
+        exact2048_net::install_crypto();
+        let options = self.client.options(&self.coordinator)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot start a runtime")?;
+        let client = runtime.block_on(client::open(&options))?;
+        Ok(Coordinator { runtime, client })
+    }
+}
+
+/// A coordinator that answers.
+pub struct Coordinator {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Coordinator {
+    /// A client of it. Those of one connection are cheap, and each is its own to change.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Makes a call and waits for its answer.
+    pub fn ask<T, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let answer = self.runtime.block_on(call(self.client()));
+        answer.map(Response::into_inner).map_err(|status| failure(&status))
+    }
+
+    /// Waits for what an answer still brings.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+}
+
+/// What a status is on the command line.
+pub fn failure(status: &Status) -> anyhow::Error {
+    let message = status.message().to_owned();
+    match status.code() {
+        Code::InvalidArgument => Failure::usage(message).into(),
+        Code::NotFound | Code::AlreadyExists | Code::FailedPrecondition => anyhow!(message),
+        code => anyhow!("the coordinator said {code:?}: {message}"),
+    }
+}

@@ -1,0 +1,107 @@
+//! `exact2048 coordinator`: gives out work to workers, until it is stopped.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use exact2048_cluster::coordinator::{Shell, describe, serve};
+use exact2048_coordinator::cluster::Config;
+use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::shutdown::Stop;
+use exact2048_net::{install_crypto, monitoring};
+use exact2048_storage::StorageError;
+
+use crate::network::ServerArgs;
+use crate::place::StoreOptions;
+
+/// Where it listens unless told otherwise.
+const PORT: u16 = 2049;
+
+/// Requests at once unless told otherwise: every worker has one under way all the time.
+const REQUESTS: usize = 4096;
+
+/// Time for a request: to submit a job may mean to read the journal of a run in a distant store.
+const REQUEST_TIME: Duration = Duration::from_secs(120);
+
+/// Options of `coordinator`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 coordinator --store file:///shared/2048
+  exact2048 coordinator --store s3://bucket/2048 --listen 0.0.0.0:2049 --tls-cert head.pem --tls-key head.key --tls-ca ca.pem
+  exact2048 worker --coordinator http://127.0.0.1:2049
+  exact2048 submit --coordinator http://127.0.0.1:2049 --board 3x3
+
+The queue is kept in STORE/coordinator, the run of each job in STORE/JOB. Started again, with the same store, it goes
+on with its jobs. One coordinator owns a store. SIGTERM lets what is being committed end. docs/cluster.md is the
+guide.")]
+pub struct Args {
+    /// Where queue and runs are: a directory that all workers share, file:///DIR, or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "DIR|URL")]
+    store: OsString,
+    #[command(flatten)]
+    cache: StoreOptions,
+    /// Seconds after which a worker that was not heard is lost, and its work given out again
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    lease: u32,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    install_crypto();
+    args.server.start_logs()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start a runtime")?.block_on(coordinate(args))
+}
+
+async fn coordinate(args: &Args) -> Result<()> {
+    let mut options = args.server.options(PORT)?;
+    options.limits.requests = args.server.max_requests.map_or(REQUESTS, |most| most as usize);
+    options.limits.request_time = REQUEST_TIME;
+    let limits = options.limits;
+    let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
+    let bound = Bound::new(options).await?;
+    let store = args.cache.locate(&args.store)?;
+    let config = Config { lease: Duration::from_secs(args.lease.into()), ..Config::default() };
+    let begun = stop.begun.clone();
+    let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, begun));
+    let shell =
+        opening.await.context("the coordinator cannot start")?.map_err(|error| locked(args, error))?;
+    if let Some(address) = args.server.metrics_listen {
+        let of_shell = Arc::clone(&shell);
+        let refresh = Arc::new(move || of_shell.record_metrics());
+        let address = monitoring::start(address, refresh, stop.over.clone()).await?;
+        describe();
+        if !address.ip().to_canonical().is_loopback() {
+            tracing::warn!(%address, "metrics are served unencrypted and to anyone");
+        }
+        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
+    }
+    // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
+    writeln!(io::stdout(), "listening on {}", bound.url())?;
+    io::stdout().flush()?;
+    match serve(bound, shell, limits, stop).await? {
+        Ended::Drained => tracing::info!("stopped: every request had its answer"),
+        Ended::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
+    }
+    Ok(())
+}
+
+/// Says what it means that the queue is locked.
+fn locked(args: &Args, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(StorageError::Locked { pid, .. }) => {
+            let holder = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            anyhow!(
+                "a coordinator runs on {} already: {holder} holds the lock of its queue. Stop it first, or choose \
+                 another --store",
+                args.store.display()
+            )
+        }
+        _ => error,
+    }
+}

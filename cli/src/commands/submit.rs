@@ -1,0 +1,52 @@
+//! `exact2048 submit`: puts a job in the queue of a cluster.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use exact2048_cluster::client::within;
+use exact2048_cluster::wire::params_message;
+use exact2048_proto::v1::SubmitRequest;
+
+use crate::cluster::CoordinatorPlace;
+use crate::job::JobArgs;
+use crate::job_view::JobView;
+
+/// Options of `submit`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 submit --coordinator http://head:2049 --board 4x3
+  exact2048 submit --coordinator http://head:2049 --board 4x4 --objective reach:512 --name first-try
+  job=$(exact2048 submit --coordinator http://head:2049 --board 3x3)
+  exact2048 status --coordinator http://head:2049 $job --watch
+
+Prints the name of the job, which is the name of its run in the store. A run of that name that is there already, of
+the same job, is continued. A job that fits no worker's memory is refused at once.")]
+pub struct Args {
+    #[command(flatten)]
+    place: CoordinatorPlace,
+    #[command(flatten)]
+    job: JobArgs,
+    /// Name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    name: String,
+    /// Print the job as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let params = args.job.params()?;
+    let coordinator = args.place.connect()?;
+    let request = SubmitRequest { parameters: Some(params_message(&params)), name: args.name.clone() };
+    let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
+    let job = answer.job.context("the coordinator does not say which job this is")?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
+    } else {
+        writeln!(out, "{}", job.name)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! The options that say what is to be computed: the same for one machine and for a cluster.
+
+use anyhow::Result;
+use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+
+use crate::Failure;
+
+/// What is to be computed.
+#[derive(clap::Args, Debug)]
+pub struct JobArgs {
+    /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
+    #[arg(long, value_name = "RxC")]
+    board: BoardSize,
+    /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
+    #[arg(long, default_value = "score", value_name = "WHAT")]
+    objective: Objective,
+    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction
+    #[arg(long, default_value = "0.1", value_name = "P")]
+    spawn4: Spawn4,
+    /// Only enumerate, up to this layer (tile sum): for boards too large to finish
+    #[arg(long, value_name = "LAYER")]
+    until_layer: Option<u32>,
+    /// Bits a stored value
+    #[arg(long, default_value = "32", value_parser = ["32", "64"])]
+    precision: String,
+    /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
+    #[arg(long, value_name = "N", hide = true)]
+    large: Option<u8>,
+}
+
+impl JobArgs {
+    /// The parameters; wrong usage where there is no such run.
+    pub fn params(&self) -> Result<Params> {
+        let precision = if self.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };
+        let (board, objective, spawn4) = (self.board, self.objective, self.spawn4);
+        let params = match self.large {
+            Some(large) => Params::with_large(board, objective, spawn4, precision, self.until_layer, large),
+            None => Params::new(board, objective, spawn4, precision, self.until_layer),
+        };
+        params.map_err(|error| Failure::usage(error.to_string()).into())
+    }
+}

@@ -1,0 +1,407 @@
+//! Jobs and workers of a cluster, as they are shown: as JSON for scripts, in words for people.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
+use indicatif::{HumanCount, HumanDuration};
+use serde::Serialize;
+
+use crate::output::{self, write_field};
+
+/// A job, as `--json` prints it.
+#[derive(Serialize)]
+pub struct JobView {
+    job: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    failure: String,
+    cancelling: bool,
+    board: String,
+    objective: String,
+    spawn4: String,
+    precision: u32,
+    until_layer: Option<u32>,
+    run: String,
+    phase: Option<&'static str>,
+    layer: Option<u32>,
+    first_layer: Option<u32>,
+    last_layer: Option<u32>,
+    states: u64,
+    states_total: Option<u64>,
+    states_per_second: f64,
+    eta_seconds: Option<f64>,
+    bytes: u64,
+    retries: u64,
+    epochs: u64,
+    worker_count: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
+
+/// A worker, as `--json` prints it.
+#[derive(Serialize)]
+pub struct WorkerView {
+    worker: String,
+    address: String,
+    threads: u32,
+    memory_bytes: u64,
+    activity: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    job: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_layer: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_layer: Option<u32>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    backoff_seconds: f64,
+    silent_seconds: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
+/// What there is to see, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum StatusView {
+    /// Of a cluster.
+    All {
+        /// In order of their turns.
+        jobs: Vec<JobView>,
+        /// In order of their ids.
+        workers: Vec<WorkerView>,
+    },
+    /// Of a job.
+    One {
+        /// The job.
+        #[serde(flatten)]
+        job: Box<JobView>,
+        /// Those that are at it.
+        workers: Vec<WorkerView>,
+    },
+}
+
+impl StatusView {
+    /// Of a cluster.
+    pub fn all(jobs: &[Job], workers: &[Worker]) -> Self {
+        let jobs = jobs.iter().map(JobView::from).collect();
+        Self::All { jobs, workers: workers.iter().map(WorkerView::from).collect() }
+    }
+
+    /// Of a job.
+    pub fn one(job: &Job, workers: &[Worker]) -> Self {
+        let workers = at_work(job, workers).map(WorkerView::from).collect();
+        Self::One { job: Box::new(job.into()), workers }
+    }
+}
+
+/// The workers that are at a job.
+fn at_work<'a>(job: &'a Job, workers: &'a [Worker]) -> impl Iterator<Item = &'a Worker> {
+    workers.iter().filter(|worker| worker.job == job.name)
+}
+
+/// A word for a state.
+pub fn state_name(state: JobState) -> &'static str {
+    match state {
+        JobState::Unspecified => "unknown",
+        JobState::Queued => "queued",
+        JobState::Running => "running",
+        JobState::Done => "done",
+        JobState::Cancelled => "cancelled",
+        JobState::Failed => "failed",
+    }
+}
+
+/// A word for a pass, as in the names of fields.
+fn phase_name(pass: Pass) -> Option<&'static str> {
+    match pass {
+        Pass::Unspecified => None,
+        Pass::Enumerate => Some("enumerate"),
+        Pass::BackUp => Some("back_up"),
+    }
+}
+
+fn activity_name(activity: WorkerActivity) -> &'static str {
+    match activity {
+        WorkerActivity::Unspecified => "unknown",
+        WorkerActivity::Working => "working",
+        WorkerActivity::Writing => "writing",
+        WorkerActivity::Waiting => "waiting",
+        WorkerActivity::Unwell => "unwell",
+        WorkerActivity::BackingOff => "backing_off",
+        WorkerActivity::TooSmall => "too_small",
+        WorkerActivity::Leaving => "leaving",
+    }
+}
+
+fn spawn4(parameters: &RunParameters) -> String {
+    format!("{}/{}", parameters.spawn4_numerator, parameters.spawn4_denominator)
+}
+
+impl From<&Job> for JobView {
+    fn from(job: &Job) -> Self {
+        let parameters = job.parameters.clone().unwrap_or_default();
+        Self {
+            job: job.name.clone(),
+            state: state_name(job.state()),
+            failure: job.failure.clone(),
+            cancelling: job.cancelling,
+            board: format!("{}x{}", parameters.rows, parameters.columns),
+            spawn4: spawn4(&parameters),
+            objective: parameters.objective,
+            precision: parameters.precision_bits,
+            until_layer: parameters.until_layer,
+            run: job.run_url.clone(),
+            phase: phase_name(job.pass()),
+            layer: job.layer,
+            first_layer: job.first_layer,
+            last_layer: job.last_layer,
+            states: job.states_done,
+            states_total: job.states_total,
+            states_per_second: job.states_per_second,
+            eta_seconds: job.eta_seconds,
+            bytes: job.bytes,
+            retries: job.retries,
+            epochs: job.epochs,
+            worker_count: job.workers,
+            fingerprint: Some(job.fingerprint.clone()).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+impl From<&Worker> for WorkerView {
+    fn from(worker: &Worker) -> Self {
+        Self {
+            worker: worker.id.clone(),
+            address: worker.address.clone(),
+            threads: worker.threads,
+            memory_bytes: worker.memory_bytes,
+            activity: activity_name(worker.activity()),
+            job: worker.job.clone(),
+            first_layer: worker.first_layer,
+            last_layer: worker.last_layer,
+            reason: worker.reason.clone(),
+            backoff_seconds: worker.backoff_seconds,
+            silent_seconds: worker.silent_seconds,
+        }
+    }
+}
+
+/// How much of its pass a job has done, from 0 to 1; of a job without anything left, 1.
+pub fn fraction(job: &Job) -> f64 {
+    let (Some(layer), Some(first), Some(last)) = (job.layer, job.first_layer, job.last_layer) else {
+        return if job.state() == JobState::Done { 1.0 } else { 0.0 };
+    };
+    let done = match (job.pass(), job.states_total) {
+        (_, Some(total)) if total > 0 => job.states_done as f64 / total as f64,
+        (Pass::BackUp, _) => {
+            f64::from(last.saturating_sub(layer)) / f64::from((last - first.min(last)).max(1))
+        }
+        _ => f64::from(layer.saturating_sub(first)) / f64::from((last - first.min(last)).max(1)),
+    };
+    done.clamp(0.0, 1.0)
+}
+
+fn bytes(bytes: u64) -> String {
+    ByteSize(bytes).display().iec().to_string()
+}
+
+fn seconds(seconds: f64) -> Option<String> {
+    Duration::try_from_secs_f64(seconds).ok().map(|left| HumanDuration(left).to_string())
+}
+
+fn eta(job: &Job) -> String {
+    job.eta_seconds.and_then(seconds).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// What a job is doing, in a line.
+pub fn line(job: &Job) -> String {
+    let state = match job.state() {
+        JobState::Running if job.cancelling => "being cancelled",
+        JobState::Running if job.workers == 0 => "waiting for workers",
+        state => state_name(state),
+    };
+    let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
+        return state.to_owned();
+    };
+    let phase = phase.replace('_', " ");
+    let retries = if job.retries > 0 { format!(", {} retries", job.retries) } else { String::new() };
+    format!(
+        "{state}: {phase}, layer {} of {}, {} states, {}, {} written, {} workers, ETA {}{retries}",
+        HumanCount(job.layer.unwrap_or_default().into()),
+        HumanCount(job.last_layer.unwrap_or_default().into()),
+        HumanCount(job.states_done),
+        rate(job),
+        bytes(job.bytes),
+        job.workers,
+        eta(job),
+    )
+}
+
+fn rate(job: &Job) -> String {
+    format!("{:.1} M/s", job.states_per_second / 1e6)
+}
+
+/// What a worker is doing, in words.
+pub fn doing(worker: &Worker) -> String {
+    let layers = |worker: &Worker| match (worker.first_layer, worker.last_layer) {
+        (Some(first), Some(last)) if first != last => {
+            format!("layers {} to {}", HumanCount(first.into()), HumanCount(last.into()))
+        }
+        (Some(first), _) => format!("layer {}", HumanCount(first.into())),
+        _ => "some layers".to_owned(),
+    };
+    match worker.activity() {
+        WorkerActivity::Working => format!("{}: {}", worker.job, layers(worker)),
+        WorkerActivity::Writing => format!("{}: writing {}", worker.job, layers(worker)),
+        WorkerActivity::Waiting => "waiting for work".to_owned(),
+        WorkerActivity::Unwell => format!("cannot work: {}", worker.reason),
+        WorkerActivity::BackingOff => {
+            format!("has failed, gets work again in {:.0} s", worker.backoff_seconds.ceil())
+        }
+        WorkerActivity::TooSmall => "its memory is too small for the job".to_owned(),
+        WorkerActivity::Leaving => "leaving".to_owned(),
+        WorkerActivity::Unspecified => "unknown".to_owned(),
+    }
+}
+
+/// Writes tables of all jobs and workers.
+pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::Result<()> {
+    if jobs.is_empty() {
+        writeln!(out, "no jobs: submit one with exact2048 submit")?;
+    } else {
+        let header =
+            ["job", "state", "phase", "layer", "done", "states/s", "ETA", "written", "workers", "retries"];
+        output::write_table(out, &output::table(&header, 3, jobs.iter().map(job_row)))?;
+    }
+    writeln!(out)?;
+    if workers.is_empty() {
+        writeln!(out, "no workers: start some with exact2048 worker")
+    } else {
+        write_workers(out, workers.iter())
+    }
+}
+
+fn job_row(job: &Job) -> Vec<String> {
+    let running = job.state() == JobState::Running;
+    let of_running = |text: String| if running { text } else { String::new() };
+    let state = if job.cancelling { "cancelling" } else { state_name(job.state()) };
+    vec![
+        job.name.clone(),
+        state.to_owned(),
+        phase_name(job.pass()).unwrap_or_default().replace('_', " "),
+        job.layer.map(|layer| HumanCount(layer.into()).to_string()).unwrap_or_default(),
+        format!("{:.1}%", 100.0 * fraction(job)),
+        of_running(rate(job)),
+        of_running(eta(job)),
+        bytes(job.bytes),
+        job.workers.to_string(),
+        job.retries.to_string(),
+    ]
+}
+
+fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Worker>) -> io::Result<()> {
+    let row = |worker: &Worker| {
+        vec![
+            worker.id.clone(),
+            worker.address.clone(),
+            doing(worker),
+            worker.threads.to_string(),
+            bytes(worker.memory_bytes),
+            format!("{:.1} s ago", worker.silent_seconds),
+        ]
+    };
+    let header = ["worker", "address", "doing", "threads", "memory", "heard"];
+    output::write_table(out, &output::table(&header, 3, workers.map(row)))
+}
+
+/// Writes all that there is to say of a job.
+pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Result<()> {
+    let parameters = job.parameters.clone().unwrap_or_default();
+    write_field(out, "job", &job.name)?;
+    let what = format!(
+        "{}x{}, {}, 4s spawn with {}",
+        parameters.rows,
+        parameters.columns,
+        parameters.objective,
+        spawn4(&parameters)
+    );
+    write_field(out, "board", what)?;
+    write_field(out, "run", &job.run_url)?;
+    write_field(out, "state", if job.cancelling { "cancelling" } else { state_name(job.state()) })?;
+    if !job.failure.is_empty() {
+        write_field(out, "failure", &job.failure)?;
+    }
+    if let (Some(phase), Some(layer), Some(first), Some(last)) =
+        (phase_name(job.pass()), job.layer, job.first_layer, job.last_layer)
+    {
+        let (layer, first, last) =
+            (HumanCount(layer.into()), HumanCount(first.into()), HumanCount(last.into()));
+        let line = format!("{}, layer {layer} in {first} to {last}", phase.replace('_', " "));
+        write_field(out, "phase", line)?;
+        write_field(out, "done", format!("{:.1}% of this phase", 100.0 * fraction(job)))?;
+    }
+    let total = job.states_total.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
+    write_field(out, "states", format!("{}{total}", HumanCount(job.states_done)))?;
+    if job.state() == JobState::Running {
+        write_field(out, "speed", format!("{} states", rate(job)))?;
+        write_field(out, "ETA", format!("{} for this phase", eta(job)))?;
+    }
+    write_field(out, "written", bytes(job.bytes))?;
+    write_field(out, "retries", format!("{} in {} epochs", job.retries, job.epochs))?;
+    if !job.fingerprint.is_empty() {
+        write_field(out, "fingerprint", &job.fingerprint)?;
+        writeln!(out, "\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", job.run_url)?;
+    }
+    if at_work(job, workers).next().is_some() {
+        writeln!(out)?;
+        write_workers(out, at_work(job, workers))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Job {
+        Job {
+            name: "3x3".to_owned(),
+            state: JobState::Running.into(),
+            pass: Pass::Enumerate.into(),
+            layer: Some(54),
+            first_layer: Some(4),
+            last_layer: Some(104),
+            states_done: 2_500,
+            workers: 2,
+            retries: 1,
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn how_much_is_done() {
+        assert!((fraction(&job()) - 0.5).abs() < 1e-9);
+        let down = Job { pass: Pass::BackUp.into(), layer: Some(84), ..job() };
+        assert!((fraction(&down) - 0.2).abs() < 1e-9);
+        assert!((fraction(&Job { states_total: Some(10_000), ..down }) - 0.25).abs() < 1e-9);
+        assert_eq!(fraction(&Job { state: JobState::Done.into(), ..Job::default() }), 1.0);
+        assert_eq!(fraction(&Job { first_layer: Some(9), last_layer: Some(4), ..job() }), 1.0);
+    }
+
+    #[test]
+    fn a_line_says_whether_it_is_stuck() {
+        let text = line(&job());
+        for word in ["enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retries"]
+        {
+            assert!(text.contains(word), "{text}");
+        }
+        assert!(line(&Job { workers: 0, ..job() }).starts_with("waiting for workers"));
+        assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }), "queued");
+    }
+}

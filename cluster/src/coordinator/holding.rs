@@ -1,0 +1,114 @@
+//! For how long a pull waits for something new to say, decided without a clock.
+//!
+//! A pull that has nothing new to hear is held, so that workers learn of new work at once and yet need not ask all
+//! the time. What matters at once is told at once: new work, work that is over, a shard to write. What only has to
+//! arrive sooner or later (how far the others are, which reports have arrived) is gathered for some milliseconds:
+//! layers of small boards are finished faster than they could be told one by one.
+
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{Progress, PullReply, WriteShard};
+
+/// For how long what is not urgent is gathered.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// What an answer says, as far as it matters whether it is news.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    incarnation: u64,
+    share: Option<u64>,
+    withdrawn: Option<u64>,
+    write: Option<WriteShard>,
+    progress: Option<Progress>,
+}
+
+impl Told {
+    /// What a reply to this process of a worker says.
+    #[must_use]
+    pub fn of(incarnation: u64, reply: &PullReply) -> Self {
+        Self {
+            incarnation,
+            share: reply.share.as_ref().map(|share| share.epoch),
+            withdrawn: reply.withdrawn,
+            write: reply.write,
+            progress: reply.progress,
+        }
+    }
+}
+
+/// What becomes of a pull for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// It is answered.
+    Answer,
+    /// It has something to say, and waits for so long for more.
+    Gather(Duration),
+    /// It has nothing to say, and waits for so long for news of any kind.
+    Wait(Duration),
+}
+
+/// Whether a pull is answered now.
+///
+/// `before` is what the worker was told last, `now` what it would be told, `has_reports` whether it waits for reports
+/// to be acknowledged, `waited` how long it has waited, and `most` how long it may.
+#[must_use]
+pub fn hold(before: Option<&Told>, now: &Told, has_reports: bool, waited: Duration, most: Duration) -> Hold {
+    let Some(before) = before.filter(|before| before.incarnation == now.incarnation) else {
+        return Hold::Answer;
+    };
+    let is_urgent = (now.share.is_some() && now.share != before.share)
+        || (now.withdrawn.is_some() && now.withdrawn != before.withdrawn)
+        || (now.write.is_some() && now.write != before.write);
+    let is_news = has_reports || now.progress != before.progress;
+    let until = if is_news { GATHER.min(most) } else { most };
+    match until.saturating_sub(waited) {
+        left if is_urgent || left.is_zero() => Hold::Answer,
+        left if is_news => Hold::Gather(left),
+        left => Hold::Wait(left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::Layer;
+
+    const MOST: Duration = Duration::from_millis(100);
+
+    fn told() -> Told {
+        Told { incarnation: 1, share: None, withdrawn: None, write: None, progress: None }
+    }
+
+    fn held(before: Told, now: Told) -> Hold {
+        hold(Some(&before), &now, false, Duration::ZERO, MOST)
+    }
+
+    #[test]
+    fn what_is_urgent_is_told_at_once_and_once() {
+        let write = WriteShard { epoch: 1, first: Layer(4), last: Layer(8) };
+        for urgent in [
+            Told { share: Some(1), ..told() },
+            Told { withdrawn: Some(1), ..told() },
+            Told { write: Some(write), ..told() },
+        ] {
+            assert_eq!(held(told(), urgent), Hold::Answer);
+            // The worker was told, and has not taken it up yet.
+            assert_eq!(held(urgent, urgent), Hold::Wait(MOST));
+            // It has.
+            assert_eq!(held(urgent, told()), Hold::Wait(MOST));
+        }
+        assert_eq!(hold(None, &told(), false, Duration::ZERO, MOST), Hold::Answer);
+        assert_eq!(held(told(), Told { incarnation: 2, ..told() }), Hold::Answer);
+    }
+
+    #[test]
+    fn the_rest_is_gathered() {
+        let progress = Some(Progress { epoch: 1, finished_layers: 3, written_layers: 0 });
+        assert_eq!(held(told(), Told { progress, ..told() }), Hold::Gather(GATHER));
+        let waited = |has_reports, waited| hold(Some(&told()), &told(), has_reports, waited, MOST);
+        assert_eq!(waited(true, Duration::ZERO), Hold::Gather(GATHER));
+        assert_eq!(waited(true, GATHER), Hold::Answer);
+        assert_eq!(waited(false, GATHER), Hold::Wait(MOST - GATHER));
+        assert_eq!(waited(false, 2 * MOST), Hold::Answer);
+    }
+}

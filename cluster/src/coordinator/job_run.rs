@@ -1,0 +1,214 @@
+//! The run of a job, open for writing: the one place from which its journal grows.
+
+use exact2048_coordinator::Commit;
+use exact2048_game::Params;
+use exact2048_run::{JournalRecord, Run, RunError};
+use exact2048_storage::Location;
+use serde_json::{Value, json};
+
+use super::AppendError;
+
+/// What a run holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contents {
+    /// Its parameters. Those that do not change results may differ from what was asked for.
+    pub params: Params,
+    /// What is committed and not retracted.
+    pub commits: Vec<Commit>,
+    /// Bytes of the committed shards.
+    pub bytes: u64,
+}
+
+impl Contents {
+    /// What an open run holds.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let catalog = run.catalog();
+        let bytes = catalog.shards().iter().map(|shard| shard.record.bytes).sum();
+        Self { params: run.params().clone(), commits: catalog.commits(), bytes }
+    }
+}
+
+/// A run that is open for writing, and that opens itself again after a failure.
+#[derive(Debug)]
+pub struct JobRun {
+    location: Location,
+    /// `None` while it could not be opened again after a failure.
+    run: Option<Run>,
+    opening: u64,
+    /// Records in the journal, as far as their appends were answered.
+    records: usize,
+    /// Whether the last append failed: then one more record may be there.
+    uncertain: bool,
+}
+
+impl JobRun {
+    /// Opens the run of a job, or begins it, and fences off whoever had it open before. Removes shards that nothing
+    /// refers to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Run::open_or_create`] and [`Run::share`].
+    pub fn begin(location: &Location, params: &Params) -> Result<(Self, Contents), RunError> {
+        Self::new(location, Run::open_or_create(location, params)?)
+    }
+
+    /// Opens the run of a job to append to it, and removes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Run::open_again`] and [`Run::share`].
+    pub fn go_on(location: &Location) -> Result<(Self, Contents), RunError> {
+        Self::new(location, Run::open_again(location)?)
+    }
+
+    fn new(location: &Location, mut run: Run) -> Result<(Self, Contents), RunError> {
+        let (opening, contents) = (run.share()?, Contents::of(&run));
+        let records = run.dir().records().len();
+        let location = location.clone();
+        Ok((Self { location, run: Some(run), opening, records, uncertain: false }, contents))
+    }
+
+    /// The number of the opening record, which workers name in their shards.
+    #[must_use]
+    pub fn opening(&self) -> u64 {
+        self.opening
+    }
+
+    /// Appends a record to the journal. The same record may be appended again after a failure: it will be there once.
+    /// `confirm` says whether this process still owns the store; it is asked before a run is opened again, which
+    /// fences others off.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Fenced`] if another process owns the store, or has written to this journal. After
+    /// [`AppendError::Failed`] it is uncertain whether the record is there.
+    pub fn append(
+        &mut self,
+        record: JournalRecord,
+        confirm: impl FnOnce() -> Result<(), AppendError>,
+    ) -> Result<(), AppendError> {
+        let run = match self.run.take() {
+            Some(run) if !self.uncertain => run,
+            broken => {
+                confirm()?;
+                // First, as it holds the lock.
+                drop(broken);
+                let mut run = Run::open_again(&self.location)?;
+                self.opening = run.share()?;
+                match compare(run.dir().records(), self.records, &json!(record)) {
+                    Found::Nothing => run,
+                    Found::Record => {
+                        self.records += 1;
+                        self.uncertain = false;
+                        self.run = Some(run);
+                        return Ok(());
+                    }
+                    Found::Other => {
+                        let what = format!("another process has written to the journal of {}", self.location);
+                        return Err(AppendError::Fenced(what));
+                    }
+                }
+            }
+        };
+        let run = self.run.insert(run);
+        self.uncertain = true;
+        run.append(record)?;
+        self.uncertain = false;
+        self.records += 1;
+        Ok(())
+    }
+}
+
+/// What a journal holds beyond the records that are known to be there.
+#[derive(PartialEq, Eq, Debug)]
+enum Found {
+    /// Nothing: the append has to be made again.
+    Nothing,
+    /// The very record: the append has succeeded.
+    Record,
+    /// What somebody else wrote.
+    Other,
+}
+
+fn compare(records: &[Value], known: usize, pending: &Value) -> Found {
+    match records.get(known..) {
+        Some([]) => Found::Nothing,
+        Some([one]) if one == pending => Found::Record,
+        _ => Found::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::Phase;
+    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_run::Retraction;
+
+    fn params() -> Params {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    }
+
+    /// A record that the catalog takes without shards.
+    fn record(last: u32) -> JournalRecord {
+        let (phase, first, last) = (Phase::BackUp, Layer(4), Layer(last));
+        let retracted = Commit { phase, first, last, layers: vec![], fingerprint: None };
+        JournalRecord::Retraction(Retraction { retracted })
+    }
+
+    fn journal(location: &Location) -> Vec<Value> {
+        Run::open(location).unwrap().dir().records().to_vec()
+    }
+
+    #[test]
+    fn an_append_that_failed_is_made_once() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let (mut run, contents) = JobRun::begin(&location, &params()).unwrap();
+        assert_eq!((contents.params, contents.commits, contents.bytes), (params(), vec![], 0));
+        run.append(record(8), || panic!("nothing has failed")).unwrap();
+        // The append was not made.
+        let first = run.opening();
+        run.uncertain = true;
+        run.append(record(16), || Ok(())).unwrap();
+        assert!(run.opening() > first);
+        // It was made, and the answer was lost.
+        run.run.as_mut().unwrap().append(record(24)).unwrap();
+        run.uncertain = true;
+        run.append(record(24), || Ok(())).unwrap();
+        // The run could not be opened again for a while.
+        run.uncertain = true;
+        run.run = None;
+        run.append(record(32), || Ok(())).unwrap();
+        assert_eq!(journal(&location), [8, 16, 24, 32].map(|last| json!(record(last))));
+    }
+
+    #[test]
+    fn whoever_does_not_own_the_store_opens_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        run.uncertain = true;
+        let opening = run.opening();
+        let taken_over = || Err(AppendError::Fenced("another".to_owned()));
+        assert!(matches!(run.append(record(8), taken_over), Err(AppendError::Fenced(_))));
+        assert_eq!((run.opening(), journal(&location)), (opening, vec![]));
+    }
+
+    #[test]
+    fn what_others_wrote_is_noticed() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        run.append(record(8), || Ok(())).unwrap();
+        run.run = None;
+        run.uncertain = true;
+        let (mut other, _) = JobRun::go_on(&location).unwrap();
+        other.append(record(16), || Ok(())).unwrap();
+        drop(other);
+        assert!(matches!(run.append(record(24), || Ok(())), Err(AppendError::Fenced(_))));
+        assert_eq!(journal(&location).len(), 2);
+    }
+}

@@ -1,0 +1,109 @@
+//! What happens, in logs and metrics.
+
+use exact2048_coordinator::cluster::{Action, Event, JobState, Status};
+use metrics::{counter, describe_counter, describe_gauge, gauge};
+
+const WORKERS: &str = "exact2048_workers";
+const JOBS: &str = "exact2048_jobs";
+const STATES: &str = "exact2048_states_total";
+const STATES_RATE: &str = "exact2048_states_per_second";
+const BYTES: &str = "exact2048_committed_bytes";
+const COMMITS: &str = "exact2048_commits_total";
+const RETRACTIONS: &str = "exact2048_retractions_total";
+const EPOCHS: &str = "exact2048_epochs_total";
+const EPOCHS_FAILED: &str = "exact2048_epochs_failed_total";
+const WORKERS_LOST: &str = "exact2048_workers_lost_total";
+const APPENDS_FAILED: &str = "exact2048_appends_failed_total";
+
+/// Says what the metrics mean; once, when they are set up.
+pub fn describe() {
+    describe_gauge!(WORKERS, "Workers that are there");
+    describe_gauge!(JOBS, "Jobs, by state");
+    describe_counter!(
+        STATES,
+        "States that workers have finished, in both passes of all jobs, again after retries"
+    );
+    describe_gauge!(
+        STATES_RATE,
+        "States a second of the job that is worked on, over the last 20 seconds or so"
+    );
+    describe_gauge!(BYTES, "Bytes of committed shards of all jobs");
+    describe_counter!(COMMITS, "Ranges of layers that were committed");
+    describe_counter!(RETRACTIONS, "Commits that were taken back because a shard was lost");
+    describe_counter!(EPOCHS, "Epochs that began");
+    describe_counter!(EPOCHS_FAILED, "Epochs that failed: what they had not committed is done again");
+    describe_counter!(WORKERS_LOST, "Workers that were not heard for longer than their lease");
+    describe_counter!(APPENDS_FAILED, "Appends to journals that failed and are tried again");
+    for name in [COMMITS, RETRACTIONS, EPOCHS, EPOCHS_FAILED, WORKERS_LOST, APPENDS_FAILED] {
+        counter!(name).increment(0);
+    }
+}
+
+/// Puts what is read off rather than counted into the metrics.
+pub fn record(status: &Status) {
+    gauge!(WORKERS).set(status.workers.len() as f64);
+    counter!(STATES).absolute(status.states);
+    gauge!(STATES_RATE).set(status.jobs.iter().map(|job| job.states_per_second).sum::<f64>());
+    gauge!(BYTES).set(status.jobs.iter().map(|job| job.bytes).sum::<u64>() as f64);
+    for name in ["queued", "running", "done", "cancelled", "failed"] {
+        let of_state = status.jobs.iter().filter(|job| job.state.name() == name).count();
+        gauge!(JOBS, "state" => name).set(of_state as f64);
+    }
+}
+
+/// Logs and counts what happened.
+pub fn tell(event: &Event) {
+    match event {
+        Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
+            let what = if *again { "a worker was started again" } else { "a worker joined" };
+            tracing::info!(%worker, threads, memory_bytes, address, "{what}");
+        }
+        Event::WorkerLost { worker, leaving: true } => tracing::info!(%worker, "a worker left"),
+        Event::WorkerLost { worker, leaving: false } => {
+            counter!(WORKERS_LOST).increment(1);
+            tracing::warn!(%worker, "a worker is lost: it was not heard for longer than its lease");
+        }
+        Event::WorkerFailed { worker, epoch, failure } => {
+            tracing::warn!(%worker, epoch, %failure, "a worker failed");
+        }
+        Event::WorkerWell { worker } => tracing::info!(%worker, "a worker can work again"),
+        Event::EpochBegan(share) => {
+            counter!(EPOCHS).increment(1);
+            let (job, epoch, segment) = (&share.job, share.epoch, share.segment);
+            let (first, last, workers) = (segment.first.0, segment.last.0, share.members.len());
+            tracing::info!(%job, epoch, phase = ?segment.phase, first, last, workers, "an epoch began");
+            for member in &share.members {
+                let (worker, threads, address) = (member.worker, member.threads, &member.address);
+                tracing::debug!(%job, epoch, %worker, threads, address, "a member of the epoch");
+            }
+        }
+        Event::EpochEnded { job, epoch } => tracing::info!(%job, epoch, "an epoch ended"),
+        Event::EpochFailed { job, epoch, reason } => {
+            counter!(EPOCHS_FAILED).increment(1);
+            tracing::warn!(%job, epoch, reason, "an epoch failed: what it had not committed is done again");
+        }
+        Event::Appended(Action::Commit { job, epoch, commit, sealed_bytes, shards, .. }) => {
+            counter!(COMMITS).increment(1);
+            let (phase, first, last, shards) = (commit.phase, commit.first.0, commit.last.0, shards.len());
+            tracing::info!(%job, epoch, ?phase, first, last, shards, bytes = sealed_bytes, "committed");
+        }
+        Event::Appended(Action::Retract { job, epoch, commit, .. }) => {
+            counter!(RETRACTIONS).increment(1);
+            let (phase, first, last) = (commit.phase, commit.first.0, commit.last.0);
+            tracing::warn!(%job, epoch, ?phase, first, last, "a shard was lost: its range is done again");
+        }
+        Event::Job { job, state: JobState::Failed { reason } } => {
+            tracing::error!(%job, reason, "a job failed: resume it once that is mended");
+        }
+        Event::Job { job, state } => {
+            tracing::info!(%job, state = state.name(), "a job changed its state")
+        }
+    }
+}
+
+/// Logs and counts that an append is to be tried again.
+pub fn append_failed(action: &Action, error: &anyhow::Error) {
+    counter!(APPENDS_FAILED).increment(1);
+    let (Action::Commit { job, epoch, .. } | Action::Retract { job, epoch, .. }) = action;
+    tracing::warn!(%job, epoch, error = format!("{error:#}"), "an append failed and will be tried again");
+}

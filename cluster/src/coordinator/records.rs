@@ -1,0 +1,116 @@
+//! What is appended to the journal of a job's run.
+
+use std::collections::HashSet;
+
+use exact2048_coordinator::cluster::{Action, WriteShard};
+use exact2048_run::{JournalRecord, Record, Retraction, kind_of};
+use exact2048_storage::ShardRecord;
+
+/// Requires that what a worker says of a shard is a record of the shard that it was to write.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn check(record: &str, shard: &WriteShard) -> Result<ShardRecord, String> {
+    let record: ShardRecord = serde_json::from_str(record).map_err(|error| error.to_string())?;
+    let (first, last) = (record.first_layer, record.last_layer);
+    if (first, last) != (shard.first.0, shard.last.0) {
+        return Err(format!("it has layers {first} to {last}, expected {} to {}", shard.first, shard.last));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !record.file.ends_with(".shard") || record.file.len() > 255 || !record.file.bytes().all(plain) {
+        return Err("its file has no name of a shard".to_owned());
+    }
+    Ok(record)
+}
+
+/// The record of an append.
+///
+/// # Errors
+///
+/// What is wrong with what a worker says of its shard, so that the range cannot be committed.
+pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
+    let (epoch, commit, shards) = match action {
+        Action::Commit { epoch, commit, shards, .. } => (*epoch, commit, shards),
+        Action::Retract { commit, .. } => {
+            return Ok(JournalRecord::Retraction(Retraction { retracted: commit.clone() }));
+        }
+    };
+    let range = WriteShard { epoch, first: commit.first, last: commit.last };
+    let mut files = HashSet::new();
+    let mut records = Vec::with_capacity(shards.len());
+    for shard in shards {
+        let wrong = |what| format!("what worker {} says of its shard: {what}", shard.worker);
+        let record = check(&shard.record, &range).map_err(wrong)?;
+        let expected = kind_of(commit.phase);
+        if record.kind != expected {
+            return Err(wrong(format!("it is of kind {}, expected {expected}", record.kind)));
+        }
+        if !files.insert(record.file.clone()) {
+            return Err(wrong(format!("another worker has written {} as well", record.file)));
+        }
+        records.push(record);
+    }
+    let threads = shards.iter().map(|shard| shard.threads).collect();
+    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::cluster::{JobId, ShardRecord as OfWorker, WorkerId};
+    use exact2048_coordinator::{Commit, Phase};
+    use exact2048_game::Layer;
+    use exact2048_storage::ShardKind;
+    use serde_json::json;
+
+    fn record(file: &str, kind: ShardKind, first: u32, last: u32) -> String {
+        let record = ShardRecord {
+            file: file.to_owned(),
+            kind,
+            first_layer: first,
+            last_layer: last,
+            bytes: 100,
+            frames: 1,
+            items: 1,
+            header_checksum: 7,
+        };
+        json!(record).to_string()
+    }
+
+    fn commit(records: &[String]) -> Action {
+        let shard = |(at, record): (usize, &String)| OfWorker {
+            worker: WorkerId(at as u64),
+            threads: 3,
+            record: record.clone(),
+        };
+        let (phase, first, last) = (Phase::BackUp, Layer(4), Layer(8));
+        Action::Commit {
+            ticket: 1,
+            job: JobId("a".to_owned()),
+            epoch: 1,
+            commit: Commit { phase, first, last, layers: vec![], fingerprint: Some(3) },
+            sealed_bytes: 0,
+            shards: records.iter().enumerate().map(shard).collect(),
+        }
+    }
+
+    #[test]
+    fn only_the_shards_of_the_range_are_committed() {
+        let good = record("values-1.shard", ShardKind::Values, 4, 8);
+        let other = record("values-2.shard", ShardKind::Values, 4, 8);
+        let Ok(JournalRecord::Commit(made)) = of_action(&commit(&[good.clone(), other])) else { panic!() };
+        assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
+        for wrong in [
+            String::new(),
+            record("values-2.shard", ShardKind::Reach, 4, 8),
+            record("values-2.shard", ShardKind::Values, 4, 10),
+            record("values-1.shard", ShardKind::Values, 4, 8),
+            record("../values-2.shard", ShardKind::Values, 4, 8),
+            record("journal", ShardKind::Values, 4, 8),
+        ] {
+            let refused = of_action(&commit(&[good.clone(), wrong])).unwrap_err();
+            assert!(refused.contains("worker 0000000000000001"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The service on a server, with health and reflection.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use exact2048_net::limits::Limits;
+use exact2048_net::requests::Method;
+use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::shutdown::Stop;
+use exact2048_proto::v1::coordinator_server::CoordinatorServer;
+use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
+use tonic_health::ServingStatus;
+use tonic_health::server::health_reporter;
+
+use super::service::CoordinatorService;
+use super::shell::Shell;
+
+/// The health of the service, beside that of the server as a whole, which has no name.
+const SERVICE: &str = "exact2048.v1.Coordinator";
+
+/// Runs a coordinator until it is told to stop. An append that is under way then is made first.
+///
+/// # Errors
+///
+/// Those of the server, and that another coordinator has taken over.
+pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: Limits, stop: Stop) -> Result<Ended> {
+    let (health, health_service) = health_reporter();
+    for service in ["", SERVICE] {
+        health.set_service_status(service, ServingStatus::Serving).await;
+    }
+    let Stop { begun, over } = stop.clone();
+    tokio::spawn(async move {
+        begun.cancelled().await;
+        for service in ["", SERVICE] {
+            health.set_service_status(service, ServingStatus::NotServing).await;
+        }
+        // One who is fenced off gets no signal, and its clients have as much time.
+        tokio::time::sleep(limits.grace).await;
+        over.cancel();
+    });
+    tokio::spawn(Arc::clone(&shell).keep_time());
+    tokio::spawn(Arc::clone(&shell).keep_watch());
+    let appends = tokio::spawn(Arc::clone(&shell).carry_out());
+
+    let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
+    let service = service.max_decoding_message_size(limits.message_bytes);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let check = || bound.check_token();
+    let routes = Routes::new(health_service)
+        .add_service(InterceptedService::new(service, check()))
+        .add_service(InterceptedService::new(reflection().build_v1()?, check()))
+        .add_service(InterceptedService::new(reflection().build_v1alpha()?, check()));
+    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
+    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
+    let served = bound.serve(routes, methods.collect(), stop.clone()).await;
+    // Also where the server failed: then nothing may be begun any more either.
+    stop.begun.cancel();
+    let appended = tokio::select! {
+        ended = appends => ended.is_ok(),
+        () = stop.over.cancelled() => false,
+    };
+    let ended = served?;
+    if let Some(reason) = shell.fenced() {
+        bail!("another coordinator owns the store now: {reason}");
+    }
+    Ok(if appended { ended } else { Ended::CutOff })
+}

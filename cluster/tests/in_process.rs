@@ -1,0 +1,99 @@
+//! Coordinator and workers in one process, over real sockets: the least that a cluster is.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_cluster::coordinator::{self, Shell};
+use exact2048_cluster::worker::{self, WorkerOptions};
+use exact2048_coordinator::cluster::{Config, JobId, JobState};
+use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_net::client::ClientOptions;
+use exact2048_net::limits::Limits;
+use exact2048_net::serve::{Bound, ServerOptions};
+use exact2048_net::shutdown::Stop;
+use exact2048_net::tls::TlsFiles;
+use exact2048_run::Run;
+use exact2048_storage::{Location, StoreSettings};
+use exact2048_worker::Tuning;
+
+async fn bind() -> Bound {
+    let options = ServerOptions {
+        listen: ([127, 0, 0, 1], 0).into(),
+        tls: TlsFiles::default(),
+        token: None,
+        insecure: false,
+        limits: Limits::default(),
+    };
+    Bound::new(options).await.unwrap()
+}
+
+fn start_worker(coordinator: &str, bound: Bound, folder: &Path, stop: &Stop) -> tokio::task::JoinHandle<()> {
+    let options = WorkerOptions {
+        client: ClientOptions {
+            server: coordinator.to_owned(),
+            tls: TlsFiles::default(),
+            token: None,
+            insecure: false,
+        },
+        advertise: bound.url(),
+        threads: 1,
+        memory_bytes: 1 << 30,
+        tuning: Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows: Tuning::DENSE_ROWS },
+        store: StoreSettings::default(),
+        folder: folder.to_path_buf(),
+    };
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        worker::run(bound, options, stop).await.unwrap();
+    })
+}
+
+async fn solve(board: &str, workers: usize) -> u128 {
+    let place = tempfile::tempdir().unwrap();
+    let store = place.path().join("store");
+    std::fs::create_dir(&store).unwrap();
+    let stop = Stop::default();
+    let location = Location::parse(store.as_os_str(), &StoreSettings::default()).unwrap();
+    let begun = stop.begun.clone();
+    let opened = tokio::task::spawn_blocking(|| Shell::open(location, Config::default(), begun));
+    let shell = opened.await.unwrap().unwrap();
+    let bound = bind().await;
+    let url = bound.url();
+    let server =
+        tokio::spawn(coordinator::serve(bound, Arc::clone(&shell), Limits::default(), stop.clone()));
+    let mut tasks = Vec::new();
+    for _ in 0..workers {
+        tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));
+    }
+    let (size, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    let params = Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let job = JobId("job".to_owned());
+    Arc::clone(&shell).submit(job.clone(), params).await.unwrap();
+    loop {
+        let status = shell.status();
+        let status = status.jobs.iter().find(|status| status.job == job).unwrap();
+        match &status.state {
+            JobState::Done => break,
+            JobState::Failed { reason } => panic!("{reason}"),
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    stop.begun.cancel();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    stop.over.cancel();
+    server.await.unwrap().unwrap();
+    Run::open(&store.join("job")).unwrap().fingerprint().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_solve_a_board_together() {
+    let alone = solve("3x2", 1).await;
+    assert_eq!(format!("{alone:032x}"), "6cc29029d5e03eec5b0799e025930901");
+    for workers in 2..=3 {
+        assert_eq!(solve("3x2", workers).await, alone, "{workers} workers");
+    }
+}

@@ -1,0 +1,72 @@
+//! What happened in a cluster, for logs and metrics. Nothing follows from it.
+
+use std::sync::Arc;
+
+use super::job::JobState;
+use super::messages::{Action, Failure, JobId, Share, WorkerId};
+
+/// Something that people may want to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A worker has registered.
+    WorkerJoined {
+        /// The worker.
+        worker: WorkerId,
+        /// Threads that compute.
+        threads: u32,
+        /// Memory that it may use, in bytes.
+        memory_bytes: u64,
+        /// Where its peers reach it.
+        address: String,
+        /// Whether it is a later process of a worker that was there.
+        again: bool,
+    },
+    /// A worker was not heard for longer than its lease.
+    WorkerLost {
+        /// The worker.
+        worker: WorkerId,
+        /// Whether it had said that it would go.
+        leaving: bool,
+    },
+    /// Something went wrong at a worker.
+    WorkerFailed {
+        /// The worker.
+        worker: WorkerId,
+        /// The epoch that it has left, if it was in one.
+        epoch: Option<u64>,
+        /// What.
+        failure: Failure,
+    },
+    /// A worker that could not work can work again.
+    WorkerWell {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// Work was given out.
+    EpochBegan(Arc<Share>),
+    /// An epoch is over: its work is done, or other workers shall have a part in what is left.
+    EpochEnded {
+        /// The job.
+        job: JobId,
+        /// Its number.
+        epoch: u64,
+    },
+    /// What of an epoch was not committed has to be done again.
+    EpochFailed {
+        /// The job.
+        job: JobId,
+        /// Its number.
+        epoch: u64,
+        /// Why.
+        reason: String,
+    },
+    /// An append is in the journal.
+    Appended(Action),
+    /// The state of a job has changed.
+    Job {
+        /// The job.
+        job: JobId,
+        /// What it is now.
+        state: JobState,
+    },
+}
