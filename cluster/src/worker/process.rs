@@ -104,7 +104,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let server = tokio::spawn(serve(bound, Arc::clone(&current), options.memory_bytes, served));
     let mut process =
-        Process { options, identity, outbox, current, starts, epoch: None, highest: 0, idle_since: None };
+        Process { options, identity, outbox, current, starts, epoch: None, highest: None, idle_since: None };
     let ended = tokio::select! {
         ended = process.pull_until(&stop) => ended,
         () = stop.over.cancelled() => Ok(Ended::CutOff),
@@ -154,7 +154,7 @@ struct Process {
     starts: Channel<Start>,
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
-    highest: u64,
+    highest: Option<u64>,
     /// Since when a worker that wants to go has had nothing to do.
     idle_since: Option<Instant>,
 }
@@ -255,11 +255,12 @@ impl Process {
         if answer.withdrawn.is_some() && answer.withdrawn == self.epoch.as_ref().map(|epoch| epoch.number) {
             self.leave_epoch();
         }
-        if let Some(assignment) = answer.assignment.filter(|a| a.share.epoch > self.highest) {
+        if let Some(assignment) = answer.assignment.filter(|a| Some(a.share.epoch) > self.highest) {
             self.leave_epoch();
-            self.highest = assignment.share.epoch;
+            let number = assignment.share.epoch;
+            self.highest = Some(number);
             let stop = Arc::new(AtomicBool::new(false));
-            self.epoch = Some(Begun { number: self.highest, stop: Arc::clone(&stop) });
+            self.epoch = Some(Begun { number, stop: Arc::clone(&stop) });
             counter!("exact2048_epochs_total").increment(1);
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
