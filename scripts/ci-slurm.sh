@@ -70,13 +70,13 @@ no_jobs() {
 
 install_slurm() {
     local program missing=
-    for program in slurmctld slurmd sbatch munged openssl python3; do
+    for program in slurmctld slurmd sbatch munged openssl python3 pgrep; do
         command -v "$program" >/dev/null || missing=1
     done
     [ -n "$missing" ] || return 0
     step apt-get update -qq || fail "apt-get update failed"
     step env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-        slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge openssl python3 >/dev/null \
+        slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge openssl procps python3 >/dev/null \
         || fail "apt-get could not install Slurm"
 }
 
@@ -176,6 +176,19 @@ records() {
     [ "$(find "$store/$1/journal" -type f -name '*.json' 2>/dev/null | wc -l)" -ge "$2" ]
 }
 
+# Kills one of the processes that run a command of this very store.
+kill_one() {
+    local pid
+    pid=$(pgrep -o -f "^$program $1 .*$work") || fail "there is no $1 to kill"
+    kill -9 "$pid"
+}
+
+# Whether the workers have work from a coordinator that was started a second time.
+working() {
+    [ "$(grep -c 'took over the store' "$work/jobs/exact2048-$id/coordinator.log")" = 2 ] \
+        && sed '1,/took over the store/d' "$work/jobs/exact2048-$id/coordinator.log" | grep -A99 'took over' | grep -q 'epoch began'
+}
+
 install_slurm
 step cargo build --release --locked --package exact2048
 program=${CARGO_TARGET_DIR:-$repository/target}/release/exact2048
@@ -227,5 +240,16 @@ wait_until 60 records lost-node 2 || fail "job $id committed nothing within 60 s
 scontrol update nodename=n2 state=down reason=test
 expect_end 180 COMPLETED
 expect_fingerprint lost-node "$expected"
+
+printf '\n==> a job whose coordinator is killed, then a worker\n'
+EXACT2048_JOB=killed submit --board 3x3
+wait_until 60 records killed 2 || fail "job $id committed nothing within 60 seconds"
+kill_one coordinator
+wait_until 30 grep -q 'the coordinator was killed' "$work/jobs/$id.out" || fail "job $id did not notice that its coordinator was killed"
+wait_until 60 working || fail "nobody computes within 60 seconds after the coordinator was killed"
+kill_one worker
+expect_end 180 COMPLETED
+grep -q 'the worker was killed' "$work/jobs/exact2048-$id"/worker-*.log || fail "job $id did not notice that a worker was killed"
+expect_fingerprint killed "$expected"
 
 printf '\nSlurm solves boards.\n'
