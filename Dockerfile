@@ -1,0 +1,38 @@
+# syntax=docker/dockerfile:1
+#
+#   docker build -t registry.example.com/exact2048:0.1.0 .
+#   docker run --rm --user "$(id -u)" -v "$PWD/runs:/runs" registry.example.com/exact2048:0.1.0 solve --board 3x3 --run /runs/3x3
+
+# As in rust-toolchain.toml; scripts/ci-k8s.sh compares them.
+ARG RUST_VERSION=1.95.0
+
+FROM rust:${RUST_VERSION}-slim-bookworm AS build
+# A C compiler comes with the image. Without this, rustup would fetch the components of rust-toolchain.toml too.
+ARG RUST_VERSION
+ENV RUSTUP_TOOLCHAIN=${RUST_VERSION}
+WORKDIR /source
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/source/target \
+    cargo build --release --locked --package exact2048 \
+    && cp target/release/exact2048 /usr/local/bin/exact2048
+
+FROM debian:bookworm-slim
+# For the certificates of S3 stores, and of servers that are asked.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 65532 --user-group --home-dir /cache --no-create-home --shell /usr/sbin/nologin exact2048 \
+    && install --directory --owner=exact2048 --group=exact2048 /cache
+COPY --from=build /usr/local/bin/exact2048 /usr/local/bin/exact2048
+# By number, so that Kubernetes can see that it is not root.
+USER 65532:65532
+# Where copies of shards go, and what memory cannot hold.
+ENV XDG_CACHE_HOME=/cache
+VOLUME /cache
+# The port of every server; no command listens off loopback unless it is told to.
+EXPOSE 2048
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["exact2048"]
+CMD ["--help"]

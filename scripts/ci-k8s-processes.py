@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Runs what rendered manifests say as processes of this machine, and probes them as kubelet would.
+
+There is no Kubernetes in it: that the programs understand their arguments and environment, pass their probes, solve the
+job of the manifests, answer queries and end in good order on SIGTERM is what it shows. scripts/ci-k8s.sh calls it, with
+names of pods and services in /etc/hosts; every pod has a loopback address of its own.
+"""
+
+import argparse
+import base64
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import grpc
+import yaml
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+PODS = {
+    "exact2048-coordinator": ["127.20.48.1"],
+    "exact2048-worker": ["127.20.48.2", "127.20.48.3"],
+    "exact2048-query": ["127.20.48.4"],
+    "exact2048-submit": ["127.20.48.5"],
+}
+NAMESPACE = "exact2048"
+
+
+def names():
+    """Lines of /etc/hosts: what the Services stand for."""
+    services = [f"{PODS[service][0]} {service}" for service in ("exact2048-coordinator", "exact2048-query")]
+    pods = [f"{ip} {ip.replace('.', '-')}.exact2048-worker.{NAMESPACE}.svc" for ip in PODS["exact2048-worker"]]
+    return services + pods
+
+
+class Pod:
+    """One pod: its processes, with the environment and the arguments of the manifest and nothing else."""
+
+    def __init__(self, manifests, workload, ip, place):
+        self.name = f"{workload['metadata']['name']}-{ip.rsplit('.', 1)[1]}"
+        self.spec = workload["spec"]["template"]["spec"]
+        self.manifests, self.ip, self.place = manifests, ip, place
+        self.folders = {}
+        for volume in self.spec.get("volumes", []):
+            if "emptyDir" in volume:
+                self.folders[volume["name"]] = place.work / self.name / volume["name"]
+                self.folders[volume["name"]].mkdir(parents=True)
+            elif "persistentVolumeClaim" in volume:
+                self.folders[volume["name"]] = place.work / volume["persistentVolumeClaim"]["claimName"]
+                self.folders[volume["name"]].mkdir(exist_ok=True)
+            elif "secret" in volume:
+                self.folders[volume["name"]] = place.tls
+        self.log = open(place.work / f"{self.name}.log", "wb")
+        self.process = None
+
+    def value(self, container, entry):
+        """The value of one variable of a container."""
+        if "value" in entry:
+            return entry["value"]
+        source = entry["valueFrom"]
+        if "fieldRef" in source:
+            return {"status.podIP": self.ip, "metadata.namespace": NAMESPACE}[source["fieldRef"]["fieldPath"]]
+        assert source["resourceFieldRef"]["resource"] == "requests.cpu", source
+        assert container["resources"]["requests"]["cpu"].isdigit(), "threads from a part of a CPU"
+        return "1"
+
+    def start(self, container):
+        """Starts a container's process."""
+        environment = {}
+        for source in container.get("envFrom", []):
+            if "configMapRef" in source:
+                environment |= self.manifests["ConfigMap", source["configMapRef"]["name"]]["data"]
+            else:
+                environment |= self.manifests["Secret", source["secretRef"]["name"]]["decoded"]
+        for entry in container.get("env", []):
+            environment[entry["name"]] = self.value(container, entry)
+
+        def local(text):
+            text = re.sub(r"\$\((\w+)\)", lambda match: environment.get(match[1], match[0]), text)
+            text = text.replace("$$(", "$(").replace("0.0.0.0:", f"{self.ip}:")
+            for mount in container.get("volumeMounts", []):
+                text = re.sub(rf"{mount['mountPath']}(?=/|\s|$)", str(self.folders[mount["name"]]), text)
+            return text
+
+        command = [local(text) for text in container.get("command", ["exact2048"]) + container.get("args", [])]
+        environment = {name: local(value) for name, value in environment.items()}
+        environment["PATH"] = f"{self.place.program.parent}:/usr/bin:/bin"
+        self.log.write(f"\n==> {command}\n".encode())
+        self.log.flush()
+        return subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log, cwd="/")
+
+    def run(self):
+        """Runs the init containers to their ends, and starts the container."""
+        for container in self.spec.get("initContainers", []):
+            code = self.start(container).wait(timeout=60)
+            assert code == 0, f"{container['name']} of {self.name} ended with {code}"
+        self.process = self.start(self.spec["containers"][0])
+
+    def healthy(self, kind):
+        """Asks once what a probe asks."""
+        assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}"
+        container = self.spec["containers"][0]
+        probe = container.get(kind)
+        if probe is None:
+            return True
+        if "grpc" in probe:
+            with grpc.insecure_channel(f"{self.ip}:{probe['grpc']['port']}") as channel:
+                request = health_pb2.HealthCheckRequest(service=probe["grpc"].get("service", ""))
+                try:
+                    answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=probe["timeoutSeconds"])
+                except grpc.RpcError:
+                    return False
+                return answer.status == health_pb2.HealthCheckResponse.SERVING
+        port = next(port for port in container["ports"] if port["name"] == probe["httpGet"]["port"])
+        try:
+            url = f"http://{self.ip}:{port['containerPort']}{probe['httpGet']['path']}"
+            with urllib.request.urlopen(url, timeout=probe.get("timeoutSeconds", 1)) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def stop(self):
+        """Ends the container as kubelet does."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=self.spec["terminationGracePeriodSeconds"])
+        assert code == 0, f"{self.name} ended with {code} on SIGTERM"
+
+
+def wait_for(what, seconds, test):
+    """Waits until something is so."""
+    deadline = time.monotonic() + seconds
+    while not test():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
+        time.sleep(0.2)
+
+
+def load(path):
+    """The rendered manifests by kind and name."""
+    manifests = {}
+    for manifest in yaml.safe_load_all(path.read_text()):
+        if manifest["kind"] == "Secret":
+            manifest["decoded"] = {key: base64.b64decode(text).decode() for key, text in manifest["data"].items()}
+        manifests[manifest["kind"], manifest["metadata"]["name"]] = manifest
+    return manifests
+
+
+def main(place):
+    """Starts everything, waits until the job is solved, asks, and stops everything."""
+    manifests = load(place.manifests)
+    workloads = {
+        name: next(manifests[kind, name] for kind in ("StatefulSet", "Deployment", "Job") if (kind, name) in manifests)
+        for name in PODS
+    }
+    pods = {name: [Pod(manifests, workloads[name], ip, place) for ip in ips] for name, ips in PODS.items()}
+    everyone = [pod for group in pods.values() for pod in group]
+    try:
+        for name in ("exact2048-coordinator", "exact2048-worker"):
+            for pod in pods[name]:
+                pod.run()
+                for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+                    wait_for(f"{kind} of {pod.name}", 60, lambda: pod.healthy(kind))
+        submit = pods["exact2048-submit"][0]
+        submit.run()
+        query = pods["exact2048-query"][0]
+        query.run()
+        code = submit.process.wait(timeout=120)
+        assert code == 0, f"the Job ended with {code}"
+        for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+            wait_for(f"{kind} of {query.name}", 60, lambda: query.healthy(kind))
+        for pod in (pod for pod in everyone if pod is not submit):
+            assert pod.healthy("livenessProbe"), f"{pod.name} does not pass its livenessProbe"
+            with urllib.request.urlopen(f"http://{pod.ip}:9464/metrics", timeout=5) as answer:
+                assert answer.status == 200
+        ask = [place.program, "query", "--server", f"{'https' if place.tls else 'http'}://exact2048-query:2048"]
+        ask += ["--tls-ca", place.tls / "ca.crt"] if place.tls else ["--insecure"]
+        token = manifests["Secret", secret(query.spec, "query-token")]["decoded"]
+        subprocess.run([*ask, place.board], env=token, check=True, timeout=30)
+        print("the query service answers")
+        for name in ("exact2048-query", "exact2048-worker", "exact2048-coordinator"):
+            for pod in pods[name]:
+                pod.stop()
+        print("everything ended in good order")
+    except BaseException:
+        for pod in everyone:
+            tail = pathlib.Path(pod.log.name).read_text(errors="replace").splitlines()[-15:]
+            print(f"--- {pod.name}", *tail, sep="\n", file=sys.stderr)
+        raise
+    finally:
+        for pod in everyone:
+            if pod.process and pod.process.poll() is None:
+                pod.process.kill()
+
+
+def secret(spec, name):
+    """The name, with its hash, of a secret that a container reads."""
+    references = [source["secretRef"]["name"] for source in spec["containers"][0]["envFrom"] if "secretRef" in source]
+    return next(reference for reference in references if name in reference)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--manifests", type=pathlib.Path, help="what kustomize rendered")
+    parser.add_argument("--program", type=pathlib.Path, help="exact2048")
+    parser.add_argument("--work", type=pathlib.Path, help="folder for what pods write")
+    parser.add_argument("--board", help="a state to ask for when the job is done")
+    parser.add_argument("--tls", type=pathlib.Path, help="folder with tls.crt, tls.key and ca.crt")
+    parser.add_argument("--hosts", action="store_true", help="only print what has to be in /etc/hosts")
+    options = parser.parse_args()
+    if options.hosts:
+        print(*names(), sep="\n")
+    else:
+        main(options)
