@@ -88,8 +88,12 @@ printf '\nThe manifests and the Dockerfile are valid.\n'
 
 [ "$(id -u)" = 0 ] || fail "only root may give the pods their names, in a mount namespace with an /etc/hosts of its own"
 command -v openssl >/dev/null || fail "openssl is not installed: it makes the certificates"
-step cargo build --release --locked --package exact2048
-program=$(realpath "${CARGO_TARGET_DIR:-target}/release/exact2048")
+program=${EXACT2048_PROGRAM:-}
+if [ -z "$program" ]; then
+    step cargo build --release --locked
+    program=${CARGO_TARGET_DIR:-target}/release/exact2048
+fi
+program=$(realpath "$program") || fail "there is no program $program"
 
 # The names are those that scripts/k8s/README.md has for cert-manager.
 make_certificate() {

@@ -190,8 +190,12 @@ working() {
 }
 
 install_slurm
-step cargo build --release --locked --package exact2048
-program=${CARGO_TARGET_DIR:-$repository/target}/release/exact2048
+program=${EXACT2048_PROGRAM:-}
+if [ -z "$program" ]; then
+    step cargo build --release --locked
+    program=${CARGO_TARGET_DIR:-target}/release/exact2048
+fi
+program=$(realpath "$program") || fail "there is no program $program"
 [ -x "$program" ] || fail "there is no $program, though cargo built it"
 printf '\n==> starting Slurm\n'
 start_slurm

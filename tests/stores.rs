@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use common::cluster::{start_worker, watch};
+use common::serving::Server;
 use common::{Finished, Place, command, exact2048, files, text};
 use exact2048_storage::{Location, RunDir, StoreSettings};
 use serde_json::Value;
@@ -190,6 +192,26 @@ fn crashes_at_every_point_are_resumed() {
     for shard in bucket.shards() {
         assert!(named.contains(&shard.as_str()), "{shard} is left over");
     }
+}
+
+/// A cluster whose workers share nothing but the store, and caches of their own.
+#[test]
+fn a_cluster_solves_in_a_store() {
+    let Some(bucket) = Bucket::new("cluster") else { return };
+    let cache = |name: &str| bucket.local.join(name).to_str().unwrap().to_owned();
+    let args = ["coordinator", "--store", &bucket.url, "--listen", "127.0.0.1:0", "--cache", &cache("head")];
+    let coordinator = Server::launch(&args, &[]);
+    let folders = [bucket.local.join("one"), bucket.local.join("two")];
+    let _workers = folders.each_ref().map(|folder| start_worker(&coordinator.url, folder, &[]));
+    let submit = ["submit", "--coordinator", &coordinator.url, JOB[0], JOB[1]];
+    assert_eq!(exact2048(submit).exits(0).stdout.trim(), "3x2");
+    watch(&coordinator.url, "3x2");
+    let run = format!("{}/3x2", bucket.url);
+    let on_run = |subcommand: &str, options: &[&str]| {
+        exact2048([&[subcommand, "--run", &run, "--cache", &cache("reader")], options].concat()).exits(0)
+    };
+    assert_eq!(text(&on_run("info", &["--json"]).json()["fingerprint"]), FINGERPRINT);
+    on_run("verify", &[]);
 }
 
 /// A process that sleeps while another takes the run over cannot commit when it wakes.

@@ -131,20 +131,19 @@ pub fn start_coordinator(store: &Path, listen: &str) -> Server {
     Server::launch(&["coordinator", "--store", &store, "--listen", listen], &[])
 }
 
+/// Waits until a job is done, by the command that people use for that.
+#[track_caller]
+pub fn watch(coordinator: &str, job: &str) -> Finished {
+    exact2048(["status", "--coordinator", coordinator, job, "--watch"]).exits(0)
+}
+
 #[track_caller]
 pub fn start_worker(coordinator: &str, cache: &Path, options: &[&str]) -> Server {
-    let args = [
-        "worker",
-        "--coordinator",
-        coordinator,
-        "--listen",
-        "127.0.0.1:0",
-        "--threads",
-        "1",
-        "--memory",
-        "1GiB",
-        "--cache",
-        cache.to_str().unwrap(),
-    ];
+    let cache = cache.to_str().unwrap();
+    let mut args = vec!["worker", "--coordinator", coordinator, "--listen", "127.0.0.1:0", "--cache", cache];
+    args.extend(["--threads", "1"]);
+    if !options.contains(&"--memory") {
+        args.extend(["--memory", "1GiB"]);
+    }
     Server::launch(&[&args, options].concat(), &[])
 }

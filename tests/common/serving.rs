@@ -50,8 +50,20 @@ impl Server {
     /// Starts any command that says on stdout where it listens.
     #[track_caller]
     pub fn launch(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn(command(args), variables)
+    }
+
+    /// The same within another command, which gets the program and its arguments behind its own.
+    #[track_caller]
+    pub fn launch_within(prefix: &[&str], args: &[&str]) -> Self {
+        let mut outer = std::process::Command::new(prefix[0]);
+        outer.args(&prefix[1..]).arg(env!("CARGO_BIN_EXE_exact2048")).args(args).stdin(Stdio::null());
+        Self::spawn(outer, &[])
+    }
+
+    #[track_caller]
+    fn spawn(mut command: std::process::Command, variables: &[(&str, &str)]) -> Self {
         let stderr = NamedTempFile::new().unwrap();
-        let mut command = command(args);
         command.env_remove("EXACT2048_TOKEN").envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
         let mut child = command.spawn().unwrap();

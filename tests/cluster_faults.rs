@@ -1,0 +1,172 @@
+//! Clusters whose machines fail in ways that only root can bring about: networks cut, disks full.
+//!
+//! Without root, or without `ip`, nothing is tested, unless `EXACT2048_REQUIRE_ROOT` is set.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::cluster::{Cluster, start_worker};
+use common::serving::Server;
+use common::{Place, exact2048, least_memory, on_run, text, whole};
+
+/// Of 4x2, however it was solved.
+const FINGERPRINT: &str = "205b5cbae9d1a46ab8490f0dd978fa44";
+
+fn is_root(test: &str) -> bool {
+    let uid = Command::new("id").arg("-u").output().unwrap();
+    let able = uid.stdout == b"0\n" && Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_ok();
+    assert!(able || std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "{test} needs root and ip");
+    if !able {
+        eprintln!("{test} is skipped: it needs root and ip");
+    }
+    able
+}
+
+#[track_caller]
+fn system(command: &str) {
+    let done = Command::new("sh").args(["-c", command]).output().unwrap();
+    assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A host of its own on this machine: a network namespace, with a wire to the main one.
+struct Host {
+    name: String,
+    address: String,
+}
+
+impl Host {
+    fn new(number: u32) -> Self {
+        let id = std::process::id() % 10_000;
+        let (name, wire) = (format!("ex{id}-{number}"), format!("ex{id}v{number}"));
+        // Of the range for tests of networks (RFC 2544).
+        let (near, address) = (format!("198.18.{number}.1"), format!("198.18.{number}.2"));
+        let host = Self { name: name.clone(), address: address.clone() };
+        system(&format!("ip netns add {name}"));
+        system(&format!("ip link add {wire} type veth peer name eth0 netns {name}"));
+        system(&format!("ip addr add {near}/24 dev {wire} && ip link set {wire} up"));
+        system(&format!("ip -n {name} addr add {address}/24 dev eth0 && ip -n {name} link set eth0 up"));
+        system(&format!("ip -n {name} link set lo up && ip -n {name} route add default via {near}"));
+        host
+    }
+
+    /// Starts a worker there.
+    fn start_worker(&self, coordinator: &str, cache: &Path) -> Server {
+        let listen = format!("{}:0", self.address);
+        let args =
+            ["worker", "--coordinator", coordinator, "--listen", &listen, "--insecure", "--threads", "1"];
+        let prefix = ["ip", "netns", "exec", &self.name];
+        let rest = ["--memory", "1GiB", "--cache", cache.to_str().unwrap()];
+        Server::launch_within(&prefix, &[&args[..], &rest].concat())
+    }
+
+    fn cut(&self) {
+        system(&format!("ip -n {} link set eth0 down", self.name));
+    }
+
+    fn heal(&self) {
+        let Self { name, address } = self;
+        let near = address.rsplit_once('.').map(|(net, _)| format!("{net}.1")).unwrap();
+        system(&format!("ip -n {name} link set eth0 up && ip -n {name} route replace default via {near}"));
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+    }
+}
+
+#[test]
+fn a_network_that_is_cut_and_healed_does_no_harm() {
+    if !is_root("a_network_that_is_cut_and_healed_does_no_harm") {
+        return;
+    }
+    let place = Place::new();
+    let store = format!("file://{}", place.join("store").display());
+    std::fs::create_dir(place.join("store")).unwrap();
+    let hosts = [Host::new(1), Host::new(2)];
+    system("sysctl -qw net.ipv4.ip_forward=1");
+    let coordinator =
+        Server::launch(&["coordinator", "--store", &store, "--listen", "0.0.0.0:0", "--insecure"], &[]);
+    let port = coordinator.address().port();
+    let local = format!("http://127.0.0.1:{port}");
+    let workers = [1, 2].map(|number| {
+        let url = format!("http://198.18.{number}.1:{port}");
+        hosts[number - 1].start_worker(&url, &place.join(&format!("cache-{number}")))
+    });
+    let ask = |args: &[&str]| exact2048([&args[..1], &["--coordinator", &local], &args[1..]].concat());
+    ask(&["submit", "--board", "4x2"]).exits(0);
+    let status = || ask(&["status", "4x2", "--json"]).exits(0).json();
+    let wait_for = |what: &str, is_so: &dyn Fn(&serde_json::Value) -> bool| {
+        let begun = std::time::Instant::now();
+        while !is_so(&status()) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "{what}: {}\n{}",
+                status(),
+                coordinator.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for("it begins", &|status| whole(&status["states"]) > 0);
+    hosts[0].cut();
+    // The other goes on alone once the lease of this one is over.
+    wait_for("the cut is noticed", &|status| whole(&status["retries"]) > 0 || status["state"] == "done");
+    hosts[0].heal();
+    wait_for("it ends", &|status| status["state"] == "done");
+    // The one that was cut off is back.
+    wait_for("it is back", &|_| {
+        let all = ask(&["status", "--json"]).exits(0);
+        all.stdout.matches("\"worker\":").count() >= 2
+    });
+    let info = on_run(&place.join("store/4x2"), "info", &["--json"]).exits(0).json();
+    assert_eq!(text(&info["fingerprint"]), FINGERPRINT);
+    on_run(&place.join("store/4x2"), "verify", &[]).exits(0);
+    for worker in workers {
+        worker.stop();
+    }
+}
+
+/// A small file system of its own.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(path: &Path, size: &str) -> Self {
+        std::fs::create_dir(path).unwrap();
+        system(&format!("mount -t tmpfs -o size={size} none {}", path.display()));
+        Self(path.to_path_buf())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_worker_whose_disk_is_full_says_so_and_the_job_goes_on() {
+    if !is_root("a_worker_whose_disk_is_full_says_so_and_the_job_goes_on") {
+        return;
+    }
+    let place = Place::new();
+    let disk = Disk::new(&place.join("full"), "64k");
+    let mut cluster = Cluster::new(0);
+    // So little memory that blocks have to go to the disk, which has no room for them.
+    let memory = least_memory("--board 3x3 --threads 1");
+    let url = cluster.coordinator.url.clone();
+    let full = start_worker(&url, &disk.0, &["--memory", &memory]);
+    let job = cluster.submit("--board 3x3");
+    let status = cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
+    assert_ne!(status["state"], "done");
+    let all = cluster.client(&["status"]).exits(0).stdout;
+    assert!(all.contains("full"), "{all}\n{}", cluster.logs());
+    cluster.add_worker(&[]);
+    cluster.wait(&job);
+    assert_eq!(cluster.fingerprint(&job), "b779c570d9cdbdf790b00c3c1c2056d5", "{}", full.log());
+}
