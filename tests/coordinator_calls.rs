@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::certificates::{Ca, token_file};
@@ -45,7 +45,7 @@ impl Coordinator {
     }
 
     #[track_caller]
-    fn launch(store: &PathBuf, options: &[&str]) -> Server {
+    fn launch(store: &Path, options: &[&str]) -> Server {
         let store = store.to_str().unwrap();
         let args = ["coordinator", "--store", store, "--listen", "127.0.0.1:0", "--lease", "1"];
         Server::launch(&[&args, options].concat(), &[])
@@ -430,8 +430,8 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
         threads: (random() % 5) as u32,
         memory_bytes: random(),
         address: "a".repeat((random() % 600) as usize),
-        leaving: random() % 2 == 0,
-        epoch: (random() % 2 == 0).then(&mut *random),
+        leaving: random().is_multiple_of(2),
+        epoch: (random().is_multiple_of(2)).then(&mut *random),
         first_report: random(),
         reports,
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use exact2048_coordinator::{LayerCounts, Phase, Segment, missing_segments};
+use exact2048_coordinator::{Commit, LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
-use exact2048_storage::{Location, RunDir, StorageError};
+use exact2048_storage::{Location, RunDir, ShardRecord, StorageError};
 use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -192,6 +192,25 @@ impl Run {
     /// What is still to be done.
     pub fn missing(&self) -> Vec<Segment> {
         missing_segments(&self.params, &self.catalog.commits())
+    }
+
+    /// The commits of which a shard is not there, or has another length than it was committed with. Costs a list of
+    /// the shards; what is in them is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunDir::shard_files`].
+    pub fn absent(&self) -> Result<Vec<Commit>, RunError> {
+        let shards = self.catalog.shards();
+        if shards.is_empty() {
+            return Ok(Vec::new());
+        }
+        let files = self.dir.shard_files()?;
+        let is_there = |record: &ShardRecord| files.get(&record.file) == Some(&record.bytes);
+        let absent = shards.iter().filter(|shard| !is_there(&shard.record));
+        let mut commits: Vec<Commit> = absent.map(|shard| shard.commit.clone()).collect();
+        commits.dedup();
+        Ok(commits)
     }
 
     /// The counts of all enumerated layers that have states, ascending.

@@ -2,7 +2,7 @@
 
 use exact2048_coordinator::Commit;
 use exact2048_game::Params;
-use exact2048_run::{JournalRecord, Run, RunError};
+use exact2048_run::{JournalRecord, Retraction, Run, RunError};
 use exact2048_storage::Location;
 use serde_json::{Value, json};
 
@@ -44,13 +44,20 @@ pub struct JobRun {
 
 impl JobRun {
     /// Opens the run of a job, or begins it, and fences off whoever had it open before. Removes shards that nothing
-    /// refers to.
+    /// refers to, and retracts commits whose shards are not there.
     ///
     /// # Errors
     ///
     /// As for [`Run::open_or_create`] and [`Run::share`].
     pub fn begin(location: &Location, params: &Params) -> Result<(Self, Contents), RunError> {
-        Self::new(location, Run::open_or_create(location, params)?)
+        let mut run = Run::open_or_create(location, params)?;
+        run.share()?;
+        for retracted in run.absent()? {
+            tracing::warn!(run = %location, phase = retracted.phase.name(), first = %retracted.first,
+                last = %retracted.last, "a shard of this range is not there: it is computed again");
+            run.append(JournalRecord::Retraction(Retraction { retracted }))?;
+        }
+        Self::new(location, run)
     }
 
     /// Opens the run of a job to append to it, and removes nothing.
@@ -144,7 +151,6 @@ mod tests {
     use super::*;
     use exact2048_coordinator::Phase;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_run::Retraction;
 
     fn params() -> Params {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());

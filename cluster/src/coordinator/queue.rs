@@ -342,7 +342,7 @@ mod tests {
     fn other_places_are_no_queues() {
         let place = tempfile::tempdir().unwrap();
         let store = Location::from(place.path());
-        RunDir::create(&store.child(names::QUEUE).unwrap(), &json!(params("2x2"))).unwrap();
+        RunDir::create(store.child(names::QUEUE).unwrap(), &json!(params("2x2"))).unwrap();
         assert!(Queue::open(&store).unwrap_err().to_string().contains("not the queue"));
     }
 }

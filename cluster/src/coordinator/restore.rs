@@ -34,7 +34,7 @@ fn open(
     match Run::open(location) {
         Ok(run) => {
             run.require(params)?;
-            if !may_write || run.missing().is_empty() {
+            if !may_write || (run.missing().is_empty() && run.absent()?.is_empty()) {
                 return Ok((None, Contents::of(&run)));
             }
         }

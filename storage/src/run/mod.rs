@@ -6,7 +6,7 @@ mod manifest;
 mod opening;
 mod shards;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -337,6 +337,30 @@ impl RunDir {
             }
         }
         Ok(total)
+    }
+
+    /// The shards that there are, committed or not, each with its bytes. Costs a list of them.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn shard_files(&self) -> Result<HashMap<String, u64>, StorageError> {
+        let mut files = HashMap::new();
+        match &self.home {
+            Home::Folder(path) => {
+                for entry in list(&path.join(SHARDS))?.into_iter().filter(|entry| !entry.is_temp()) {
+                    let bytes = entry.file_bytes()?;
+                    files.insert(entry.name, bytes);
+                }
+            }
+            Home::Store(store, _) => {
+                for object in store.list(Some(SHARDS), None)? {
+                    let name = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+                    files.extend(name.map(|name| (name.to_owned(), object.bytes)));
+                }
+            }
+        }
+        Ok(files)
     }
 
     /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
