@@ -12,6 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     std::fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
-    tonic_prost_build::configure().compile_fds(compiler.file_descriptor_set())?;
+    // Blocks are large: they are not copied between a message and its buffer.
+    tonic_prost_build::configure()
+        .bytes(".exact2048.v1.PushRequest")
+        .bytes(".exact2048.v1.PushBlock")
+        .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

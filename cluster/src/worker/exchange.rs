@@ -18,6 +18,9 @@ use super::epoch::Epoch;
 /// Blocks of fewer bytes are taken in without another thread.
 const SMALL_BYTES: usize = 128 << 10;
 
+/// Bytes of a block that are set aside before they have come.
+const BELIEVED_BYTES: usize = 64 << 20;
+
 /// For how long a sender waits that begins an epoch before this worker does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -128,8 +131,10 @@ impl Incoming {
         if block.bytes > most_bytes {
             return Err(invalid("block.bytes", "longer than the memory of this worker"));
         }
-        let mut incoming =
-            Self { layer: Layer(block.layer), lane, whole: block.bytes as usize, bytes: Vec::new() };
+        let whole = block.bytes as usize;
+        // What is to come is believed as far as it is not much.
+        let bytes = Vec::with_capacity(whole.min(BELIEVED_BYTES));
+        let mut incoming = Self { layer: Layer(block.layer), lane, whole, bytes };
         incoming.add(&block.first)?;
         Ok(incoming)
     }

@@ -168,10 +168,10 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
             room.leave(bytes);
             let first = payload.split_to(bytes.min(PIECE_BYTES));
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
-            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first: first.into() })];
+            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first })];
             while !payload.is_empty() {
                 let piece = payload.split_to(payload.len().min(PIECE_BYTES));
-                contents.push(Content::More(piece.into()));
+                contents.push(Content::More(piece));
             }
             contents
         }
