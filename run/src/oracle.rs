@@ -250,7 +250,7 @@ impl Oracle {
     }
 
     /// The fixed-point value that is stored of a state whose layer's values are kept
-    /// ([`is_kept`]), by any of its images.
+    /// ([`is_kept`](exact2048_coordinator::is_kept)), by any of its images.
     ///
     /// # Errors
     ///
