@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Clusters on this machine against one process, with the numbers of docs/performance.md.
+#
+# usage: scripts/bench-cluster.sh [WORKDIR]      about ten minutes on two cores
+#
+# It measures and never fails on a time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=${1:-$(mktemp -d)}
+mkdir -p "$work"
+cargo build --release --quiet
+solver=target/release/exact2048
+processes=()
+
+stop() {
+    [ ${#processes[@]} -eq 0 ] || kill "${processes[@]}" 2>/dev/null || true
+    wait 2>/dev/null || true
+    processes=()
+}
+trap stop EXIT
+
+seconds() { date +%s.%N; }
+
+# Starts a worker; its number in $1.
+worker() {
+    "$solver" worker --coordinator "$url" --threads 1 --memory 4GiB --cache "$work/cache" >"$work/worker-$1.log" 2>&1 &
+    processes+=($!)
+    last_worker=$!
+}
+
+# cluster WORKERS KILL ARGS...: a fresh cluster; KILL is the seconds after which one worker is killed, again and again.
+cluster() {
+    local workers=$1 kill=$2 begun job=
+    shift 2
+    rm -rf "$work/store"
+    mkdir "$work/store"
+    "$solver" coordinator --store "$work/store" --listen 127.0.0.1:0 >"$work/coordinator.out" 2>"$work/coordinator.log" &
+    processes+=($!)
+    until url=$(sed -n 's/^listening on //p' "$work/coordinator.out") && [ -n "$url" ]; do sleep 0.05; done
+    for number in $(seq "$workers"); do worker "$number"; done
+    sleep 2 # until all have registered
+    begun=$(seconds)
+    job=$("$solver" submit --coordinator "$url" "$@")
+    if [ "$kill" != 0 ]; then
+        while sleep "$kill"; do
+            kill -9 "$last_worker" 2>/dev/null || true
+            worker again
+        done &
+        processes+=($!)
+    fi
+    "$solver" status --coordinator "$url" "$job" --watch >"$work/status.log" 2>&1
+    python3 -c "print(f'{$(seconds)-$begun:9.2f} s  cluster of $workers worker(s), killed every $kill s (0: never): $*')"
+    stop
+}
+
+alone() {
+    rm -rf "$work/run"
+    "$solver" solve --run "$work/run" --json "$@" 2>/dev/null \
+        | python3 -c "import json, sys; print(f'{json.load(sys.stdin)[\"seconds\"][\"total\"]:9.2f} s  one process: $*')"
+}
+
+for _ in 1 2 3; do
+    alone --board 3x3 --threads 2
+    cluster 2 0 --board 3x3
+done
+for board in 4x2 3x3; do
+    cluster 2 0 --board "$board"
+    cluster 2 5 --board "$board"
+    cluster 2 1 --board "$board"
+done
+for workers in 1 2; do cluster "$workers" 0 --board 5x2; done
+rm -rf "$work"
