@@ -13,8 +13,8 @@ use exact2048_game::{Lane, Layer, Params};
 
 use crate::{Tuning, Value, Worker};
 
-/// What the process takes beside its heap: code, and the compressors' own memory.
-const FIXED_BYTES: u64 = 16 << 20;
+/// What the process takes beside its heap: code, the compressors' own memory, and what its allocator holds back.
+const FIXED_BYTES: u64 = 24 << 20;
 
 /// What a thread takes beside the heap: its stack and a compressor.
 const THREAD_BYTES: u64 = 4 << 20;

@@ -180,6 +180,10 @@ impl Process {
                 Ok(None) => {}
                 Err(status) => {
                     self.refused(&status)?;
+                    if leaving {
+                        // Nobody is there to hand anything back to.
+                        return Ok(Ended::CutOff);
+                    }
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
