@@ -2,7 +2,7 @@
 //!
 //! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
 //! * [`limits`], [`connections`] and [`requests`]: how much is taken on at once, deadlines, and what is counted.
-//! * [`serve`] and [`shutdown`]: a server from its start to its last answer.
+//! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
 //! * [`client`]: connecting to one.
 //! * [`status`], [`logs`] and [`monitoring`]: what callers, logs and Prometheus are told.
 //!
@@ -16,6 +16,7 @@ pub mod monitoring;
 pub mod policy;
 pub mod requests;
 pub mod serve;
+pub mod services;
 pub mod shutdown;
 pub mod status;
 pub mod tls;

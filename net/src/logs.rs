@@ -56,3 +56,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     };
     started.map_err(|_| LogError::Twice)
 }
+
+/// An error with what caused it, on one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -46,6 +46,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// The descriptors of the services.
+    #[error("the descriptors of the services cannot be read: {0}")]
+    Descriptors(String),
     /// The transport failed.
     #[error("the server failed")]
     Transport(#[from] tonic::transport::Error),
@@ -125,7 +128,7 @@ impl Bound {
 
     /// Asks for the token. For every service but health, which those ask who start and stop servers.
     #[must_use]
-    pub fn check_token(&self) -> CheckToken {
+    pub(crate) fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())
     }
 
@@ -134,7 +137,12 @@ impl Bound {
     /// # Errors
     ///
     /// [`ServeError::Transport`] or [`ServeError::Listen`].
-    pub async fn serve(self, routes: Routes, methods: Vec<Method>, stop: Stop) -> Result<Ended, ServeError> {
+    pub(crate) async fn serve(
+        self,
+        routes: Routes,
+        methods: Vec<Method>,
+        stop: Stop,
+    ) -> Result<Ended, ServeError> {
         let limits = self.options.limits;
         let mut server = Server::builder()
             .max_concurrent_streams(limits.streams_per_connection)

@@ -3,6 +3,8 @@
 //! A package name carries its version ([`v1`]). Within a version fields are only added: what a deployed client
 //! sends and reads keeps its meaning.
 
+use exact2048_game::Params;
+
 /// Version 1 of all services.
 #[allow(
     missing_docs,
@@ -14,49 +16,20 @@ pub mod v1 {
     tonic::include_proto!("exact2048.v1");
 }
 
-/// The descriptors of all files, for the reflection service.
+/// The descriptors of all files, for the reflection service and to know the methods by name.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// A method of a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
-    /// Its path as requests name it: `/package.Service/Method`.
-    pub path: String,
-    /// Whether either side sends more than one message.
-    pub streaming: bool,
-}
-
-/// All methods.
-///
-/// # Errors
-///
-/// None in a crate that was built whole: the descriptors were written by its build.
-pub fn methods() -> Result<Vec<Method>, prost::DecodeError> {
-    use prost::Message;
-
-    let mut methods = Vec::new();
-    for file in prost_types::FileDescriptorSet::decode(DESCRIPTORS)?.file {
-        for service in &file.service {
-            methods.extend(service.method.iter().map(|method| Method {
-                path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
-                streaming: method.client_streaming() || method.server_streaming(),
-            }));
-        }
-    }
-    Ok(methods)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn methods_are_named_as_requests_name_them() {
-        let methods = methods().unwrap();
-        for (path, streaming) in
-            [("/exact2048.v1.Query/BatchGetValues", true), ("/exact2048.v1.Query/GetRun", false)]
-        {
-            assert!(methods.contains(&Method { path: path.to_owned(), streaming }), "{methods:?}");
+impl From<&Params> for v1::RunParameters {
+    fn from(params: &Params) -> Self {
+        Self {
+            rows: params.board.rows() as u32,
+            columns: params.board.cols() as u32,
+            objective: params.objective.to_string(),
+            spawn4_numerator: params.spawn4.weight4(),
+            spawn4_denominator: params.spawn4.denominator(),
+            precision_bits: u8::from(params.precision).into(),
+            until_layer: params.until_layer,
+            large_exponent: params.large.into(),
         }
     }
 }

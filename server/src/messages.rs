@@ -3,7 +3,6 @@
 use exact2048_coordinator::LayerCounts;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
-use exact2048_game::{Objective, Params};
 use exact2048_net::status;
 use exact2048_proto::v1;
 use exact2048_run::{Evaluation, MoveValue, StartValues};
@@ -105,7 +104,7 @@ pub(crate) fn run(snapshot: &Snapshot, max_batch_boards: u32) -> v1::GetRunRespo
     };
     v1::GetRunResponse {
         run_id: run.dir().run_id().to_string(),
-        parameters: Some(parameters(run.params())),
+        parameters: Some(run.params().into()),
         phase: phase.into(),
         layers: layers.len() as u32,
         states: layers.iter().map(|counts| counts.states).sum(),
@@ -114,19 +113,6 @@ pub(crate) fn run(snapshot: &Snapshot, max_batch_boards: u32) -> v1::GetRunRespo
         start: snapshot.start.as_ref().map(start),
         not_solved: snapshot.not_solved().unwrap_or_default().to_owned(),
         max_batch_boards,
-    }
-}
-
-fn parameters(params: &Params) -> v1::RunParameters {
-    v1::RunParameters {
-        rows: params.board.rows() as u32,
-        columns: params.board.cols() as u32,
-        objective: Objective::to_string(&params.objective),
-        spawn4_numerator: params.spawn4.weight4(),
-        spawn4_denominator: params.spawn4.denominator(),
-        precision_bits: u8::from(params.precision).into(),
-        until_layer: params.until_layer,
-        large_exponent: params.large.into(),
     }
 }
 

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use exact2048_net::limits::Limits;
-use exact2048_net::requests::Method;
 use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::query_server::QueryServer;
-use tonic::service::Routes;
-use tonic::service::interceptor::InterceptedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
@@ -43,19 +41,8 @@ pub async fn serve(
 
     let service = QueryService::new(served, threads, limits.idle_time);
     let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let check = || bound.check_token();
-    let routes = Routes::new(health_service)
-        .add_service(InterceptedService::new(query, check()))
-        .add_service(InterceptedService::new(reflection().build_v1()?, check()))
-        .add_service(InterceptedService::new(reflection().build_v1alpha()?, check()));
-    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
-    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
-    Ok(bound.serve(routes, methods.collect(), stop).await?)
+    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
+    Ok(services.with(query).serve(stop).await?)
 }
 
 /// Keeps the health as the run is, and reads a run again that is not solved yet.

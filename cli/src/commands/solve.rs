@@ -8,13 +8,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_net::logs::with_causes;
 use exact2048_run::{Oracle, Run, StartValues, forget_damaged_shards};
 use exact2048_worker::Tuning;
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::embedded::{Seconds, solve};
-use crate::failure::with_causes;
 use crate::job::JobArgs;
 use crate::output::write_field;
 use crate::place::RunPlace;

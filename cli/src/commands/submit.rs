@@ -4,7 +4,6 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use exact2048_cluster::client::within;
-use exact2048_cluster::wire::params_message;
 use exact2048_proto::v1::SubmitRequest;
 
 use crate::cluster::CoordinatorPlace;
@@ -39,7 +38,7 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<()> {
     let params = args.job.params()?;
     let coordinator = args.place.connect()?;
-    let request = SubmitRequest { parameters: Some(params_message(&params)), name: args.name.clone() };
+    let request = SubmitRequest { parameters: Some((&params).into()), name: args.name.clone() };
     let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
     let mut out = std::io::stdout().lock();

@@ -21,9 +21,7 @@ use super::job_run::JobRun;
 use super::queue::{Queue, QueueRecord};
 use super::restore::{Opened, least_memory};
 use super::shell::{Known, Shell, lock};
-use crate::wire::{
-    cluster_status, job_message, params_message, refusal_status, status_with_reason, worker_message,
-};
+use crate::wire::{cluster_status, job_message, refusal_status, status_with_reason, worker_message};
 
 /// Everything that there is to see of a cluster.
 #[derive(Clone, PartialEq, Debug)]
@@ -220,7 +218,7 @@ fn unavailable_message(job: &JobId, known: &Known) -> Option<v1::Job> {
     let reason = known.unavailable.as_ref()?;
     Some(v1::Job {
         name: job.0.clone(),
-        parameters: Some(params_message(&known.params)),
+        parameters: Some((&known.params).into()),
         run_url: known.url.clone(),
         state: v1::JobState::Failed.into(),
         failure: reason.clone(),

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use exact2048_net::limits::Limits;
-use exact2048_net::requests::Method;
 use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_server::CoordinatorServer;
-use tonic::service::Routes;
-use tonic::service::interceptor::InterceptedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
@@ -45,19 +43,8 @@ pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: Limits, stop: Stop) 
 
     let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let check = || bound.check_token();
-    let routes = Routes::new(health_service)
-        .add_service(InterceptedService::new(service, check()))
-        .add_service(InterceptedService::new(reflection().build_v1()?, check()))
-        .add_service(InterceptedService::new(reflection().build_v1alpha()?, check()));
-    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
-    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
-    let served = bound.serve(routes, methods.collect(), stop.clone()).await;
+    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
+    let served = services.with(service).serve(stop.clone()).await;
     // Also where the server failed: then nothing may be begun any more either.
     stop.begun.cancel();
     let appended = tokio::select! {

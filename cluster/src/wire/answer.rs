@@ -7,8 +7,8 @@ use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, Progress, PullRep
 use exact2048_proto::v1;
 
 use super::{
-    Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_message, params_of,
-    pass_message, pass_of, threads_of, write_message, write_of,
+    Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_of, pass_message,
+    pass_of, threads_of, write_message, write_of,
 };
 
 /// Most members of an epoch: the rule that deals lanes to them knows no more.
@@ -78,7 +78,7 @@ fn share_message(assignment: &Assignment) -> v1::Share {
     };
     v1::Share {
         job: share.job.0.clone(),
-        parameters: Some(params_message(&share.params)),
+        parameters: Some((&share.params).into()),
         epoch: share.epoch,
         pass: pass_message(share.segment.phase).into(),
         first_layer: share.segment.first.0,
@@ -196,7 +196,7 @@ mod tests {
         );
         let good = v1::Share {
             job: "3x3".to_owned(),
-            parameters: Some(params_message(&params.unwrap())),
+            parameters: Some((&params.unwrap()).into()),
             pass: 1,
             first_layer: 4,
             last_layer: 8,

@@ -18,7 +18,7 @@ use exact2048_proto::v1;
 
 use crate::names;
 
-pub use params::{params_message, params_of};
+pub use params::params_of;
 pub use pull::{pull_message, pull_of};
 pub use refusal::{cluster_status, refusal_of, refusal_status, status_with_reason, wire_status};
 pub use status::{job_message, worker_message};

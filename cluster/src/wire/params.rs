@@ -5,21 +5,6 @@ use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
 
-/// The message of parameters.
-#[must_use]
-pub fn params_message(params: &Params) -> RunParameters {
-    RunParameters {
-        rows: params.board.rows() as u32,
-        columns: params.board.cols() as u32,
-        objective: Objective::to_string(&params.objective),
-        spawn4_numerator: params.spawn4.weight4(),
-        spawn4_denominator: params.spawn4.denominator(),
-        precision_bits: u8::from(params.precision).into(),
-        until_layer: params.until_layer,
-        large_exponent: params.large.into(),
-    }
-}
-
 /// The parameters that a message spells, checked. Without a split between small and large tiles, that which is the
 /// best for the board.
 ///
@@ -71,7 +56,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn parameters_round_trip(params in any_params()) {
-            prop_assert_eq!(params_of(&params_message(&params)).unwrap(), params);
+            prop_assert_eq!(params_of(&RunParameters::from(&params)).unwrap(), params);
         }
     }
 
@@ -79,7 +64,7 @@ pub(super) mod tests {
     fn the_split_may_be_left_out_and_wrong_fields_are_named() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let good = RunParameters { large_exponent: 0, ..params_message(&params) };
+        let good = RunParameters { large_exponent: 0, ..RunParameters::from(&params) };
         assert_eq!(params_of(&good).unwrap(), params);
         for (wrong, named) in [
             (RunParameters { rows: 9, ..good.clone() }, "rows"),

@@ -4,7 +4,7 @@ use exact2048_coordinator::cluster::{Activity, JobState, JobStatus, WorkerStatus
 use exact2048_game::Params;
 use exact2048_proto::v1;
 
-use super::{params_message, pass_message};
+use super::pass_message;
 
 /// The message of a job, with its parameters and the place of its run.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
     };
     v1::Job {
         name: status.job.0.clone(),
-        parameters: Some(params_message(params)),
+        parameters: Some(params.into()),
         run_url: run_url.to_owned(),
         state: state.into(),
         failure: failure.to_owned(),

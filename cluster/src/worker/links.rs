@@ -9,6 +9,7 @@ use exact2048_coordinator::cluster::PROTOCOL_VERSION;
 use exact2048_coordinator::cluster::{Member, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
+use exact2048_net::logs::with_causes;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
@@ -186,9 +187,4 @@ fn text(status: &Status) -> String {
         Code::Unavailable | Code::Unknown => format!("the connection broke: {}", status.message()),
         code => format!("{code}: {}", status.message()),
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

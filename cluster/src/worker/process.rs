@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_net::client::{ClientOptions, Connected, connect};
-use exact2048_net::requests::Method;
 use exact2048_net::serve::Bound;
+use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
@@ -18,8 +18,6 @@ use exact2048_storage::StoreSettings;
 use exact2048_worker::Tuning;
 use metrics::{counter, gauge, histogram};
 use tokio::sync::watch;
-use tonic::service::Routes;
-use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
@@ -127,16 +125,8 @@ async fn serve(bound: Bound, current: Arc<Current>, most_bytes: u64, stop: Stop)
     health.set_service_status("", ServingStatus::Serving).await;
     let exchange = ExchangeServer::new(ExchangeService::new(current, most_bytes));
     let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(exact2048_proto::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
-    let routes = Routes::new(health_service)
-        .add_service(InterceptedService::new(exchange, bound.check_token()))
-        .add_service(InterceptedService::new(reflection, bound.check_token()));
-    let methods = exact2048_proto::methods().context("cannot read the descriptors of the services")?;
-    let methods = methods.into_iter().map(|method| Method { path: method.path, streaming: method.streaming });
-    bound.serve(routes, methods.collect(), stop).await?;
+    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
+    services.with(exchange).serve(stop).await?;
     Ok(())
 }
 

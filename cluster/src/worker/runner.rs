@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{Failure, Share, WorkerReport};
 use exact2048_game::Precision;
+use exact2048_net::logs::with_causes;
 use exact2048_run::crew::CrewError;
 use exact2048_run::{RunError, blamed_shard};
 use exact2048_storage::{Attempt, Scratch, StorageError};
@@ -137,9 +138,4 @@ fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure
 /// Whether some bytes can be written.
 fn has_room(folder: &std::path::Path) -> bool {
     Scratch::create(folder).and_then(|mut scratch| scratch.append(&vec![1; FULL_BYTES])).is_ok()
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -1,0 +1,106 @@
+//! The services of a server: ours behind the token, health for anyone, reflection of both.
+
+use std::convert::Infallible;
+
+use http::{Request, Response};
+use prost::Message;
+use prost_types::FileDescriptorSet;
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::server::Builder;
+use tower::Service;
+
+use crate::requests::Method;
+use crate::serve::{Bound, Ended, ServeError};
+use crate::shutdown::Stop;
+
+/// A server with its services.
+#[derive(Debug)]
+pub struct Services {
+    bound: Bound,
+    routes: Routes,
+    methods: Vec<Method>,
+}
+
+impl Services {
+    /// A server with health, which those ask who start and stop servers and have no token, and with reflection of
+    /// what `descriptors` describe.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Descriptors`], which a program that was built whole does not meet.
+    pub fn new(
+        bound: Bound,
+        health: HealthServer<impl Health>,
+        descriptors: &'static [u8],
+    ) -> Result<Self, ServeError> {
+        let reflection = || {
+            Builder::configure()
+                .register_encoded_file_descriptor_set(descriptors)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let (v1, v1alpha) = (reflection().build_v1(), reflection().build_v1alpha());
+        let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
+        let methods = methods_of(descriptors).map_err(|error| unusable(&error))?;
+        let services = Self { bound, routes: Routes::new(health), methods };
+        let services = services.with(v1.map_err(|error| unusable(&error))?);
+        Ok(services.with(v1alpha.map_err(|error| unusable(&error))?))
+    }
+
+    /// The same with one more service, for those who show the token.
+    #[must_use]
+    pub fn with<S>(mut self, service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + NamedService
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        self.routes = self.routes.add_service(InterceptedService::new(service, self.bound.check_token()));
+        self
+    }
+
+    /// Serves until it is told to stop and what is running has ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Bound::serve`].
+    pub async fn serve(self, stop: Stop) -> Result<Ended, ServeError> {
+        self.bound.serve(self.routes, self.methods, stop).await
+    }
+}
+
+fn methods_of(descriptors: &[u8]) -> Result<Vec<Method>, prost::DecodeError> {
+    let mut methods = Vec::new();
+    for file in FileDescriptorSet::decode(descriptors)?.file {
+        for service in &file.service {
+            methods.extend(service.method.iter().map(|method| Method {
+                path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
+                streaming: method.client_streaming() || method.server_streaming(),
+            }));
+        }
+    }
+    Ok(methods)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_named_as_requests_name_them() {
+        let methods = methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
+        for (path, streaming) in
+            [("/grpc.health.v1.Health/Check", false), ("/grpc.health.v1.Health/Watch", true)]
+        {
+            assert!(methods.contains(&Method { path: path.to_owned(), streaming }), "{methods:?}");
+        }
+        assert!(methods_of(&[255]).is_err());
+    }
+}
