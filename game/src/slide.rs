@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use crate::board::BoardSize;
+use crate::rowset::{is_set, set};
 use crate::rules::Move;
 
 /// Where the exponent of a large tile comes from. L tiles are numbered by the order in which they
@@ -46,6 +47,8 @@ pub struct Lines {
     pub(crate) moves: [Vec<Vec<u8>>; 4],
     /// By line length, then by the line's tokens read as a number with base `large + 1`.
     outcomes: Vec<Vec<OnceLock<Box<[Outcome]>>>>,
+    /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
+    settled: Vec<u64>,
 }
 
 impl Lines {
@@ -57,7 +60,15 @@ impl Lines {
             let size = if used(length) { (large as usize + 1).pow(length as u32) } else { 0 };
             (0..size).map(|_| OnceLock::new()).collect()
         };
-        Self { large, moves: Move::ALL.map(|m| m.lines(board)), outcomes: (0..=longest).map(table).collect() }
+        let moves = Move::ALL.map(|m| m.lines(board));
+        let settled = settled_sets(board.cells(), &moves);
+        Self { large, moves, outcomes: (0..=longest).map(table).collect(), settled }
+    }
+
+    /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
+    #[inline]
+    pub fn may_follow_a_move(&self, occupied: u32) -> bool {
+        is_set(&self.settled, occupied)
     }
 
     /// All outcomes of a line of tokens, in the order of [`Outcome::tokens`].
@@ -66,6 +77,18 @@ impl Lines {
         let code = tokens.clone().fold(0, |code, t| code * (self.large as usize + 1) + t as usize);
         self.outcomes[tokens.len()][code].get_or_init(|| slide(&tokens.collect::<Vec<_>>(), self.large))
     }
+}
+
+/// The sets of cells without a gap before any tile in any line of some move.
+fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> Vec<u64> {
+    let mut settled = vec![0u64; (1usize << cells).div_ceil(64)];
+    for occupied in 0u32..1 << cells {
+        let without_gap = |line: &Vec<u8>| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0);
+        if moves.iter().any(|lines| lines.iter().all(without_gap)) {
+            set(&mut settled, occupied);
+        }
+    }
+    settled
 }
 
 /// All outcomes of one line.

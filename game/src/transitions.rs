@@ -28,7 +28,8 @@ pub struct Transitions {
     pub configs: Table<Config>,
     /// Φ of each row's small tiles.
     pub potential: Table<u32>,
-    /// Spawns of slot `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell.
+    /// Spawns of slot `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell; none in a
+    /// row that no move leads to.
     pub spawn_start: Table<u32>,
     /// Where a spawned 2 leads, in the class with small sum + 2.
     pub spawn2: Table<SpawnEdge>,
@@ -208,7 +209,11 @@ impl<'a> Builder<'a> {
                     mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>()
                         as u32,
                 );
+                let follows_a_move = self.may_follow_a_move(mask, &digits);
                 for (exponent, edges) in [(1u8, &mut spawn2), (2, &mut spawn4)] {
+                    if !follows_a_move {
+                        break;
+                    }
                     let target = ClassId { k: self.id.k, small_sum: self.id.small_sum + (1 << exponent) };
                     let Some(target) = self.space.class(target) else { continue };
                     for &cell in mask.small_cells.iter().filter(|&&c| digits[c as usize] == 0) {
@@ -269,6 +274,12 @@ impl<'a> Builder<'a> {
             self.seen.push(pattern);
         }
         number
+    }
+
+    fn may_follow_a_move(&self, mask: &Mask, digits: &[u8; 16]) -> bool {
+        let small = mask.small_cells.iter().filter(|&&cell| digits[cell as usize] != 0);
+        let occupied = mask.large_cells.iter().chain(small).fold(0, |cells, &cell| cells | 1 << cell);
+        self.space.lines.may_follow_a_move(occupied)
     }
 
     /// The canonical row of a skeleton whose mask is canonical already.

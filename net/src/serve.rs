@@ -29,6 +29,9 @@ const HEADER_BYTES: u32 = 16 << 10;
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
+/// Bytes that a peer may send in one piece: blocks of other workers come in few of them.
+const FRAME_BYTES: u32 = 1 << 20;
+
 /// Why a server cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -149,7 +152,8 @@ impl Bound {
             .http2_max_header_list_size(HEADER_BYTES)
             .http2_keepalive_interval(Some(KEEPALIVE))
             .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_frame_size(FRAME_BYTES);
         if let Some(tls) = self.tls {
             server = server.tls_config(tls.config)?;
         }

@@ -10,6 +10,7 @@ use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ShardKind;
 
+use crate::area::Area;
 use crate::bits::{self, BitMatrix};
 use crate::blocks::ValueBlock;
 use crate::fingerprint::{CanonicalBoards, state_hash};
@@ -74,13 +75,14 @@ impl<V: Value> Worker<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut maps = self.tables.maps(cache, tables, tables);
         let maps = maps.get_all(&transitions.spawn_patterns);
-        let mut values = vec![V::default(); rows.len() * stride];
+        let mut values = self.memory.area(rows.len() * stride);
         let mut occupied = vec![0u64; rows.bits().len()];
         let (twos, fours) = (twos.rows(), fours.rows());
         means_over_spawns(&mut values, &mut occupied, &self.backup, &transitions, twos, fours, &maps);
         // The padding that index maps lead to: nothing, and a won game.
-        for row in values.chunks_exact_mut(stride) {
-            (row[columns], row[columns + 1]) = (V::default(), self.backup.won());
+        for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
+            let padding = &mut values[slot * stride + columns..][..2];
+            padding.copy_from_slice(&[V::default(), self.backup.won()]);
         }
         Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
@@ -106,12 +108,12 @@ impl<V: Value> Worker<V> {
         reach: &BitMatrix,
         own_after: &Arc<ValueBlock<V>>,
         cache: &mut MapCache,
-    ) -> Vec<V> {
+    ) -> Area<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let columns_used = reach.columns_used();
         let slots = transitions.rows.len();
         let mut wanted = vec![0u64; slots.div_ceil(64)];
-        let mut states = vec![V::default(); slots * stride];
+        let mut states = self.memory.area(slots * stride);
         let potential = &*transitions.potential;
         for slot in (0..slots).filter(|&slot| bits::any(reach.slot(slot))) {
             set(&mut wanted, slot as u32);
@@ -177,7 +179,7 @@ impl<V: Value> Worker<V> {
         let Some(reach) = self.read_reach(layer, lane)? else { return Ok(None) };
         let parts = self.parts(class, &tables);
         let stride = stride(&tables);
-        let mut values = vec![V::default(); reach.rows().len() * stride];
+        let mut values = self.memory.area(reach.rows().len() * stride);
         for part in 0..parts.count() {
             let mut rows = reach.rows().rows_in(parts.rows(part));
             if !rows.any(|row| bits::any(reach.slot(reach.rows().slot(row)))) {
@@ -242,7 +244,7 @@ impl<V: Value> Worker<V> {
         &self,
         tables: &LaneTables,
         reach: &BitMatrix,
-        values: Vec<V>,
+        values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let mut occupied = vec![0u64; reach.rows().bits().len()];
         for (_, row) in reach.rows().iter().enumerate().filter(|&(slot, _)| bits::any(reach.slot(slot))) {

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use bytes::{Buf, Bytes};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::{Lane, Layer};
 
 use crate::blocks::ValueBlock;
+use crate::bytes_list::BytesList;
 use crate::payload::{Parts, PayloadError};
 use crate::{Value, Worker, WorkerError};
 
@@ -18,35 +20,35 @@ const ITEM_HEAD_BYTES: usize = 8;
 
 impl<V: Value> Worker<V> {
     /// The states of a block that was enumerated here, for other workers. Empty where there are none.
-    pub fn states_payload(&self, layer: Layer, lane: Lane) -> Vec<u8> {
+    pub fn states_payload(&self, layer: Layer, lane: Lane) -> BytesList {
         let (Some(block), Some(parts)) = (self.reach.get(layer, lane), self.parts_of(layer, lane)) else {
-            return Vec::new();
+            return BytesList::default();
         };
-        let mut payload = Vec::new();
+        let mut payload = BytesList::writer(8 * block.bits.len());
         if !block.is_empty() {
             for part in 0..parts.count() {
                 if let Some(item) = parts.encode_reach(part, &block.rows, &block.bits) {
-                    payload.extend_from_slice(&part.to_le_bytes());
-                    payload.extend_from_slice(&(item.len() as u32).to_le_bytes());
-                    payload.extend_from_slice(&item);
+                    payload.put(&part.to_le_bytes());
+                    payload.put(&(item.len() as u32).to_le_bytes());
+                    payload.put(&item);
                 }
             }
         }
-        payload
+        payload.finish()
     }
 
     /// Takes in the states of a block that another worker enumerated.
-    pub fn accept_states(&self, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError> {
+    pub fn accept_states(&self, layer: Layer, lane: Lane, mut payload: impl Buf) -> Result<(), WorkerError> {
         let (Some(class), Some(parts)) = (self.tables.class(layer, lane), self.parts_of(layer, lane)) else {
             return Err(unknown(layer, lane).into());
         };
+        let bytes = payload.remaining();
         let mut found: Vec<(u32, Vec<u64>)> = Vec::new();
-        let mut rest = payload;
-        while !rest.is_empty() {
-            let (part, item) = split_item(&mut rest).ok_or_else(|| cut_off(layer, lane, payload.len()))?;
+        while payload.has_remaining() {
+            let (part, item) = split_item(&mut payload).ok_or_else(|| cut_off(layer, lane, bytes))?;
             let key = Parts::key(layer, lane, part);
             let mut bits = vec![0u64; parts.rows_of(key)?.len() * parts.words()];
-            parts.decode_reach_part(key, item, &mut bits)?;
+            parts.decode_reach_part(key, &item, &mut bits)?;
             found.push((part, bits));
         }
         let matrix = self.matrix_of_parts(class, parts, &found)?;
@@ -55,60 +57,64 @@ impl<V: Value> Worker<V> {
     }
 
     /// The values of the afterstates of a block that was backed up here, for other workers.
-    pub fn after_values_payload(&self, layer: Layer, lane: Lane) -> Vec<u8> {
+    pub fn after_values_payload(&self, layer: Layer, lane: Lane) -> BytesList {
         let (Some(block), Some(parts)) = (self.after_values.get(layer, lane), self.parts_of(layer, lane))
         else {
-            return Vec::new();
+            return BytesList::default();
         };
-        let mut payload = Vec::new();
         if block.values.is_empty() {
-            return payload;
+            return BytesList::default();
         }
-        block.occupied.iter().for_each(|word| payload.extend_from_slice(&word.to_le_bytes()));
+        let rows: usize = block.occupied.iter().map(|word| word.count_ones() as usize).sum();
+        let mut payload =
+            BytesList::writer(8 * block.occupied.len() + rows * parts.columns() * size_of::<V>());
+        block.occupied.iter().for_each(|word| payload.put(&word.to_le_bytes()));
         for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&block.occupied, row)) {
             let row = &block.values[slot * block.stride..][..parts.columns()];
-            payload.extend_from_slice(bytemuck::cast_slice(row));
+            payload.put(bytemuck::cast_slice(row));
         }
-        payload
+        payload.finish()
     }
 
     /// Takes in the values of the afterstates of a block that another worker backed up.
-    pub fn accept_after_values(&self, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError> {
+    pub fn accept_after_values(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        mut payload: impl Buf,
+    ) -> Result<(), WorkerError> {
         let (Some(class), Some(tables)) = (self.tables.class(layer, lane), self.tables.lane(lane)) else {
             return Err(unknown(layer, lane).into());
         };
-        if payload.is_empty() {
+        let bytes = payload.remaining();
+        if bytes == 0 {
             self.after_values.insert(layer, lane, self.no_values()?);
             return Ok(());
         }
         let (columns, words) = (tables.columns.len(), class.rows().div_ceil(64));
-        let (head, mut rest) =
-            payload.split_at_checked(8 * words).ok_or_else(|| cut_off(layer, lane, payload.len()))?;
-        let occupied: Vec<u64> = head.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        if bytes < 8 * words {
+            return Err(cut_off(layer, lane, bytes).into());
+        }
+        let occupied: Vec<u64> = (0..words).map(|_| payload.get_u64_le()).collect();
         let behind = class.rows() % 64;
         if behind != 0 && occupied.last().is_some_and(|&word| word >> behind != 0) {
-            return Err(cut_off(layer, lane, payload.len()).into());
+            return Err(cut_off(layer, lane, bytes).into());
         }
         let rows = match self.tables.all_rows(class) {
             Some(all) => all,
             None => Arc::new(RowSet::new(occupied.clone())),
         };
         let count: usize = occupied.iter().map(|word| word.count_ones() as usize).sum();
-        let row_bytes = columns * size_of::<V>();
-        if rest.len() != count * row_bytes {
-            return Err(cut_off(layer, lane, payload.len()).into());
+        if payload.remaining() != count * columns * size_of::<V>() {
+            return Err(cut_off(layer, lane, bytes).into());
         }
         let stride = crate::backup::stride(&tables);
         self.make_room(rows.len() * stride * size_of::<V>())?;
-        let mut values = vec![V::default(); rows.len() * stride];
-        for (slot, row) in rows.iter().enumerate() {
+        let mut values = self.memory.area::<V>(rows.len() * stride);
+        for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
             let values = &mut values[slot * stride..][..stride];
-            if is_set(&occupied, row) {
-                let (bytes, behind) = rest.split_at(row_bytes);
-                rest = behind;
-                bytemuck::cast_slice_mut::<V, u8>(&mut values[..columns]).copy_from_slice(bytes);
-            }
-            values[columns + 1] = self.backup.won();
+            payload.copy_to_slice(bytemuck::cast_slice_mut(&mut values[..columns]));
+            (values[columns], values[columns + 1]) = (V::default(), self.backup.won());
         }
         let values = self.memory.settle(values)?;
         self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values });
@@ -122,12 +128,12 @@ impl<V: Value> Worker<V> {
 }
 
 /// The next item of a payload, taken off its front.
-fn split_item<'a>(rest: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
-    let (head, behind) = rest.split_at_checked(ITEM_HEAD_BYTES)?;
-    let number = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
-    let (item, behind) = behind.split_at_checked(number(&head[4..])? as usize)?;
-    *rest = behind;
-    Some((number(&head[..4])?, item))
+fn split_item(payload: &mut impl Buf) -> Option<(u32, Bytes)> {
+    if payload.remaining() < ITEM_HEAD_BYTES {
+        return None;
+    }
+    let (part, bytes) = (payload.get_u32_le(), payload.get_u32_le() as usize);
+    (payload.remaining() >= bytes).then(|| (part, payload.copy_to_bytes(bytes)))
 }
 
 fn unknown(layer: Layer, lane: Lane) -> PayloadError {

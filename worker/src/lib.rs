@@ -4,9 +4,11 @@
 //! ([`Worker::back_up`]) and seals finished layers into shard frames ([`Worker::seal`]). Which block is
 //! next is not decided here.
 
+mod area;
 mod backup;
 pub mod bits;
 mod blocks;
+mod bytes_list;
 mod enumerate;
 mod exchange;
 mod fingerprint;
@@ -27,6 +29,7 @@ use exact2048_storage::{ItemKey, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use blocks::Archive;
+pub use bytes_list::BytesList;
 pub use enumerate::BlockCounts;
 pub use fingerprint::state_hash;
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
@@ -168,6 +171,7 @@ impl<V: Value> Worker<V> {
         }
         let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let enough = || self.memory.fits(bytes);
+        self.memory.free_unused();
         self.after_values.spill(&self.memory, enough)?;
         self.values.spill(&self.memory, enough)?;
         self.after_reach.spill(&self.memory, enough)?;

@@ -14,6 +14,8 @@ use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, Scratch, StorageError};
 
+use crate::area::{Area, Pool};
+
 /// Lists below this length stay on the heap: a file and a map of its own would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;
 
@@ -23,6 +25,7 @@ pub struct Memory {
     limit_bytes: usize,
     heap_bytes: fn() -> usize,
     scratch: PathBuf,
+    pool: Arc<Pool>,
     tasks: Mutex<Tasks>,
     /// A task ended.
     ended: Condvar,
@@ -45,7 +48,8 @@ pub struct Reservation<'a> {
 impl Memory {
     /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: PathBuf) -> Self {
-        Self { limit_bytes, heap_bytes, scratch, tasks: Mutex::default(), ended: Condvar::new() }
+        let pool = Pool::new(limit_bytes, heap_bytes);
+        Self { limit_bytes, heap_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
     }
 
     /// Whether `bytes` more would be within the limit.
@@ -56,6 +60,16 @@ impl Memory {
     /// The folder of scratch files.
     pub fn scratch(&self) -> &Path {
         &self.scratch
+    }
+
+    /// A long list, whose elements are whatever was in its memory before.
+    pub fn area<T: Pod>(&self, len: usize) -> Area<T> {
+        self.pool.area(len)
+    }
+
+    /// Frees what is kept to be used again.
+    pub fn free_unused(&self) {
+        self.pool.clear();
     }
 
     /// Reserves memory for a task, and waits for other tasks to end where there is too little for all.
@@ -80,8 +94,9 @@ impl Memory {
     }
 
     /// Keeps finished data: on the heap where it fits, in a mapped scratch file where not.
-    pub fn settle<T: Pod>(&self, data: Vec<T>) -> Result<Buffer<T>, StorageError> {
-        if self.fits(0) { Ok(Buffer(Inner::Heap(data))) } else { self.spill(&data) }
+    pub fn settle<T: Pod>(&self, data: impl Into<Buffer<T>>) -> Result<Buffer<T>, StorageError> {
+        let data = data.into();
+        if self.fits(0) { Ok(data) } else { self.spilled(&data) }
     }
 
     /// Keeps finished data in a mapped scratch file, unless it is short.
@@ -98,6 +113,7 @@ impl Memory {
     pub fn spilled<T: Pod>(&self, data: &Buffer<T>) -> Result<Buffer<T>, StorageError> {
         match &data.0 {
             Inner::Heap(list) => self.spill(list),
+            Inner::Area(list) => self.spill(list),
             Inner::Mapped { map, element } => {
                 Ok(Buffer(Inner::Mapped { map: Arc::clone(map), element: *element }))
             }
@@ -134,6 +150,7 @@ pub struct Buffer<T>(Inner<T>);
 #[derive(Debug)]
 enum Inner<T> {
     Heap(Vec<T>),
+    Area(Area<T>),
     Mapped { map: Arc<MappedFile>, element: std::marker::PhantomData<T> },
 }
 
@@ -142,8 +159,21 @@ impl<T> Buffer<T> {
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Inner::Heap(list) if size_of_val(&**list) >= LEAST_SPILLED_BYTES => size_of_val(&**list),
+            Inner::Area(list) if list.heap_bytes() >= LEAST_SPILLED_BYTES => list.heap_bytes(),
             _ => 0,
         }
+    }
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(list: Vec<T>) -> Self {
+        Self(Inner::Heap(list))
+    }
+}
+
+impl<T> From<Area<T>> for Buffer<T> {
+    fn from(list: Area<T>) -> Self {
+        Self(Inner::Area(list))
     }
 }
 
@@ -160,6 +190,7 @@ impl<T: Pod> Deref for Buffer<T> {
     fn deref(&self) -> &[T] {
         match &self.0 {
             Inner::Heap(list) => list,
+            Inner::Area(list) => list,
             Inner::Mapped { map, .. } => bytemuck::cast_slice(map),
         }
     }

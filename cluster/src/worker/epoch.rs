@@ -11,7 +11,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_run::Run;
 use exact2048_run::crew::{Crew, CrewError, no_panic};
 use exact2048_storage::{Attempt, ShardWriter};
-use exact2048_worker::{Value, Worker, WorkerError};
+use exact2048_worker::{BytesList, Value, Worker, WorkerError};
 use metrics::counter;
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ pub trait Epoch: Send + Sync {
     /// # Errors
     ///
     /// What is wrong with it; the epoch goes on.
-    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError>;
+    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
     /// Takes in how far another member is.
     fn frontier_of(&self, from: usize, layer: Layer);
@@ -221,7 +221,7 @@ impl<V: Value> Epoch for Running<V> {
         self.share.member(worker)
     }
 
-    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: &[u8]) -> Result<(), WorkerError> {
+    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {
         if self.owners.owner(lane) != from || !self.crew.with_plan(|plan| plan.awaits(layer, lane)) {
             return Ok(());
         }

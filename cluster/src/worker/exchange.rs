@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest, PushResponse};
-use exact2048_worker::WorkerError;
+use exact2048_worker::{BytesList, WorkerError};
 use metrics::counter;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
@@ -18,8 +19,8 @@ use super::epoch::Epoch;
 /// Blocks of fewer bytes are taken in without another thread.
 const SMALL_BYTES: usize = 128 << 10;
 
-/// Bytes of a block that are set aside before they have come.
-const BELIEVED_BYTES: usize = 64 << 20;
+/// Pieces of a block have so many bytes, but for its last one: what is kept beside each is little then.
+const LEAST_PIECE_BYTES: usize = 16 << 10;
 
 /// For how long a sender waits that begins an epoch before this worker does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ impl ExchangeService {
                     begun = Some(Incoming::new(block, self.most_bytes)?)
                 }
                 Some(Content::More(bytes)) => match &mut begun {
-                    Some(block) => block.add(&bytes)?,
+                    Some(block) => block.add(bytes)?,
                     None => return Err(invalid("more", "more of a block that has not begun")),
                 },
                 Some(Content::Block(_)) => {
@@ -122,7 +123,7 @@ struct Incoming {
     layer: Layer,
     lane: Lane,
     whole: usize,
-    bytes: Vec<u8>,
+    bytes: BytesList,
 }
 
 impl Incoming {
@@ -132,18 +133,20 @@ impl Incoming {
             return Err(invalid("block.bytes", "longer than the memory of this worker"));
         }
         let whole = block.bytes as usize;
-        // What is to come is believed as far as it is not much.
-        let bytes = Vec::with_capacity(whole.min(BELIEVED_BYTES));
-        let mut incoming = Self { layer: Layer(block.layer), lane, whole, bytes };
-        incoming.add(&block.first)?;
+        let mut incoming = Self { layer: Layer(block.layer), lane, whole, bytes: BytesList::default() };
+        incoming.add(block.first)?;
         Ok(incoming)
     }
 
-    fn add(&mut self, bytes: &[u8]) -> Result<(), Status> {
+    fn add(&mut self, bytes: Bytes) -> Result<(), Status> {
         if bytes.len() > self.whole - self.bytes.len() {
             return Err(invalid("block.bytes", "more bytes than the block was said to have"));
         }
-        self.bytes.extend_from_slice(bytes);
+        let is_short = bytes.len() < LEAST_PIECE_BYTES;
+        self.bytes.push(bytes);
+        if is_short && !self.is_whole() {
+            return Err(invalid("more", "a piece of a block that is too short"));
+        }
         Ok(())
     }
 
@@ -155,7 +158,7 @@ impl Incoming {
 /// Has an epoch take in a block: here where that takes less time than to wake another thread.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
     let is_small = block.bytes.len() < SMALL_BYTES;
-    let accept = move |epoch: &dyn Epoch| epoch.accept(from, block.layer, block.lane, &block.bytes);
+    let accept = move |epoch: &dyn Epoch| epoch.accept(from, block.layer, block.lane, block.bytes);
     let accepted = if is_small {
         accept(&**epoch)
     } else {

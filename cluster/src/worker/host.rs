@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytes::Bytes;
 use exact2048_coordinator::cluster::{LayerPart, Owners, Share, WorkerReport};
 use exact2048_coordinator::{Action, Phase, Report, Segment, Task};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_run::crew::Host;
 use exact2048_storage::Frame;
-use exact2048_worker::{Value, Worker};
+use exact2048_worker::{BytesList, Value, Worker};
 use metrics::counter;
 use rustc_hash::FxHashMap;
 
@@ -101,14 +100,12 @@ impl<V: Value> Host for Dispatch<V> {
             Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } => (layer, lane),
             Task::Seal { .. } => return,
         };
-        let mut payload: Option<Bytes> = None;
+        let mut payload: Option<BytesList> = None;
         for member in self.routes.of(layer, lane) {
             let Some(link) = &self.links[member] else { continue };
-            let payload = payload.get_or_insert_with(|| {
-                Bytes::from(match self.share.segment.phase {
-                    Phase::Enumerate => self.worker.states_payload(layer, lane),
-                    Phase::BackUp => self.worker.after_values_payload(layer, lane),
-                })
+            let payload = payload.get_or_insert_with(|| match self.share.segment.phase {
+                Phase::Enumerate => self.worker.states_payload(layer, lane),
+                Phase::BackUp => self.worker.after_values_payload(layer, lane),
             });
             link.send(layer, lane, payload.clone());
         }

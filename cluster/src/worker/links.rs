@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use exact2048_coordinator::cluster::PROTOCOL_VERSION;
 use exact2048_coordinator::cluster::{Member, WorkerId};
 use exact2048_game::{Lane, Layer};
@@ -13,14 +12,12 @@ use exact2048_net::logs::with_causes;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
+use exact2048_worker::BytesList;
 use metrics::counter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
-
-/// Bytes of a block in one message.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes that may wait for one peer, or one block if that is larger: then compute waits.
 const WAITING_BYTES: usize = 64 << 20;
@@ -31,7 +28,7 @@ const RETRY: Duration = Duration::from_millis(300);
 
 /// What goes to a peer.
 enum Parcel {
-    Block { layer: Layer, lane: Lane, payload: Bytes },
+    Block { layer: Layer, lane: Lane, payload: BytesList },
     Frontier(Layer),
 }
 
@@ -114,7 +111,7 @@ impl Link {
     }
 
     /// Sends a block; waits while too much is on its way already.
-    pub fn send(&self, layer: Layer, lane: Lane, payload: Bytes) {
+    pub fn send(&self, layer: Layer, lane: Lane, payload: BytesList) {
         self.room.enter(payload.len());
         let bytes = payload.len();
         if self.parcels.send(Parcel::Block { layer, lane, payload }).is_err() {
@@ -163,17 +160,15 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
     let messages = parcels.map(move |parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
-        Parcel::Block { layer, lane, mut payload } => {
+        Parcel::Block { layer, lane, payload } => {
             let bytes = payload.len();
             counter!("exact2048_pushed_bytes_total").increment(bytes as u64);
             room.leave(bytes);
-            let first = payload.split_to(bytes.min(PIECE_BYTES));
+            let mut pieces = payload.into_pieces();
+            let first = pieces.next().unwrap_or_default();
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
             let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first })];
-            while !payload.is_empty() {
-                let piece = payload.split_to(payload.len().min(PIECE_BYTES));
-                contents.push(Content::More(piece));
-            }
+            contents.extend(pieces.map(Content::More));
             contents
         }
     });
