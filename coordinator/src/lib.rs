@@ -10,7 +10,7 @@ mod task;
 
 pub use planner::Planner;
 pub use progress::{Commit, LayerCounts, Segment, missing_segments};
-pub use task::{Action, Phase, Report, Task};
+pub use task::{Action, Phase, Report, Stage, Task};
 
 use exact2048_game::Layer;
 

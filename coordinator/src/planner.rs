@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::is_kept;
 use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
-use crate::task::{Action, Phase, Report, Task};
+use crate::task::{Action, Phase, Report, Stage, Task};
 
 /// Positions that a lane may be ahead of the lowest unfinished one: enough to keep many workers
 /// busy across small layers, few enough to hold.
@@ -29,8 +29,8 @@ pub struct Planner {
     scope: Scope,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
-    /// Lanes whose next block may start, by position and then in order of the lanes.
-    ready: BinaryHeap<Reverse<(usize, usize)>>,
+    /// Lanes whose next task may start, by position, then by stage, then in order of the lanes.
+    ready: BinaryHeap<Reverse<(usize, Stage, usize)>>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
@@ -61,7 +61,10 @@ struct LanePlan {
     /// Positions of the lane's blocks, as `first..end`.
     first: usize,
     end: usize,
-    next: usize,
+    /// Position of the lowest block whose first stage is not done.
+    first_stage: usize,
+    /// Position of the lowest block whose second stage is not done: that block's or the one's after it is next.
+    second_stage: usize,
     /// In the queue or running.
     busy: bool,
     depends_on: Vec<usize>,
@@ -133,8 +136,8 @@ impl Planner {
         planner
     }
 
-    /// Takes in that another share finished a block. May be told of any block, twice and in any order, as long as
-    /// what a lane's blocks before it hold is here too.
+    /// Takes in that another share did the first stage of a block. May be told of any block, twice and in any order,
+    /// as long as what a lane's blocks before it hold is here too.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
         if !(self.segment.first..=self.segment.last).contains(&layer) {
             return;
@@ -142,8 +145,8 @@ impl Planner {
         let position = self.position(layer);
         let Some(&index) = self.index.get(&lane) else { return };
         let plan = &mut self.lanes[index];
-        if !plan.owned && plan.next <= position {
-            plan.next = position + 1;
+        if !plan.owned && plan.first_stage <= position {
+            plan.first_stage = position + 1;
             self.queue_dependents(index);
         }
     }
@@ -155,7 +158,7 @@ impl Planner {
         (self.segment.first..=self.segment.last).contains(&layer)
             && !plan.owned
             && !plan.needed_by.is_empty()
-            && (plan.next.max(self.frontier)..plan.end).contains(&self.position(layer))
+            && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
     }
 
     /// Takes in the frontier of the slowest of the other shares: nothing runs further ahead of it than of the
@@ -182,16 +185,18 @@ impl Planner {
             self.in_flight += 1;
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
-        let &Reverse((position, lane)) = self.ready.peek()?;
+        let &Reverse((position, stage, lane)) = self.ready.peek()?;
         if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + self.window {
             return None;
         }
         self.ready.pop();
         self.in_flight += 1;
         let (layer, lane) = (self.layer(position), self.lanes[lane].lane);
-        Some(match self.segment.phase {
-            Phase::Enumerate => Task::Enumerate { layer, lane },
-            Phase::BackUp => Task::BackUp { layer, lane, keep: is_kept(layer) },
+        Some(match (self.segment.phase, stage) {
+            (Phase::Enumerate, Stage::First) => Task::EnumerateStates { layer, lane },
+            (Phase::Enumerate, Stage::Second) => Task::EnumerateAfterstates { layer, lane },
+            (Phase::BackUp, Stage::First) => Task::BackUpAfterstates { layer, lane },
+            (Phase::BackUp, Stage::Second) => Task::BackUpStates { layer, lane, keep: is_kept(layer) },
         })
     }
 
@@ -199,25 +204,13 @@ impl Planner {
     pub fn complete(&mut self, task: Task, report: Report) -> Vec<Action> {
         self.in_flight -= 1;
         let mut actions = Vec::new();
-        match task {
-            Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } => {
-                let position = self.position(layer);
-                let state = &mut self.positions[position];
-                state.blocks_left -= 1;
-                state.states += report.states;
-                state.afterstates += report.afterstates;
-                state.fingerprint = state.fingerprint.wrapping_add(report.fingerprint);
-                if state.blocks_left == 0 {
-                    self.layer_done(position);
-                }
-                self.lane_done(lane);
-                self.retire(&mut actions);
-            }
-            Task::Seal { layer, .. } => {
-                let position = self.position(layer);
-                self.positions[position].sealed_bytes = report.sealed_bytes;
-                self.positions[position].sealed = true;
-            }
+        if let Some((layer, lane, stage)) = task.block() {
+            self.block_done(layer, lane, stage, &report);
+            self.retire(&mut actions);
+        } else if let Task::Seal { layer, .. } = task {
+            let position = self.position(layer);
+            self.positions[position].sealed_bytes = report.sealed_bytes;
+            self.positions[position].sealed = true;
         }
         match self.scope {
             Scope::Whole => self.publish(&mut actions, false),
@@ -271,7 +264,8 @@ impl Planner {
                 owned,
                 first,
                 end,
-                next: first,
+                first_stage: first,
+                second_stage: first,
                 busy: false,
                 depends_on: Vec::new(),
                 needed_by: Vec::new(),
@@ -298,24 +292,41 @@ impl Planner {
 
     fn queue_if_ready(&mut self, lane: usize) {
         let plan = &self.lanes[lane];
-        let position = plan.next;
-        let has_it = |d: &LanePlan| position < d.first || position >= d.end || d.next > position;
+        let position = plan.second_stage;
+        let stage = if plan.first_stage == position { Stage::First } else { Stage::Second };
+        let has_it = |d: &LanePlan| position < d.first || position >= d.end || d.first_stage > position;
         if plan.owned
             && !plan.busy
             && position < plan.end
-            && plan.depends_on.iter().all(|&d| has_it(&self.lanes[d]))
+            && (stage == Stage::First || plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])))
         {
             self.lanes[lane].busy = true;
-            self.ready.push(Reverse((position, lane)));
+            self.ready.push(Reverse((position, stage, lane)));
         }
     }
 
-    fn lane_done(&mut self, lane: Lane) {
-        let lane = self.index[&lane];
-        self.lanes[lane].next += 1;
-        self.lanes[lane].busy = false;
+    fn block_done(&mut self, layer: Layer, lane: Lane, stage: Stage, report: &Report) {
+        let (position, lane) = (self.position(layer), self.index[&lane]);
+        let state = &mut self.positions[position];
+        state.states += report.states;
+        state.afterstates += report.afterstates;
+        state.fingerprint = state.fingerprint.wrapping_add(report.fingerprint);
+        let plan = &mut self.lanes[lane];
+        plan.busy = false;
+        match stage {
+            Stage::First => {
+                plan.first_stage += 1;
+                self.queue_dependents(lane);
+            }
+            Stage::Second => {
+                plan.second_stage += 1;
+                state.blocks_left -= 1;
+                if state.blocks_left == 0 {
+                    self.layer_done(position);
+                }
+            }
+        }
         self.queue_if_ready(lane);
-        self.queue_dependents(lane);
     }
 
     fn queue_dependents(&mut self, lane: usize) {
@@ -444,13 +455,6 @@ mod tests {
         Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
     }
 
-    fn block_of(task: Task) -> Option<(Layer, Lane)> {
-        match task {
-            Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } => Some((layer, lane)),
-            Task::Seal { .. } => None,
-        }
-    }
-
     /// Runs a segment with `workers` workers that finish in the order that `choices` says, and checks
     /// the wanted properties of `README.md` after every event.
     fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl FnMut(usize) -> usize) {
@@ -469,18 +473,25 @@ mod tests {
         loop {
             while running.len() < workers {
                 let Some(task) = planner.next_task() else { break };
-                if let Some((layer, lane)) = block_of(task) {
-                    assert!(!done.contains(&(layer, lane)) && exists(layer, lane), "each block once");
+                if let Some((layer, lane, stage)) = task.block() {
+                    assert!(!done.contains(&(layer, lane, stage)) && exists(layer, lane), "each stage once");
                     assert!(
-                        !running.iter().any(|&t| block_of(t).is_some_and(|(_, l)| l == lane)),
+                        !running.iter().any(|t: &Task| t.block().is_some_and(|(_, l, _)| l == lane)),
                         "one at a time"
                     );
-                    for step in Step::all(params).into_iter().filter(|&s| s != Step::STAY) {
+                    let before = match segment.phase {
+                        Phase::Enumerate => Layer(layer.0 - 2),
+                        Phase::BackUp => Layer(layer.0 + 2),
+                    };
+                    let own = !exists(before, lane) || done.contains(&(before, lane, Stage::Second));
+                    assert!(own, "the lane's own blocks in order: {layer} {lane:?}");
+                    for step in Step::all(params).into_iter().filter(|_| stage == Stage::Second) {
                         let other = match segment.phase {
                             Phase::Enumerate => lane.before(step, params.large),
                             Phase::BackUp => lane.after(step, params.large),
                         };
-                        let ready = |other| !exists(layer, other) || done.contains(&(layer, other));
+                        let ready =
+                            |other| !exists(layer, other) || done.contains(&(layer, other, Stage::First));
                         assert!(other.is_none_or(ready), "inputs first: {layer} {lane:?} {step:?}");
                     }
                     for needed in [layer.0, layer.0.saturating_sub(2), layer.0.saturating_sub(4)] {
@@ -499,7 +510,7 @@ mod tests {
             let task = running.swap_remove(choices(running.len()) % running.len());
             match task {
                 Task::Seal { layer, .. } => assert!(sealed.insert(layer)),
-                _ => done.extend(block_of(task)),
+                _ => done.extend(task.block()),
             }
             let report = Report { states: 1, sealed_bytes: SHARD_BYTES / 3, ..Report::default() };
             for action in planner.complete(task, report) {
@@ -522,7 +533,7 @@ mod tests {
             .flat_map(|&lane| (segment.first.0..=segment.last.0).step_by(2).map(move |t| (Layer(t), lane)))
             .filter(|&(layer, lane)| exists(layer, lane))
             .count();
-        assert_eq!(done.len(), blocks);
+        assert_eq!(done.len(), 2 * blocks);
         published.sort();
         assert_eq!((published[0].0, published[published.len() - 1].1), (segment.first, segment.last));
         assert!(published.windows(2).all(|w| w[0].1.0 + 2 == w[1].0.0), "published without gaps");

@@ -28,15 +28,29 @@ impl Phase {
 /// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {
-    /// Enumerate the block of a lane in a layer.
-    Enumerate {
+    /// Find the states of a block: spawns after earlier afterstates of its lane.
+    EnumerateStates {
         /// The layer.
         layer: Layer,
         /// The lane.
         lane: Lane,
     },
-    /// Back up the block of a lane in a layer.
-    BackUp {
+    /// Find the afterstates of a block: moves from states of its layer, in this and in other lanes.
+    EnumerateAfterstates {
+        /// The layer.
+        layer: Layer,
+        /// The lane.
+        lane: Lane,
+    },
+    /// Back up the afterstates of a block: means over spawns, from values of its lane.
+    BackUpAfterstates {
+        /// The layer.
+        layer: Layer,
+        /// The lane.
+        lane: Lane,
+    },
+    /// Back up the states of a block: maxima over moves, from values of its layer, in this and in other lanes.
+    BackUpStates {
         /// The layer.
         layer: Layer,
         /// The lane.
@@ -51,6 +65,30 @@ pub enum Task {
         /// The layer.
         layer: Layer,
     },
+}
+
+/// The half of the work on a block that a task is. What other lanes need of a block is there after the first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    /// From earlier layers of the same lane alone.
+    First,
+    /// From the first stages of its layer.
+    Second,
+}
+
+impl Task {
+    /// The block that the task works on, and which half of the work it is; `None` where it seals a layer.
+    pub fn block(self) -> Option<(Layer, Lane, Stage)> {
+        match self {
+            Self::EnumerateStates { layer, lane } | Self::BackUpAfterstates { layer, lane } => {
+                Some((layer, lane, Stage::First))
+            }
+            Self::EnumerateAfterstates { layer, lane } | Self::BackUpStates { layer, lane, .. } => {
+                Some((layer, lane, Stage::Second))
+            }
+            Self::Seal { .. } => None,
+        }
+    }
 }
 
 /// What a finished task reports; fields that its kind does not have are 0.

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use exact2048_coordinator::cluster::{Owners, assign};
-use exact2048_coordinator::{Action, Phase, Planner, Report, Segment, Task};
+use exact2048_coordinator::{Action, Phase, Planner, Report, Segment, Stage, Task};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use proptest::prelude::*;
@@ -83,9 +83,10 @@ fn run(
         }
         let share = &mut shares[me];
         if let Some(task) = share.planner.next_task() {
-            if let Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } = task {
+            if let Some((layer, lane, stage)) = task.block() {
                 assert_eq!(owners.owner(lane), me, "only what it owns");
-                for input in inputs(params, segment.phase, lane) {
+                let inputs = inputs(params, segment.phase, lane);
+                for input in inputs.into_iter().filter(|_| stage == Stage::Second) {
                     assert!(!exists(layer, input) || share.has.contains(&(layer, input)), "inputs first");
                 }
             }
@@ -97,8 +98,9 @@ fn run(
         }
         idle = 0;
         let task = share.running.swap_remove(choose(share.running.len()));
-        let report = Report { states: 1, sealed_bytes: 10, ..Report::default() };
-        if let Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } = task {
+        let is_second = task.block().is_some_and(|(.., stage)| stage == Stage::Second);
+        let report = Report { states: u64::from(is_second), sealed_bytes: 10, ..Report::default() };
+        if let Some((layer, lane, Stage::First)) = task.block() {
             assert!(share.has.insert((layer, lane)), "each block once");
             for (other, to) in shares.iter_mut().enumerate().filter(|&(other, _)| other != me) {
                 let needs = |to: &Lane| {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::{Action, Planner, Report, Task};
-use exact2048_game::Layer;
+use exact2048_game::{Lane, Layer};
 use exact2048_storage::{Frame, StorageError};
 use exact2048_worker::{Value, Worker, WorkerError};
 
@@ -43,8 +43,9 @@ pub trait Host: Send + Sync {
         true
     }
 
-    /// A block is finished, and no task that builds on it here has started yet.
-    fn block_done(&self, _task: Task) {}
+    /// What other lanes need of a block is there: its states on the way up, on the way down its afterstates' values. No
+    /// task that builds on them here has started yet.
+    fn first_stage_done(&self, _layer: Layer, _lane: Lane) {}
 
     /// A layer is packed. Called before the plan learns of it.
     fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>);
@@ -156,15 +157,20 @@ impl<V: Value, H: Host> Crew<V, H> {
     fn run(&self, task: Task) -> Result<(), CrewError> {
         let mut report = Report::default();
         match task {
-            Task::Enumerate { layer, lane } => {
-                let counts = self.worker.enumerate(layer, lane)?;
-                (report.states, report.afterstates) = (counts.states, counts.afterstates);
-                self.host.block_done(task);
+            Task::EnumerateStates { layer, lane } => {
+                report.states = self.worker.enumerate_states(layer, lane)?;
+                self.host.first_stage_done(layer, lane);
             }
-            Task::BackUp { layer, lane, keep } => {
-                let values = self.worker.back_up(layer, lane, keep)?;
+            Task::EnumerateAfterstates { layer, lane } => {
+                report.afterstates = self.worker.enumerate_afterstates(layer, lane)?;
+            }
+            Task::BackUpAfterstates { layer, lane } => {
+                self.worker.back_up_afterstates(layer, lane)?;
+                self.host.first_stage_done(layer, lane);
+            }
+            Task::BackUpStates { layer, lane, keep } => {
+                let values = self.worker.back_up_states(layer, lane, keep)?;
                 (report.states, report.fingerprint) = (values.states, values.fingerprint);
-                self.host.block_done(task);
             }
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(kind_of(phase), layer)?;

@@ -30,23 +30,33 @@ pub struct BlockValues {
 }
 
 impl<V: Value> Worker<V> {
-    /// Backs up the block of `lane` in `layer`. Needs the lane's own values of the two layers above
-    /// and this layer's afterstate values in every lane that moves lead to from here.
-    pub fn back_up(&self, layer: Layer, lane: Lane, keep: bool) -> Result<BlockValues, WorkerError> {
+    /// Backs up the afterstates of the block of `lane` in `layer`. Needs the lane's own values of the two layers
+    /// above.
+    pub fn back_up_afterstates(&self, layer: Layer, lane: Lane) -> Result<(), WorkerError> {
+        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
+            return Ok(());
+        };
+        let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
+        let after = self.mean_over_spawns(layer, class, &tables, &mut tables.maps())?;
+        self.after_values.insert(layer, lane, after);
+        Ok(())
+    }
+
+    /// Backs up the states of the block of `lane` in `layer`, and keeps their values for a shard if told to. Needs
+    /// the values of this layer's afterstates in this lane and in every lane that moves lead to from here.
+    pub fn back_up_states(&self, layer: Layer, lane: Lane, keep: bool) -> Result<BlockValues, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
         let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
         let mut cache = tables.maps();
-        let after = self.mean_over_spawns(layer, class, &tables, &mut cache)?;
-        let after = self.after_values.insert(layer, lane, after);
         let reach = self.read_reach(layer, lane)?;
         let Some(reach) = reach else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
         let transitions = self.class_transitions(class, reach.rows())?;
-        let states = self.max_over_moves(layer, &tables, &transitions, &reach, &after, &mut cache);
+        let states = self.max_over_moves(layer, &tables, &transitions, &reach, &mut cache);
         if keep {
             self.pack_values(layer, class, &tables, &reach, &states)?;
         }
@@ -106,7 +116,6 @@ impl<V: Value> Worker<V> {
         tables: &LaneTables,
         transitions: &Transitions,
         reach: &BitMatrix,
-        own_after: &Arc<ValueBlock<V>>,
         cache: &mut MapCache,
     ) -> Area<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
@@ -129,11 +138,7 @@ impl<V: Value> Worker<V> {
         let own_lane = tables.columns.lane();
         for group in &transitions.moves {
             let Some(target_lane) = own_lane.after(group.step, self.tables.params().large) else { continue };
-            let after = if target_lane == own_lane {
-                Some(Arc::clone(own_after))
-            } else {
-                self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty())
-            };
+            let after = self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());
             if after.is_none() && !self.backup.can_win() {
                 continue;
             }

@@ -17,15 +17,6 @@ use crate::seal::Packer;
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError};
 
-/// What enumerating a block found, up to symmetry.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct BlockCounts {
-    /// States of the block.
-    pub states: u64,
-    /// Afterstates of the block.
-    pub afterstates: u64,
-}
-
 /// A block while it is worked on.
 struct Place<'a> {
     layer: Layer,
@@ -35,21 +26,31 @@ struct Place<'a> {
 }
 
 impl<V: crate::Value> Worker<V> {
-    /// Enumerates the block of `lane` in `layer`. Needs the lane's own blocks of the two layers
-    /// below and the states of this layer in every lane that moves lead here from.
-    pub fn enumerate(&self, layer: Layer, lane: Lane) -> Result<BlockCounts, WorkerError> {
+    /// Finds the states of the block of `lane` in `layer` and counts them, up to symmetry. Needs the lane's own
+    /// afterstates of the two layers below.
+    pub fn enumerate_states(&self, layer: Layer, lane: Lane) -> Result<u64, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(BlockCounts::default());
+            return Ok(0);
         };
         let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
         let place = Place { layer, lane, class, tables: &tables };
-        let mut cache = tables.maps();
-        let (states, bits) = self.spawn_states(&place, &mut cache)?;
+        let (count, bits) = self.spawn_states(&place, &mut tables.maps())?;
         self.pack_reach(&place, &bits)?;
         self.reach.insert(layer, lane, self.settle_bits(bits)?);
-        let (afterstates, bits) = self.move_states(&place, &mut cache)?;
+        Ok(count)
+    }
+
+    /// Finds the afterstates of the block of `lane` in `layer` and counts them, up to symmetry. Needs the states of
+    /// this layer in this lane and in every lane that moves lead here from.
+    pub fn enumerate_afterstates(&self, layer: Layer, lane: Lane) -> Result<u64, WorkerError> {
+        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
+            return Ok(0);
+        };
+        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
+        let place = Place { layer, lane, class, tables: &tables };
+        let (count, bits) = self.move_states(&place, &mut tables.maps())?;
         self.after_reach.insert(layer, lane, self.settle_bits(bits)?);
-        Ok(BlockCounts { states, afterstates })
+        Ok(count)
     }
 
     /// The states of a block, counted.

@@ -30,7 +30,6 @@ use exact2048_storage::{ItemKey, ShardKind, StorageError};
 pub use backup::BlockValues;
 pub use blocks::Archive;
 pub use bytes_list::BytesList;
-pub use enumerate::BlockCounts;
 pub use fingerprint::state_hash;
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;

@@ -93,12 +93,14 @@ fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64,
     let others = |me: usize| workers.iter().enumerate().filter(move |&(other, _)| other != me);
     let (mut states, mut fingerprint) = (0, 0u128);
     for &layer in &layers {
-        // In the order of the lanes: each is built on lanes before it.
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            states += workers[me].enumerate(layer, lane).unwrap().states;
+            states += workers[me].enumerate_states(layer, lane).unwrap();
             let payload = workers[me].states_payload(layer, lane);
             others(me).for_each(|(_, to)| to.accept_states(layer, lane, payload.clone()).unwrap());
+        }
+        for lane in alive(params, layer) {
+            workers[owners.owner(lane)].enumerate_afterstates(layer, lane).unwrap();
         }
         for (member, worker) in workers.iter().enumerate() {
             archive.take_in(&run, worker, member, ShardKind::Reach, layer);
@@ -106,12 +108,15 @@ fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64,
     }
     workers.iter().for_each(Worker::release_all);
     for &layer in layers.iter().rev() {
-        for lane in alive(params, layer).into_iter().rev() {
+        for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            let values = workers[me].back_up(layer, lane, is_kept(layer)).unwrap();
-            fingerprint = fingerprint.wrapping_add(values.fingerprint);
+            workers[me].back_up_afterstates(layer, lane).unwrap();
             let payload = workers[me].after_values_payload(layer, lane);
             others(me).for_each(|(_, to)| to.accept_after_values(layer, lane, payload.clone()).unwrap());
+        }
+        for lane in alive(params, layer) {
+            let values = workers[owners.owner(lane)].back_up_states(layer, lane, is_kept(layer)).unwrap();
+            fingerprint = fingerprint.wrapping_add(values.fingerprint);
         }
         if is_kept(layer) {
             for (member, worker) in workers.iter().enumerate() {
@@ -163,7 +168,8 @@ proptest! {
         let receiver = worker::<u32>(&params, &Arc::default(), 16);
         let lane = Lane { k: 0, large_sum: 0 };
         for layer in (4..=12).step_by(2).map(Layer) {
-            sender.enumerate(layer, lane).unwrap();
+            sender.enumerate_states(layer, lane).unwrap();
+            sender.enumerate_afterstates(layer, lane).unwrap();
         }
         let mut payload = sender.states_payload(Layer(12), lane);
         let payload = payload.copy_to_bytes(payload.len());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use exact2048_coordinator::cluster::{LayerPart, Owners, Share, WorkerReport};
-use exact2048_coordinator::{Action, Phase, Report, Segment, Task};
+use exact2048_coordinator::{Action, Phase, Report, Segment};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_run::crew::Host;
@@ -95,11 +95,7 @@ impl<V: Value> Dispatch<V> {
 }
 
 impl<V: Value> Host for Dispatch<V> {
-    fn block_done(&self, task: Task) {
-        let (layer, lane) = match task {
-            Task::Enumerate { layer, lane } | Task::BackUp { layer, lane, .. } => (layer, lane),
-            Task::Seal { .. } => return,
-        };
+    fn first_stage_done(&self, layer: Layer, lane: Lane) {
         let mut payload: Option<BytesList> = None;
         for member in self.routes.of(layer, lane) {
             let Some(link) = &self.links[member] else { continue };
