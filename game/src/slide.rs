@@ -71,6 +71,15 @@ impl Lines {
         is_set(&self.settled, occupied)
     }
 
+    /// Whether a move may have led here that merged large tiles or gave birth to one, with tiles on the `occupied` cells
+    /// and large ones on the `large` cells: some line at the wall then has a large tile, and a gap behind its last tile.
+    pub fn may_follow_a_step(&self, occupied: u32, large: u32) -> bool {
+        let count = |line: &Vec<u8>, cells: u32| line.iter().filter(|&&cell| cells >> cell & 1 == 1).count();
+        let settled = |line: &Vec<u8>| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0);
+        let merged = |line: &Vec<u8>| count(line, large) > 0 && count(line, occupied) < line.len();
+        self.moves.iter().any(|lines| lines.iter().all(settled) && lines.iter().any(merged))
+    }
+
     /// All outcomes of a line of tokens, in the order of [`Outcome::tokens`].
     #[inline]
     pub fn outcomes(&self, tokens: impl ExactSizeIterator<Item = u8> + Clone) -> &[Outcome] {
@@ -148,6 +157,20 @@ fn branch(tiles: &[u8], next_large: u8, large: u8, mut outcome: Outcome, found: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boards_after_moves_stand_at_a_wall() {
+        let lines = Lines::new("3x2".parse().unwrap(), 3);
+        let follows = |cells: &[u32]| lines.may_follow_a_move(cells.iter().map(|cell| 1 << cell).sum());
+        assert!(follows(&[0, 1, 2]) && follows(&[1, 3, 5]) && follows(&[4]));
+        assert!(!follows(&[0, 3]) && !follows(&[0, 4]) && !follows(&[2]));
+        let steps = |cells: &[u32], large: u32| {
+            lines.may_follow_a_step(cells.iter().map(|cell| 1 << cell).sum(), 1 << large)
+        };
+        assert!(steps(&[0, 1, 2], 2) && steps(&[0, 1, 2], 1), "along the row, and up the column");
+        assert!(!steps(&[0, 1, 2, 3, 4], 0), "its row and its column are full");
+        assert!(!steps(&[0, 3], 0));
+    }
 
     #[test]
     fn three_large_in_a_line_have_three_outcomes() {

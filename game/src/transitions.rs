@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
 use crate::maps::{Pattern, PatternId, Patterns};
-use crate::rowset::RowSet;
+use crate::rowset::{RowSet, set};
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
 use crate::slide::Outcome;
@@ -31,6 +31,8 @@ pub struct Transitions {
     /// Spawns of slot `r` are `spawns[spawn_start[r]..spawn_start[r + 1]]`, one for each empty cell; none in a
     /// row that no move leads to.
     pub spawn_start: Table<u32>,
+    /// One bit a slot: whether a move from another lane may lead here.
+    pub entered: Table<u64>,
     /// Where a spawned 2 leads, in the class with small sum + 2.
     pub spawn2: Table<SpawnEdge>,
     /// Where a spawned 4 leads, in the class with small sum + 4.
@@ -135,6 +137,7 @@ impl Transitions {
             configs: store.store(&self.configs)?,
             potential: store.store(&self.potential)?,
             spawn_start: store.store(&self.spawn_start)?,
+            entered: store.store(&self.entered)?,
             spawn2: store.store(&self.spawn2)?,
             spawn4: store.store(&self.spawn4)?,
             spawn_patterns: self.spawn_patterns.clone(),
@@ -195,6 +198,7 @@ impl<'a> Builder<'a> {
         let (mut configs, mut potential) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut spawn_start = vec![0u32];
         let (mut spawn2, mut spawn4) = (Vec::new(), Vec::new());
+        let mut entered = vec![0u64; count.div_ceil(64)];
         let mut symmetric = Vec::new();
         for (index, mask) in self.space.masks(self.id.k).iter().enumerate() {
             let of_mask = self.class.mask_rows(index);
@@ -209,7 +213,11 @@ impl<'a> Builder<'a> {
                     mask.small_cells.iter().map(|&c| exponent_potential(digits[c as usize])).sum::<u64>()
                         as u32,
                 );
-                let follows_a_move = self.may_follow_a_move(mask, &digits);
+                let (occupied, large) = cells_of(mask, &digits);
+                let follows_a_move = self.space.lines.may_follow_a_move(occupied);
+                if follows_a_move && self.space.lines.may_follow_a_step(occupied, large) {
+                    set(&mut entered, slot);
+                }
                 for (exponent, edges) in [(1u8, &mut spawn2), (2, &mut spawn4)] {
                     if !follows_a_move {
                         break;
@@ -242,6 +250,7 @@ impl<'a> Builder<'a> {
             configs: Table::new(configs),
             potential: Table::new(potential),
             spawn_start: Table::new(spawn_start),
+            entered: Table::new(entered),
             spawn2: Table::new(spawn2),
             spawn4: Table::new(spawn4),
             moves,
@@ -274,12 +283,6 @@ impl<'a> Builder<'a> {
             self.seen.push(pattern);
         }
         number
-    }
-
-    fn may_follow_a_move(&self, mask: &Mask, digits: &[u8; 16]) -> bool {
-        let small = mask.small_cells.iter().filter(|&&cell| digits[cell as usize] != 0);
-        let occupied = mask.large_cells.iter().chain(small).fold(0, |cells, &cell| cells | 1 << cell);
-        self.space.lines.may_follow_a_move(occupied)
     }
 
     /// The canonical row of a skeleton whose mask is canonical already.
@@ -476,6 +479,13 @@ fn renumber(spawn2: &mut [SpawnEdge], spawn4: &mut [SpawnEdge], ids: &[PatternId
         edge.pattern = *number;
     }
     used
+}
+
+/// The cells of a skeleton with any tile, and those with a large one, as bits.
+fn cells_of(mask: &Mask, digits: &[u8; 16]) -> (u32, u32) {
+    let large = mask.large_cells.iter().fold(0, |cells, &cell| cells | 1 << cell);
+    let small = mask.small_cells.iter().filter(|&&cell| digits[cell as usize] != 0);
+    (small.fold(large, |cells, &cell| cells | 1 << cell), large)
 }
 
 /// The config that a mask's small cells read, each from `from(cell)`.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use exact2048_game::class::Class;
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::{Lane, Layer};
 
@@ -56,21 +57,23 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// The values of the afterstates of a block that was backed up here, for other workers.
+    /// The values of the afterstates of a block that was backed up here, for other workers: of the rows that
+    /// moves from other lanes may lead to.
     pub fn after_values_payload(&self, layer: Layer, lane: Lane) -> BytesList {
-        let (Some(block), Some(parts)) = (self.after_values.get(layer, lane), self.parts_of(layer, lane))
+        let (Some(block), Some(class)) = (self.after_values.get(layer, lane), self.tables.class(layer, lane))
         else {
             return BytesList::default();
         };
         if block.values.is_empty() {
             return BytesList::default();
         }
-        let rows: usize = block.occupied.iter().map(|word| word.count_ones() as usize).sum();
-        let mut payload =
-            BytesList::writer(8 * block.occupied.len() + rows * parts.columns() * size_of::<V>());
-        block.occupied.iter().for_each(|word| payload.put(&word.to_le_bytes()));
-        for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&block.occupied, row)) {
-            let row = &block.values[slot * block.stride..][..parts.columns()];
+        let sent = self.rows_for_others(class, &block);
+        let columns = self.tables.lane(lane).map_or(0, |tables| tables.columns.len());
+        let rows: usize = sent.iter().map(|word| word.count_ones() as usize).sum();
+        let mut payload = BytesList::writer(8 * sent.len() + rows * columns * size_of::<V>());
+        sent.iter().for_each(|word| payload.put(&word.to_le_bytes()));
+        for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&sent, row)) {
+            let row = &block.values[slot * block.stride..][..columns];
             payload.put(bytemuck::cast_slice(row));
         }
         payload.finish()
@@ -119,6 +122,15 @@ impl<V: Value> Worker<V> {
         let values = self.memory.settle(values)?;
         self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values });
         Ok(())
+    }
+
+    /// The rows of afterstates' values that other lanes may need, one bit each.
+    fn rows_for_others(&self, class: &Class, block: &ValueBlock<V>) -> Vec<u64> {
+        // Where blocks hold all rows of their class, what is known of these is kept, and rows are slots.
+        match self.tables.kept_transitions(class.id()) {
+            Some(kept) => block.occupied.iter().zip(&*kept.entered).map(|(o, e)| o & e).collect(),
+            None => block.occupied.clone(),
+        }
     }
 
     fn parts_of(&self, layer: Layer, lane: Lane) -> Option<Parts> {
