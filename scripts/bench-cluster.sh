@@ -14,6 +14,9 @@ processes=()
 
 stop() {
     [ ${#processes[@]} -eq 0 ] || kill "${processes[@]}" 2>/dev/null || true
+    # Workers that were started again are nobody's children here.
+    [ ! -e "$work/workers" ] || xargs kill <"$work/workers" 2>/dev/null || true
+    rm -f "$work/workers"
     wait 2>/dev/null || true
     processes=()
 }
@@ -24,8 +27,15 @@ seconds() { date +%s.%N; }
 # Starts a worker; its number in $1.
 worker() {
     "$solver" worker --coordinator "$url" --threads 1 --memory 4GiB --cache "$work/cache" >"$work/worker-$1.log" 2>&1 &
-    processes+=($!)
-    last_worker=$!
+    echo $! >>"$work/workers"
+}
+
+# Kills the worker that was started last and starts another, every $1 seconds.
+kill_again_and_again() {
+    while sleep "$1"; do
+        kill -9 "$(tail -n 1 "$work/workers")" 2>/dev/null || true
+        worker again
+    done
 }
 
 # cluster WORKERS KILL ARGS...: a fresh cluster; KILL is the seconds after which one worker is killed, again and again.
@@ -42,14 +52,12 @@ cluster() {
     begun=$(seconds)
     job=$("$solver" submit --coordinator "$url" "$@")
     if [ "$kill" != 0 ]; then
-        while sleep "$kill"; do
-            kill -9 "$last_worker" 2>/dev/null || true
-            worker again
-        done &
+        kill_again_and_again "$kill" 2>/dev/null &
         processes+=($!)
     fi
-    "$solver" status --coordinator "$url" "$job" --watch >"$work/status.log" 2>&1
-    python3 -c "print(f'{$(seconds)-$begun:9.2f} s  cluster of $workers worker(s), killed every $kill s (0: never): $*')"
+    local ended=
+    "$solver" status --coordinator "$url" "$job" --watch >"$work/status.log" 2>&1 || ended=", not done"
+    python3 -c "print(f'{$(seconds)-$begun:9.2f} s  cluster of $workers worker(s), one killed every $kill s (0: never)$ended: $*')"
     stop
 }
 
@@ -66,7 +74,9 @@ done
 for board in 4x2 3x3; do
     cluster 2 0 --board "$board"
     cluster 2 5 --board "$board"
-    cluster 2 1 --board "$board"
 done
-for workers in 1 2; do cluster "$workers" 0 --board 5x2; done
+cluster 2 1 --board 4x2
+for _ in 1 2; do
+    for workers in 1 2; do cluster "$workers" 0 --board 5x2; done
+done
 rm -rf "$work"

@@ -322,6 +322,9 @@ impl IndexMap {
                 None => None,
             }
         };
+        // Maps are many and grow by turns on several threads: one allocation instead of many is felt.
+        let new: u32 = map.rest.iter().zip(wanted).map(|(rest, wanted)| (rest & wanted).count_ones()).sum();
+        map.pairs.reserve(new as usize);
         for (w, (rest, wanted)) in map.rest.iter_mut().zip(wanted).enumerate() {
             let columns = ones(*rest & wanted).map(|bit| w * 64 + bit);
             map.pairs.extend(columns.filter_map(|column| Some((column as u32, leads_to(column)?))));
@@ -339,7 +342,8 @@ impl IndexMap {
         target: &Columns,
     ) -> Self {
         let none = Self::none(target);
-        let mut dense = vec![none; source.len()];
+        let mut dense = Vec::with_capacity(Self::stride(source.len()));
+        dense.resize(source.len(), none);
         for group in source.groups() {
             let shape = Shape::new(params, rearrangement, group.multiset, source.lane().k);
             let map = rearrangement.shape_map(&shape, patterns, params.large);
@@ -351,8 +355,9 @@ impl IndexMap {
         if (taking_part as usize) < source.len() / 4 {
             let columns =
                 meeting.iter().enumerate().flat_map(|(w, &word)| ones(word).map(move |bit| w * 64 + bit));
-            let pairs = columns.map(|column| (column as u32, dense[column])).filter(|&(_, to)| to != none);
-            return IndexMap::Sparse(SparseMap { pairs: pairs.collect(), rest: Vec::new() });
+            let mut pairs = Vec::with_capacity(taking_part as usize);
+            pairs.extend(columns.map(|column| (column as u32, dense[column])).filter(|&(_, to)| to != none));
+            return IndexMap::Sparse(SparseMap { pairs, rest: Vec::new() });
         }
         for (w, &word) in meeting.iter().enumerate() {
             for (bit, out) in dense[w * 64..].iter_mut().take(64).enumerate() {

@@ -160,16 +160,16 @@ mod tests {
 
     #[test]
     fn boards_after_moves_stand_at_a_wall() {
-        let lines = Lines::new("3x2".parse().unwrap(), 3);
+        let lines = Lines::new("2x3".parse().unwrap(), 3);
         let follows = |cells: &[u32]| lines.may_follow_a_move(cells.iter().map(|cell| 1 << cell).sum());
-        assert!(follows(&[0, 1, 2]) && follows(&[1, 3, 5]) && follows(&[4]));
-        assert!(!follows(&[0, 3]) && !follows(&[0, 4]) && !follows(&[2]));
+        assert!(follows(&[0, 1, 2]) && follows(&[0, 3]) && follows(&[4]));
+        assert!(!follows(&[1, 3]) && !follows(&[0, 4]));
         let steps = |cells: &[u32], large: u32| {
             lines.may_follow_a_step(cells.iter().map(|cell| 1 << cell).sum(), 1 << large)
         };
-        assert!(steps(&[0, 1, 2], 2) && steps(&[0, 1, 2], 1), "along the row, and up the column");
+        assert!(steps(&[0, 1, 2], 2) && steps(&[0, 1], 0), "up the column, and along the row");
         assert!(!steps(&[0, 1, 2, 3, 4], 0), "its row and its column are full");
-        assert!(!steps(&[0, 3], 0));
+        assert!(!steps(&[1, 3], 1), "no afterstate at all");
     }
 
     #[test]

@@ -30,7 +30,7 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// Bytes that a peer may send in one piece: blocks of other workers come in few of them.
-const FRAME_BYTES: u32 = 1 << 20;
+const FRAME_BYTES: u32 = 128 << 10;
 
 /// Why a server cannot start, or ended.
 #[derive(Debug, thiserror::Error)]

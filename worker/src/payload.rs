@@ -93,15 +93,18 @@ impl Parts {
         let rows = self.rows(part);
         let (first, words) = (rows.start, self.words());
         let occupancy_bytes = rows.len().div_ceil(8);
-        let mut item = vec![0u8; occupancy_bytes];
+        let is_occupied = |row_bits: &[u64]| row_bits.iter().any(|&w| w != 0);
+        let count = slots_in(held, rows.clone(), bits, words).filter(|(_, row)| is_occupied(row)).count();
+        let mut item = Vec::with_capacity(occupancy_bytes + count * self.row_bytes());
+        item.resize(occupancy_bytes, 0u8);
         for (row, row_bits) in slots_in(held, rows, bits, words) {
-            if row_bits.iter().any(|&w| w != 0) {
+            if is_occupied(row_bits) {
                 let i = row as usize - first;
                 item[i / 8] |= 1 << (i % 8);
                 item.extend(row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes()));
             }
         }
-        (item.len() > occupancy_bytes).then_some(item)
+        (count > 0).then_some(item)
     }
 
     /// Reads a reach item into the rows of its part alone.
@@ -144,8 +147,10 @@ impl Parts {
         stride: usize,
         values: &[V],
     ) -> Vec<u8> {
-        let mut item = Vec::new();
         let rows = self.rows(part);
+        let marked = slots_in(held, rows.clone(), bits, self.words()).flat_map(|(_, row)| row);
+        let count: u32 = marked.map(|word| word.count_ones()).sum();
+        let mut item = Vec::with_capacity(count as usize * size_of::<V>());
         let row_values = slots_in(held, rows.clone(), values, stride);
         for ((_, row_bits), (_, row_values)) in slots_in(held, rows, bits, self.words()).zip(row_values) {
             for_each_bit(row_bits, |column| row_values[column].write_to(&mut item));

@@ -136,6 +136,8 @@ impl Shell {
     /// Opens the run of a job that has stopped, and tells the cluster what is in it.
     async fn reopen(&self, job: &JobId) -> Result<(), Status> {
         let found = self.with(|state, _| {
+            // One that stopped just now is still held, and what has become of its shards since is not known.
+            state.let_go();
             let known = state.jobs.get(job)?;
             Some((known.run.is_some(), known.location.clone(), known.params.clone()))
         });

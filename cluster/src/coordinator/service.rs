@@ -20,7 +20,7 @@ use super::shell::Shell;
 use crate::names;
 use crate::wire::{params_of, pull_of, refusal_status, wire_status};
 
-/// How often those who watch are told what has changed.
+/// How often those who watch are told what has changed; that a job ends or begins they hear at once.
 const WATCH: Duration = Duration::from_millis(200);
 
 /// Answers clients and workers.
@@ -138,6 +138,7 @@ struct Watcher {
     shell: Arc<Shell>,
     job: Option<JobId>,
     ticks: tokio::time::Interval,
+    job_states: tokio::sync::watch::Receiver<u64>,
     last: Option<WatchResponse>,
     ended: bool,
 }
@@ -145,7 +146,8 @@ struct Watcher {
 fn watch(shell: Arc<Shell>, job: Option<JobId>) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
     let mut ticks = tokio::time::interval(WATCH);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let watcher = Watcher { shell, job, ticks, last: None, ended: false };
+    let job_states = shell.job_states();
+    let watcher = Watcher { shell, job, ticks, job_states, last: None, ended: false };
     futures_util::stream::unfold(watcher, async |mut watcher| {
         let next = watcher.next().await?;
         Some((next, watcher))
@@ -157,6 +159,7 @@ impl Watcher {
         while !self.ended {
             tokio::select! {
                 _ = self.ticks.tick() => {}
+                Ok(()) = self.job_states.changed() => {}
                 () = self.shell.stopped() => {
                     self.ended = true;
                     return Some(Err(stopping()));

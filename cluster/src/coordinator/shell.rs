@@ -32,6 +32,8 @@ pub struct Shell {
     /// What is told at once, without progress.
     urgent: watch::Sender<Signal>,
     progress: watch::Sender<Option<Progress>>,
+    /// Counts changes of jobs' states.
+    job_states: watch::Sender<u64>,
     actions: mpsc::UnboundedSender<Action>,
     /// Taken by `carry_out`.
     asked_for: Mutex<Option<mpsc::UnboundedReceiver<Action>>>,
@@ -84,6 +86,7 @@ impl Shell {
             state: Mutex::new(state),
             urgent: watch::Sender::default(),
             progress: watch::Sender::default(),
+            job_states: watch::Sender::default(),
             actions,
             asked_for: Mutex::new(Some(asked_for)),
             queue: Arc::new(Mutex::new(queue)),
@@ -106,6 +109,9 @@ impl Shell {
         for event in state.cluster.take_events() {
             observe::tell(&event);
             state.note(&event);
+            if matches!(event, Event::Job { .. }) {
+                self.job_states.send_modify(|changes| *changes += 1);
+            }
         }
         for action in state.cluster.take_actions() {
             state.appending = Some(job_of(&action).clone());
@@ -162,6 +168,11 @@ impl Shell {
             }
             Ok((state.answer(reply), hold))
         })
+    }
+
+    /// Told of whenever a job changes its state.
+    pub(super) fn job_states(&self) -> watch::Receiver<u64> {
+        self.job_states.subscribe()
     }
 
     /// What the cluster is doing.
@@ -329,7 +340,7 @@ impl State {
     }
 
     /// Lets go of the runs of jobs that have stopped, so that others may open them.
-    fn let_go(&mut self) {
+    pub(super) fn let_go(&mut self) {
         let appending = self.appending.as_ref();
         for (_, known) in self.jobs.iter_mut().filter(|(job, known)| known.stopped && appending != Some(job))
         {

@@ -79,7 +79,8 @@ pub struct Running<V> {
 
 struct Orders {
     last: Option<WriteShard>,
-    send: Sender<WriteShard>,
+    /// None when the epoch is over.
+    send: Option<Sender<WriteShard>>,
 }
 
 /// What an epoch is made of.
@@ -138,7 +139,8 @@ impl<V: Value> Running<V> {
             Phase::Enumerate => share.segment.last,
             Phase::BackUp => share.segment.first,
         };
-        let (orders, frontiers) = (Mutex::new(Orders { last: None, send }), Mutex::new(frontiers));
+        let (orders, frontiers) =
+            (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
         (Arc::new(Self { share, owners, crew, stop, ended, orders, frontiers, lost_peer }), receive)
     }
 
@@ -207,6 +209,10 @@ impl<V: Value> Running<V> {
         Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }
 
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     fn frontiers(&self) -> MutexGuard<'_, Vec<Layer>> {
         self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -250,16 +256,20 @@ impl<V: Value> Epoch for Running<V> {
     }
 
     fn order(&self, shard: WriteShard) {
-        let mut orders = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut orders = self.orders();
         // It is repeated until the report has arrived.
-        if orders.last.replace(shard) != Some(shard) {
+        if orders.last.replace(shard) != Some(shard)
+            && let Some(send) = &orders.send
+        {
             // Where nobody takes it the epoch is over.
-            let _ = orders.send.send(shard);
+            let _ = send.send(shard);
         }
     }
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Who waits for orders need not wait for longer.
+        self.orders().send = None;
         self.crew.wake();
     }
 
