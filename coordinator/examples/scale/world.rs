@@ -9,7 +9,7 @@ use exact2048_coordinator::cluster::{
     Action, Cluster, Config, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply, Share,
     Submission, WorkerId, WorkerReport, WriteShard,
 };
-use exact2048_coordinator::{Phase, is_kept};
+use exact2048_coordinator::{Phase, Stage, is_kept};
 
 use crate::job::Job;
 use crate::model::Model;
@@ -19,6 +19,8 @@ enum Event {
     Done {
         worker: usize,
         lane: usize,
+        /// Which half of its work.
+        stage: Stage,
     },
     /// A block of another worker has arrived.
     Arrived {
@@ -40,14 +42,14 @@ struct Worker {
     share: Option<Arc<Share>>,
     free: u32,
     /// Blocks that may start: position and lane.
-    ready: BinaryHeap<Reverse<(usize, usize)>>,
+    ready: BinaryHeap<Reverse<(usize, Stage, usize)>>,
     /// Blocks left at each position.
     left: Vec<u32>,
     /// Lowest position with blocks left.
     frontier: usize,
     told: usize,
     written: usize,
-    /// Blocks of other workers that are here: the next position of each lane.
+    /// First stages of other workers' blocks that are here: the next position of each lane.
     here: Vec<usize>,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -60,7 +62,9 @@ struct Pass {
     epoch: u64,
     phase: Phase,
     owner: Vec<usize>,
-    next: Vec<usize>,
+    /// Of each lane, the position of the lowest block whose first or second stage is not done.
+    first_stage: Vec<usize>,
+    second_stage: Vec<usize>,
     busy: Vec<bool>,
     /// States and stored bytes of every worker's layers.
     parts: Vec<Vec<(f64, f64)>>,
@@ -148,7 +152,7 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Done { worker, lane } => self.done(worker, lane),
+            Event::Done { worker, lane, stage } => self.done(worker, lane, stage),
             Event::Arrived { worker, lane } => {
                 self.workers[worker].here[lane] += 1;
                 self.wake_dependents(worker, lane);
@@ -301,13 +305,22 @@ impl<'a> World<'a> {
         self.summary.work_s += work.iter().sum::<f64>();
         let busy = vec![false; lanes];
         let started = self.now;
-        self.pass =
-            Some(Pass { epoch: share.epoch, phase, owner, next, busy, parts, started, computed: started });
+        self.pass = Some(Pass {
+            epoch: share.epoch,
+            phase,
+            owner,
+            first_stage: next.clone(),
+            second_stage: next,
+            busy,
+            parts,
+            started,
+            computed: started,
+        });
     }
 
     fn queue_if_ready(&mut self, lane: usize) {
         let Some(pass) = &mut self.pass else { return };
-        let (worker, position) = (pass.owner[lane], pass.next[lane]);
+        let (worker, position) = (pass.owner[lane], pass.second_stage[lane]);
         if pass.busy[lane] || self.workers[worker].share.is_none() {
             return;
         }
@@ -316,13 +329,14 @@ impl<'a> World<'a> {
         }
         let (needs, _) = self.job.needs(pass.phase, lane);
         let is_here = |&other: &usize| {
-            let next =
-                if pass.owner[other] == worker { pass.next[other] } else { self.workers[worker].here[other] };
+            let own = pass.owner[other] == worker;
+            let next = if own { pass.first_stage[other] } else { self.workers[worker].here[other] };
             next > position || !self.job.positions(pass.phase, other).contains(&position)
         };
-        if needs.iter().all(is_here) {
+        let stage = if pass.first_stage[lane] == position { Stage::First } else { Stage::Second };
+        if stage == Stage::First || needs.iter().all(is_here) {
             pass.busy[lane] = true;
-            self.workers[worker].ready.push(Reverse((position, lane)));
+            self.workers[worker].ready.push(Reverse((position, stage, lane)));
         }
     }
 
@@ -341,7 +355,8 @@ impl<'a> World<'a> {
         let (phase, window) = (pass.phase, share.window_layers as usize);
         loop {
             let state = &mut self.workers[worker];
-            let Some(&Reverse((position, lane))) = state.ready.peek().filter(|_| state.free > 0) else {
+            let Some(&Reverse((position, stage, lane))) = state.ready.peek().filter(|_| state.free > 0)
+            else {
                 return;
             };
             let furthest = (state.frontier + self.model.run_ahead as usize).min(state.told + window - 1);
@@ -350,18 +365,38 @@ impl<'a> World<'a> {
             }
             state.ready.pop();
             state.free -= 1;
-            let time = self.model.block(phase, self.job.block(phase, lane, position));
-            self.at(self.now + time, Event::Done { worker, lane });
+            // Half of the work in each stage, about.
+            let time = self.model.block(phase, self.job.block(phase, lane, position)) / 2;
+            self.at(self.now + time, Event::Done { worker, lane, stage });
         }
     }
 
-    fn done(&mut self, worker: usize, lane: usize) {
-        let job = self.job;
+    fn done(&mut self, worker: usize, lane: usize, stage: Stage) {
         let Some(pass) = &mut self.pass else { return };
-        let (phase, position) = (pass.phase, pass.next[lane]);
+        let position = pass.second_stage[lane];
         pass.computed = self.now;
-        pass.next[lane] += 1;
         pass.busy[lane] = false;
+        self.workers[worker].free += 1;
+        match stage {
+            Stage::First => {
+                pass.first_stage[lane] += 1;
+                self.push(worker, lane, position);
+                self.wake_dependents(worker, lane);
+            }
+            Stage::Second => {
+                pass.second_stage[lane] += 1;
+                self.workers[worker].left[position] -= 1;
+                self.report_layers(worker);
+            }
+        }
+        self.queue_if_ready(lane);
+        self.start_blocks(worker);
+    }
+
+    /// Sends a block to the owners of lanes that need it.
+    fn push(&mut self, worker: usize, lane: usize, position: usize) {
+        let (job, Some(pass)) = (self.job, &self.pass) else { return };
+        let phase = pass.phase;
         let states = job.block(phase, lane, position);
         let (_, needed_by) = job.needs(phase, lane);
         let needing = needed_by.iter().filter(|&&other| job.positions(phase, other).contains(&position));
@@ -372,9 +407,6 @@ impl<'a> World<'a> {
         targets.sort_unstable();
         told.sort_unstable();
         told.dedup();
-        let state = &mut self.workers[worker];
-        state.free += 1;
-        state.left[position] -= 1;
         for target in told {
             let has_use = targets.binary_search(&target).is_ok();
             if has_use {
@@ -387,10 +419,6 @@ impl<'a> World<'a> {
             let link_free = self.workers[worker].link_free.max(self.now);
             self.at(link_free + self.model.latency(), Event::Arrived { worker: target, lane });
         }
-        self.queue_if_ready(lane);
-        self.wake_dependents(worker, lane);
-        self.report_layers(worker);
-        self.start_blocks(worker);
     }
 
     fn report_layers(&mut self, worker: usize) {
