@@ -7,12 +7,14 @@
 
 mod common;
 
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::cluster::{start_worker, watch};
+use common::cluster::watch;
+use common::proxy::{Fate, Proxy};
 use common::serving::Server;
 use common::{Finished, Place, command, exact2048, files, text};
 use exact2048_storage::{Location, RunDir, StoreSettings};
@@ -194,15 +196,38 @@ fn crashes_at_every_point_are_resumed() {
     }
 }
 
-/// A cluster whose workers share nothing but the store, and caches of their own.
 #[test]
 fn a_cluster_solves_in_a_store() {
     let Some(bucket) = Bucket::new("cluster") else { return };
+    a_cluster_solves(&bucket, &[]);
+}
+
+/// Of the requests to the store some are refused, some are slow, and some are done although nobody is told so.
+#[test]
+fn a_cluster_solves_in_a_store_that_fails_now_and_then() {
+    use Fate::{AnswerLost, Busy, Passes, Refused, Slow};
+    let Some(bucket) = Bucket::new("failing") else { return };
+    let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
+    let server = endpoint.strip_prefix("http://").unwrap().trim_end_matches('/');
+    let server = server.to_socket_addrs().unwrap().next().unwrap();
+    let fates = &[Passes, Refused, Passes, Slow, Passes, AnswerLost, Passes, Busy];
+    let proxy = Proxy::start(server, fates);
+    a_cluster_solves(&bucket, &[("AWS_ENDPOINT_URL", &proxy.url())]);
+    assert!(proxy.requests() > 50, "{} requests took that way", proxy.requests());
+}
+
+/// Solves by a cluster whose workers share nothing but the store, and have caches of their own.
+#[track_caller]
+fn a_cluster_solves(bucket: &Bucket, variables: &[(&str, &str)]) {
     let cache = |name: &str| bucket.local.join(name).to_str().unwrap().to_owned();
     let args = ["coordinator", "--store", &bucket.url, "--listen", "127.0.0.1:0", "--cache", &cache("head")];
-    let coordinator = Server::launch(&args, &[]);
-    let folders = [bucket.local.join("one"), bucket.local.join("two")];
-    let _workers = folders.each_ref().map(|folder| start_worker(&coordinator.url, folder, &[]));
+    let coordinator = Server::launch(&args, variables);
+    let _workers = ["one", "two"].map(|name| {
+        let cache = cache(name);
+        let args =
+            ["worker", "--coordinator", &coordinator.url, "--listen", "127.0.0.1:0", "--cache", &cache];
+        Server::launch(&[&args[..], &["--threads", "1", "--memory", "1GiB"]].concat(), variables)
+    });
     let submit = ["submit", "--coordinator", &coordinator.url, JOB[0], JOB[1]];
     assert_eq!(exact2048(submit).exits(0).stdout.trim(), "3x2");
     watch(&coordinator.url, "3x2");

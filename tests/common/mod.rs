@@ -4,6 +4,7 @@
 pub mod certificates;
 pub mod cluster;
 pub mod golden;
+pub mod proxy;
 pub mod reference;
 pub mod serving;
 

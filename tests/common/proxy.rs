@@ -1,0 +1,100 @@
+//! A way to an HTTP server that fails now and then: requests are refused, answered by 503, slow, or lose their answer.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Passes,
+    /// The connection is closed before anything is answered, and the server never hears of it.
+    Refused,
+    /// The server is said to be busy.
+    Busy,
+    /// It passes, after a while.
+    Slow,
+    /// The server does what is asked; its answer is lost.
+    AnswerLost,
+}
+
+/// Requests of each fate in turn.
+pub struct Proxy {
+    address: SocketAddr,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    /// A way to the server at `to`, on which requests have these fates, one after the other, again and again.
+    pub fn start(to: SocketAddr, fates: &'static [Fate]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&requests);
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let number = counter.fetch_add(1, Ordering::Relaxed);
+                // Clients give up now and then, which is what this is for.
+                thread::spawn(move || pass(client, to, fates[number % fates.len()]).ok());
+            }
+        });
+        Self { address, requests }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+}
+
+/// Passes one request on. Connections are closed after it, so that each request has a fate of its own.
+fn pass(mut client: TcpStream, to: SocketAddr, fate: Fate) -> io::Result<()> {
+    if fate == Fate::Refused {
+        return client.shutdown(Shutdown::Both);
+    }
+    let head = head_of(&mut client)?;
+    match fate {
+        Fate::Busy => {
+            let busy = "HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+            return client.write_all(busy.as_bytes());
+        }
+        Fate::Slow => thread::sleep(Duration::from_millis(400)),
+        _ => {}
+    }
+    let mut server = TcpStream::connect(to)?;
+    server.write_all(&head)?;
+    let (mut from, mut up) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || io::copy(&mut from, &mut up).ok());
+    if fate == Fate::AnswerLost {
+        // Once it answers it has done what was asked.
+        server.read_exact(&mut [0])?;
+        return client.shutdown(Shutdown::Both);
+    }
+    io::copy(&mut server, &mut client)?;
+    client.shutdown(Shutdown::Both)
+}
+
+/// The head of a request, which asks for the connection to be closed, and what was read behind it.
+fn head_of(client: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    let mut buffer = [0; 4096];
+    while !read.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+        let count = client.read(&mut buffer)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        read.extend_from_slice(&buffer[..count]);
+    }
+    let line = read.windows(2).position(|bytes| bytes == b"\r\n").unwrap_or(0) + 2;
+    read.splice(line..line, *b"Connection: close\r\n");
+    Ok(read)
+}
