@@ -1,5 +1,8 @@
 //! The service that takes in blocks from the other workers of an epoch.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,0 +1,194 @@
+//! The service that takes in blocks, as a peer finds it: over a connection, with messages of all kinds.
+
+use std::sync::Mutex;
+
+use bytes::Buf;
+use exact2048_coordinator::cluster::{Progress, WriteShard};
+use exact2048_proto::v1::exchange_client::ExchangeClient;
+use exact2048_proto::v1::exchange_server::ExchangeServer;
+use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+use tonic::transport::{Channel, Server, server::TcpIncoming};
+
+use super::*;
+
+const EPOCH: u64 = 7;
+const SENDER: u64 = 3;
+const LANE: Lane = Lane { k: 1, large_sum: 16 };
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A block: who sent it, where it belongs, and its bytes.
+type Taken = (usize, Layer, Lane, Vec<u8>);
+
+/// An epoch that remembers what came.
+#[derive(Default)]
+struct Memo {
+    blocks: Mutex<Vec<Taken>>,
+    frontiers: Mutex<Vec<Layer>>,
+}
+
+impl Epoch for Memo {
+    fn number(&self) -> u64 {
+        EPOCH
+    }
+
+    fn member(&self, worker: WorkerId) -> Option<usize> {
+        (worker.0 == SENDER).then_some(1)
+    }
+
+    fn accept(
+        &self,
+        from: usize,
+        layer: Layer,
+        lane: Lane,
+        mut payload: BytesList,
+    ) -> Result<(), WorkerError> {
+        let bytes = payload.copy_to_bytes(payload.len()).to_vec();
+        self.blocks.lock().unwrap().push((from, layer, lane, bytes));
+        Ok(())
+    }
+
+    fn frontier_of(&self, _: usize, layer: Layer) {
+        self.frontiers.lock().unwrap().push(layer);
+    }
+
+    fn progress(&self, _: Progress) {}
+    fn order(&self, _: WriteShard) {}
+    fn stop(&self) {}
+
+    fn ended(&self) -> CancellationToken {
+        CancellationToken::new()
+    }
+}
+
+/// A worker in an epoch, and a peer's connection to it.
+async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
+    let memo = Arc::new(Memo::default());
+    let current: Arc<dyn Epoch> = Arc::clone(&memo) as _;
+    let current = Arc::new(watch::Sender::new(Some(current)));
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", incoming.local_addr().unwrap());
+    let service = ExchangeServer::new(ExchangeService::new(current, MOST_BYTES));
+    tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+    (memo, ExchangeClient::connect(url).await.unwrap())
+}
+
+async fn push(client: &mut ExchangeClient<Channel>, contents: Vec<Content>) -> Result<u64, Status> {
+    let messages = contents.into_iter().map(|content| PushRequest { content: Some(content) });
+    let messages: Vec<PushRequest> = messages.collect();
+    Ok(client.push(tokio_stream::iter(messages)).await?.into_inner().blocks)
+}
+
+fn hello() -> Content {
+    Content::Hello(PushHello { protocol_version: PROTOCOL_VERSION, epoch: EPOCH, worker: SENDER })
+}
+
+fn block(bytes: u64, first: &[u8]) -> Content {
+    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first: Bytes::copy_from_slice(first) })
+}
+
+fn more(bytes: &[u8]) -> Content {
+    Content::More(Bytes::copy_from_slice(bytes))
+}
+
+#[tokio::test]
+async fn blocks_arrive_whole_and_in_order() {
+    let (memo, mut client) = connected().await;
+    let long: Vec<u8> = (0..300_000).map(|i| (i % 251) as u8).collect();
+    let (first, rest) = long.split_at(100_000);
+    let (second, third) = rest.split_at(199_999);
+    let contents = vec![
+        hello(),
+        block(0, &[]),
+        Content::Frontier(22),
+        block(3, &[1, 2, 3]),
+        block(300_000, first),
+        more(second),
+        more(third),
+        Content::Frontier(24),
+    ];
+    assert_eq!(push(&mut client, contents).await.unwrap(), 3);
+    let blocks: Vec<Vec<u8>> = memo.blocks.lock().unwrap().iter().map(|b| b.3.clone()).collect();
+    assert!(blocks == [vec![], vec![1, 2, 3], long]);
+    assert!(memo.blocks.lock().unwrap().iter().all(|b| (b.0, b.1, b.2) == (1, Layer(20), LANE)));
+    assert_eq!(*memo.frontiers.lock().unwrap(), [Layer(22), Layer(24)]);
+}
+
+#[tokio::test]
+async fn what_is_out_of_order_is_refused() {
+    let (memo, mut client) = connected().await;
+    let piece = vec![0u8; LEAST_PIECE_BYTES];
+    let no_lane = PushBlock { layer: 20, lane: 17, bytes: 0, first: Bytes::new() };
+    let refused = [
+        ("hello", vec![block(0, &[])]),
+        ("hello", vec![hello(), hello()]),
+        ("more", vec![hello(), more(&piece)]),
+        ("block", vec![hello(), block(100_000, &piece), block(0, &[])]),
+        ("block.bytes", vec![hello(), block(2, &[1, 2, 3])]),
+        ("block.bytes", vec![hello(), block(20_000, &piece), more(&piece)]),
+        ("block.bytes", vec![hello(), block(MOST_BYTES + 1, &piece)]),
+        ("block.lane", vec![hello(), Content::Block(no_lane)]),
+        ("more", vec![hello(), block(100_000, &[1])]),
+        ("more", vec![hello(), block(100_000, &piece), more(&[])]),
+    ];
+    for (field, contents) in refused {
+        let shown = format!("{contents:.40?}");
+        let status = push(&mut client, contents).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{shown}: {status}");
+        assert_eq!(exact2048_net::status::field_of(&status).as_deref(), Some(field), "{shown}: {status}");
+    }
+    let empty = tokio_stream::iter([PushRequest { content: None }]);
+    assert_eq!(client.push(empty).await.unwrap_err().code(), Code::InvalidArgument);
+    assert!(memo.blocks.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn only_members_of_the_epoch_are_heard() {
+    let (_, mut client) = connected().await;
+    let hello = |protocol_version, epoch, worker| {
+        vec![Content::Hello(PushHello { protocol_version, epoch, worker }), block(0, &[])]
+    };
+    let other_version = push(&mut client, hello(PROTOCOL_VERSION + 1, EPOCH, SENDER)).await.unwrap_err();
+    assert_eq!(other_version.code(), Code::FailedPrecondition);
+    let stranger = push(&mut client, hello(PROTOCOL_VERSION, EPOCH, SENDER + 1)).await.unwrap_err();
+    assert_eq!(stranger.code(), Code::FailedPrecondition);
+    let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER)).await.unwrap();
+    assert_eq!(late, 0, "the epoch is over: nothing is taken in, and nothing is wrong");
+}
+
+fn any_content() -> impl Strategy<Value = Content> {
+    let bytes = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..64),
+        (0..2 * LEAST_PIECE_BYTES).prop_map(|length| vec![0; length]),
+    ];
+    let length = prop_oneof![0..100u64, 0..100_000u64, any::<u64>()];
+    prop_oneof![
+        (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, bytes.clone()).prop_map(
+            |(layer, lane, bytes, first)| {
+                Content::Block(PushBlock { layer, lane, bytes, first: first.into() })
+            }
+        ),
+        bytes.prop_map(|bytes| Content::More(bytes.into())),
+        any::<u32>().prop_map(Content::Frontier),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_messages_are_taken_in_or_refused(contents in prop::collection::vec(any_content(), 0..12)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (memo, mut client) = connected().await;
+            let contents = [hello()].into_iter().chain(contents).collect();
+            if let Err(status) = push(&mut client, contents).await {
+                assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+            }
+            let taken = memo.blocks.lock().unwrap().len();
+            // And it still listens.
+            assert_eq!(push(&mut client, vec![hello(), block(1, &[9])]).await.unwrap(), 1);
+            assert_eq!(memo.blocks.lock().unwrap().len(), taken + 1);
+        });
+    }
+}
