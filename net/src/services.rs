@@ -70,7 +70,7 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// Those of [`Bound::serve`].
+    /// [`ServeError::Transport`] or [`ServeError::Listen`].
     pub async fn serve(self, stop: Stop) -> Result<Ended, ServeError> {
         self.bound.serve(self.routes, self.methods, stop).await
     }
