@@ -1,8 +1,9 @@
 //! The solver's kernels: what a worker does, one block or layer at a time.
 //!
-//! A worker enumerates blocks upward ([`Worker::enumerate`]), backs them up downward
-//! ([`Worker::back_up`]) and seals finished layers into shard frames ([`Worker::seal`]). Which block is
-//! next is not decided here.
+//! A worker enumerates blocks upward, states ([`Worker::enumerate_states`]) before afterstates
+//! ([`Worker::enumerate_afterstates`]), backs them up downward, afterstates ([`Worker::back_up_afterstates`]) before states
+//! ([`Worker::back_up_states`]), and seals finished layers into shard frames ([`Worker::seal`]). Which task is next is not
+//! decided here.
 
 mod area;
 mod backup;
