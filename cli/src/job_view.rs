@@ -192,17 +192,20 @@ impl From<&Worker> for WorkerView {
     }
 }
 
+/// The lowest layer of any board: two tiles of 2.
+const LOWEST_LAYER: u32 = 4;
+
 /// How much of its pass a job has done, from 0 to 1; of a job without anything left, 1.
 pub fn fraction(job: &Job) -> f64 {
-    let (Some(layer), Some(first), Some(last)) = (job.layer, job.first_layer, job.last_layer) else {
+    let (Some(layer), Some(last)) = (job.layer, job.last_layer) else {
         return if job.state() == JobState::Done { 1.0 } else { 0.0 };
     };
+    let part = |layers: u32| f64::from(layers) / f64::from(last.saturating_sub(LOWEST_LAYER).max(1));
     let done = match (job.pass(), job.states_total) {
         (_, Some(total)) if total > 0 => job.states_done as f64 / total as f64,
-        (Pass::BackUp, _) => {
-            f64::from(last.saturating_sub(layer)) / f64::from((last - first.min(last)).max(1))
-        }
-        _ => f64::from(layer.saturating_sub(first)) / f64::from((last - first.min(last)).max(1)),
+        (Pass::BackUp, _) => part(last.saturating_sub(layer)),
+        // What was there before this part of the pass counts as well.
+        _ => part(layer.saturating_sub(LOWEST_LAYER)),
     };
     done.clamp(0.0, 1.0)
 }
@@ -221,6 +224,11 @@ fn eta(job: &Job) -> String {
 
 /// What a job is doing, in a line.
 pub fn line(job: &Job) -> String {
+    [headline(job), details(job)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// What a job is doing and when it is done, in few words.
+pub fn headline(job: &Job) -> String {
     let state = match job.state() {
         JobState::Running if job.cancelling => "being cancelled",
         JobState::Running if job.workers == 0 => "waiting for workers",
@@ -229,18 +237,27 @@ pub fn line(job: &Job) -> String {
     let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
         return state.to_owned();
     };
-    let phase = phase.replace('_', " ");
-    let retries = if job.retries > 0 { format!(", {} retries", job.retries) } else { String::new() };
     format!(
-        "{state}: {phase}, layer {} of {}, {} states, {}, {} written, {} workers, ETA {}{retries}",
+        "{state}: {}, layer {} of {}, ETA {}",
+        phase.replace('_', " "),
         HumanCount(job.layer.unwrap_or_default().into()),
         HumanCount(job.last_layer.unwrap_or_default().into()),
-        HumanCount(job.states_done),
-        rate(job),
-        bytes(job.bytes),
-        job.workers,
         eta(job),
     )
+}
+
+/// How fast a running job is, and what it has so far; nothing of others.
+pub fn details(job: &Job) -> String {
+    if job.state() != JobState::Running || phase_name(job.pass()).is_none() {
+        return String::new();
+    }
+    let retries = match job.retries {
+        0 => String::new(),
+        1 => ", 1 retry".to_owned(),
+        retries => format!(", {retries} retries"),
+    };
+    let (states, rate, bytes) = (HumanCount(job.states_done), rate(job), bytes(job.bytes));
+    format!("{states} states, {rate}, {bytes} written, {} workers{retries}", job.workers)
 }
 
 fn rate(job: &Job) -> String {
@@ -392,16 +409,20 @@ mod tests {
         assert!((fraction(&Job { states_total: Some(10_000), ..down }) - 0.25).abs() < 1e-9);
         assert_eq!(fraction(&Job { state: JobState::Done.into(), ..Job::default() }), 1.0);
         assert_eq!(fraction(&Job { first_layer: Some(9), last_layer: Some(4), ..job() }), 1.0);
+        let resumed = Job { first_layer: Some(54), ..job() };
+        assert!((fraction(&resumed) - 0.5).abs() < 1e-9, "what is committed already counts");
     }
 
     #[test]
     fn a_line_says_whether_it_is_stuck() {
         let text = line(&job());
-        for word in ["enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retries"]
-        {
+        for word in ["enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retry"] {
             assert!(text.contains(word), "{text}");
         }
         assert!(line(&Job { workers: 0, ..job() }).starts_with("waiting for workers"));
         assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }), "queued");
+        // Beside the bar there are 58 columns on a terminal of 80.
+        let long = Job { layer: Some(16_380), last_layer: Some(16_380), eta_seconds: Some(720.0), ..job() };
+        assert!(headline(&long).len() <= 58, "{}", headline(&long));
     }
 }

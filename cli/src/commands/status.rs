@@ -12,7 +12,9 @@ use tonic::Code;
 
 use crate::Failure;
 use crate::cluster::{Coordinator, CoordinatorPlace, failure};
-use crate::job_view::{StatusView, doing, fraction, line, state_name, write_all, write_one};
+use crate::job_view::{
+    StatusView, details, doing, fraction, headline, line, state_name, write_all, write_one,
+};
 
 /// How often a plain line is written where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -143,7 +145,8 @@ struct Display {
 struct Live {
     lines: MultiProgress,
     job: ProgressBar,
-    workers: Vec<ProgressBar>,
+    /// Details of the job, then workers.
+    below: Vec<ProgressBar>,
 }
 
 impl Display {
@@ -206,29 +209,31 @@ impl Live {
     fn new() -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let job = lines.add(ProgressBar::new(1000));
-        if let Ok(style) = ProgressStyle::with_template("[{bar:24}] {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("[{bar:14}] {percent:>3}% {wide_msg}") {
             job.set_style(style.progress_chars("=> "));
         }
-        Self { lines, job, workers: Vec::new() }
+        Self { lines, job, below: Vec::new() }
     }
 
     fn show(&mut self, job: &Job, workers: &[Worker]) {
         self.job.set_position((fraction(job) * 1000.0) as u64);
-        self.job.set_message(line(job));
+        self.job.set_message(headline(job));
         let more = workers.len().saturating_sub(WORKERS_SHOWN);
         let told = |worker: &Worker| format!("  {} {}  {}", worker.id, worker.address, doing(worker));
-        let mut texts: Vec<String> = workers.iter().take(WORKERS_SHOWN).map(told).collect();
+        let details = Some(details(job)).filter(|text| !text.is_empty()).map(|text| format!("  {text}"));
+        let mut texts: Vec<String> =
+            details.into_iter().chain(workers.iter().take(WORKERS_SHOWN).map(told)).collect();
         texts.extend((more > 0).then(|| format!("  and {more} more workers")));
-        while self.workers.len() > texts.len() {
-            self.workers.pop().into_iter().for_each(|line| self.lines.remove(&line));
+        while self.below.len() > texts.len() {
+            self.below.pop().into_iter().for_each(|line| self.lines.remove(&line));
         }
-        while self.workers.len() < texts.len() {
+        while self.below.len() < texts.len() {
             let line = self.lines.add(ProgressBar::new_spinner());
             if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
                 line.set_style(style);
             }
-            self.workers.push(line);
+            self.below.push(line);
         }
-        self.workers.iter().zip(texts).for_each(|(line, text)| line.set_message(text));
+        self.below.iter().zip(texts).for_each(|(line, text)| line.set_message(text));
     }
 }
