@@ -1,0 +1,123 @@
+//! Plans that are carried out by any number of workers, in any order: the properties of `README.md`.
+
+use super::*;
+use exact2048_game::{Objective, Precision, Spawn4};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+fn params(board: &str, until_layer: Option<u32>) -> Params {
+    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
+}
+
+/// Runs a segment with `workers` workers that finish in the order that `choices` says, and checks
+/// the wanted properties of `README.md` after every event.
+fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl FnMut(usize) -> usize) {
+    let mut planner = Planner::new(params, segment);
+    let (mut running, mut done) = (Vec::new(), HashSet::new());
+    let mut released = HashSet::new();
+    let mut published: Vec<(Layer, Layer)> = Vec::new();
+    let mut sealed = HashSet::new();
+    let lanes = lane::lanes(params);
+    let ranges: FxHashMap<Lane, _> = lanes.iter().map(|&l| (l, lane::layer_range(params, l))).collect();
+    let exists = |layer: Layer, lane: Lane| {
+        ranges.get(&lane).is_some_and(|&(first, last)| {
+            (first.max(segment.first)..=last.min(segment.last)).contains(&layer)
+        })
+    };
+    loop {
+        while running.len() < workers {
+            let Some(task) = planner.next_task() else { break };
+            if let Some((layer, lane, stage)) = task.block() {
+                assert!(!done.contains(&(layer, lane, stage)) && exists(layer, lane), "each stage once");
+                assert!(
+                    !running.iter().any(|t: &Task| t.block().is_some_and(|(_, l, _)| l == lane)),
+                    "one at a time"
+                );
+                let before = match segment.phase {
+                    Phase::Enumerate => Layer(layer.0 - 2),
+                    Phase::BackUp => Layer(layer.0 + 2),
+                };
+                let own = !exists(before, lane) || done.contains(&(before, lane, Stage::Second));
+                assert!(own, "the lane's own blocks in order: {layer} {lane:?}");
+                for step in Step::all(params).into_iter().filter(|_| stage == Stage::Second) {
+                    let other = match segment.phase {
+                        Phase::Enumerate => lane.before(step, params.large),
+                        Phase::BackUp => lane.after(step, params.large),
+                    };
+                    let ready = |other| !exists(layer, other) || done.contains(&(layer, other, Stage::First));
+                    assert!(other.is_none_or(ready), "inputs first: {layer} {lane:?} {step:?}");
+                }
+                for needed in [layer.0, layer.0.saturating_sub(2), layer.0.saturating_sub(4)] {
+                    let needed = match segment.phase {
+                        Phase::Enumerate => needed,
+                        Phase::BackUp => 2 * layer.0 - needed,
+                    };
+                    assert!(!released.contains(&Layer(needed)), "layer {needed} released before {layer}");
+                }
+            }
+            running.push(task);
+        }
+        if running.is_empty() {
+            break;
+        }
+        let task = running.swap_remove(choices(running.len()) % running.len());
+        match task {
+            Task::Seal { layer, .. } => assert!(sealed.insert(layer)),
+            _ => done.extend(task.block()),
+        }
+        let report = Report { states: 1, sealed_bytes: SHARD_BYTES / 3, ..Report::default() };
+        for action in planner.complete(task, report) {
+            match action {
+                Action::Publish(commit) => published.push((commit.first, commit.last)),
+                // States are needed by their own and the next two layers, afterstates likewise.
+                Action::ReleaseStates(layer) if segment.phase == Phase::BackUp => {
+                    released.insert(layer);
+                }
+                Action::ReleaseAfterstates(layer) if segment.phase == Phase::Enumerate => {
+                    released.insert(layer);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(planner.is_done(), "stuck at {}", planner.frontier());
+    let blocks: usize = lanes
+        .iter()
+        .flat_map(|&lane| (segment.first.0..=segment.last.0).step_by(2).map(move |t| (Layer(t), lane)))
+        .filter(|&(layer, lane)| exists(layer, lane))
+        .count();
+    assert_eq!(done.len(), 2 * blocks);
+    published.sort();
+    assert_eq!((published[0].0, published[published.len() - 1].1), (segment.first, segment.last));
+    assert!(published.windows(2).all(|w| w[0].1.0 + 2 == w[1].0.0), "published without gaps");
+    if segment.phase == Phase::BackUp {
+        assert!(published.iter().all(|&(first, _)| first.0 % 8 == 0 || first == segment.first));
+    }
+}
+
+#[test]
+fn one_worker_finishes_every_segment() {
+    let params = params("3x2", None);
+    for (first, last) in [(4, 252), (4, 4), (6, 20), (100, 252), (96, 150)] {
+        for phase in [Phase::Enumerate, Phase::BackUp] {
+            let segment = Segment { phase, first: Layer(first), last: Layer(last) };
+            simulate(&params, segment, 1, |_| 0);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_order_of_completion_is_safe(seed in any::<u64>(), workers in 1usize..20, up in any::<bool>()) {
+        let params = params("3x2", None);
+        let phase = if up { Phase::Enumerate } else { Phase::BackUp };
+        let segment = Segment { phase, first: Layer(4), last: params.last_layer() };
+        let mut state = seed;
+        simulate(&params, segment, workers, |n| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        });
+    }
+}
