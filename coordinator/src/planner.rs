@@ -32,8 +32,8 @@ pub struct Planner {
     scope: Scope,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
-    /// Lanes whose next task may start, by position, then by stage, then in order of the lanes.
-    ready: BinaryHeap<Reverse<(usize, Stage, usize)>>,
+    /// Lanes whose next task may start: position, place in the order among tasks of that position, and lane.
+    ready: BinaryHeap<Reverse<(usize, usize, usize)>>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
@@ -72,6 +72,13 @@ struct LanePlan {
     busy: bool,
     depends_on: Vec<usize>,
     needed_by: Vec<usize>,
+}
+
+impl LanePlan {
+    /// The stage of its next task.
+    fn stage(&self) -> Stage {
+        if self.first_stage == self.second_stage { Stage::First } else { Stage::Second }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -188,13 +195,13 @@ impl Planner {
             self.in_flight += 1;
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
-        let &Reverse((position, stage, lane)) = self.ready.peek()?;
+        let &Reverse((position, _, lane)) = self.ready.peek()?;
         if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + self.window {
             return None;
         }
         self.ready.pop();
         self.in_flight += 1;
-        let (layer, lane) = (self.layer(position), self.lanes[lane].lane);
+        let (layer, stage, lane) = (self.layer(position), self.lanes[lane].stage(), self.lanes[lane].lane);
         Some(match (self.segment.phase, stage) {
             (Phase::Enumerate, Stage::First) => Task::EnumerateStates { layer, lane },
             (Phase::Enumerate, Stage::Second) => Task::EnumerateAfterstates { layer, lane },
@@ -296,7 +303,7 @@ impl Planner {
     fn queue_if_ready(&mut self, lane: usize) {
         let plan = &self.lanes[lane];
         let position = plan.second_stage;
-        let stage = if plan.first_stage == position { Stage::First } else { Stage::Second };
+        let stage = plan.stage();
         let has_it = |d: &LanePlan| position < d.first || position >= d.end || d.first_stage > position;
         if plan.owned
             && !plan.busy
@@ -304,7 +311,14 @@ impl Planner {
             && (stage == Stage::First || plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])))
         {
             self.lanes[lane].busy = true;
-            self.ready.push(Reverse((position, stage, lane)));
+            let order = match (self.scope, stage) {
+                // Here the second stage finds in the cache what the first has left there.
+                (Scope::Whole, _) => lane,
+                // Others wait for what first stages make.
+                (Scope::Share, Stage::First) => lane,
+                (Scope::Share, Stage::Second) => self.lanes.len() + lane,
+            };
+            self.ready.push(Reverse((position, order, lane)));
         }
     }
 
