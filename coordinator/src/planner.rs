@@ -215,7 +215,7 @@ impl Planner {
         self.in_flight -= 1;
         let mut actions = Vec::new();
         if let Some((layer, lane, stage)) = task.block() {
-            self.block_done(layer, lane, stage, &report);
+            self.stage_done(layer, lane, stage, &report);
             self.retire(&mut actions);
         } else if let Task::Seal { layer, .. } = task {
             let position = self.position(layer);
@@ -322,7 +322,7 @@ impl Planner {
         }
     }
 
-    fn block_done(&mut self, layer: Layer, lane: Lane, stage: Stage, report: &Report) {
+    fn stage_done(&mut self, layer: Layer, lane: Lane, stage: Stage, report: &Report) {
         let (position, lane) = (self.position(layer), self.index[&lane]);
         let state = &mut self.positions[position];
         state.states += report.states;

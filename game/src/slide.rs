@@ -75,9 +75,8 @@ impl Lines {
     /// and large ones on the `large` cells: some line at the wall then has a large tile, and a gap behind its last tile.
     pub fn may_follow_a_step(&self, occupied: u32, large: u32) -> bool {
         let count = |line: &Vec<u8>, cells: u32| line.iter().filter(|&&cell| cells >> cell & 1 == 1).count();
-        let settled = |line: &Vec<u8>| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0);
         let merged = |line: &Vec<u8>| count(line, large) > 0 && count(line, occupied) < line.len();
-        self.moves.iter().any(|lines| lines.iter().all(settled) && lines.iter().any(merged))
+        self.moves.iter().any(|lines| are_settled(lines, occupied) && lines.iter().any(merged))
     }
 
     /// All outcomes of a line of tokens, in the order of [`Outcome::tokens`].
@@ -92,12 +91,16 @@ impl Lines {
 fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> Vec<u64> {
     let mut settled = vec![0u64; (1usize << cells).div_ceil(64)];
     for occupied in 0u32..1 << cells {
-        let without_gap = |line: &Vec<u8>| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0);
-        if moves.iter().any(|lines| lines.iter().all(without_gap)) {
+        if moves.iter().any(|lines| are_settled(lines, occupied)) {
             set(&mut settled, occupied);
         }
     }
     settled
+}
+
+/// Whether no line has a gap between the wall and any of its tiles.
+fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
+    lines.iter().all(|line| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0))
 }
 
 /// All outcomes of one line.
