@@ -33,8 +33,8 @@ fn check_variants(job: &str, variants: &[&str]) {
 }
 
 // `--dense-rows` chooses between blocks of all rows of a class and of those that occur: 0 is all of the
-// latter, a small number mixes them.
-const VARIANTS: [&str; 9] = [
+// latter, a small number mixes them. `--piece-bytes` cuts blocks into pieces that threads share: 1 is a row each.
+const VARIANTS: [&str; 12] = [
     "--threads 1",
     "--threads 2",
     "--threads 5",
@@ -44,6 +44,9 @@ const VARIANTS: [&str; 9] = [
     "--large 5 --threads 1",
     "--dense-rows 0",
     "--dense-rows 100",
+    "--piece-bytes 1 --threads 3",
+    "--piece-bytes 5000 --threads 2",
+    "--piece-bytes 500 --threads 2 --dense-rows 0",
 ];
 
 #[test]

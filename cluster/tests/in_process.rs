@@ -40,7 +40,12 @@ fn start_worker(coordinator: &str, bound: Bound, folder: &Path, stop: &Stop) -> 
         advertise: bound.url(),
         threads: 1,
         memory_bytes: 1 << 30,
-        tuning: Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows: Tuning::DENSE_ROWS },
+        tuning: Tuning {
+            limit_bytes: 1 << 30,
+            heap_bytes: || 0,
+            dense_rows: Tuning::DENSE_ROWS,
+            piece_bytes: Tuning::PIECE_BYTES,
+        },
         store: StoreSettings::default(),
         folder: folder.to_path_buf(),
     };

@@ -295,6 +295,14 @@ impl IndexMap {
         }
     }
 
+    /// Whether the map covers the `wanted` columns, one bit each: see [`IndexMap::extend`].
+    pub fn covers(&self, wanted: &[u64]) -> bool {
+        match self {
+            IndexMap::Identity | IndexMap::Dense(_) => true,
+            IndexMap::Sparse(map) => map.rest.iter().zip(wanted).all(|(rest, wanted)| rest & wanted == 0),
+        }
+    }
+
     /// Sees to it that the map covers the `wanted` columns, one bit each; the arguments are those that it
     /// was made with. Where tiles merge few columns take part, and of those many never occur: each is
     /// looked up when it is first wanted, for some tens of nanoseconds.
@@ -307,10 +315,10 @@ impl IndexMap {
         target: &Columns,
         wanted: &[u64],
     ) {
-        let IndexMap::Sparse(map) = self else { return };
-        if map.rest.iter().zip(wanted).all(|(rest, wanted)| rest & wanted == 0) {
+        if self.covers(wanted) {
             return;
         }
+        let IndexMap::Sparse(map) = self else { return };
         let (_, rearrangement) = patterns.get(id);
         let k = source.lane().k;
         let leads_to = |column: usize| {

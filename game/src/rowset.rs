@@ -9,6 +9,8 @@ pub struct RowSet {
     /// Rows of the set before each word of bits.
     before: Vec<u32>,
     len: usize,
+    /// Whether the rows are the first ones of the class: then slots are rows.
+    without_gap: bool,
 }
 
 impl RowSet {
@@ -32,7 +34,9 @@ impl RowSet {
             before
         });
         let before = before.collect();
-        Self { bits, before, len }
+        let last = bits.iter().rposition(|&word| word != 0);
+        let rows = last.map_or(0, |word| word * 64 + 64 - bits[word].leading_zeros() as usize);
+        Self { bits, before, len, without_gap: rows == len }
     }
 
     /// Number of rows in the set.
@@ -59,9 +63,35 @@ impl RowSet {
     /// The slot of a row that is in the set.
     #[inline(always)]
     pub fn slot(&self, row: u32) -> usize {
+        if self.without_gap {
+            return row as usize;
+        }
         let (word, bit) = (row as usize / 64, row % 64);
         let below = self.bits[word] & ((1u64 << bit) - 1);
         self.before[word] as usize + below.count_ones() as usize
+    }
+
+    /// The row in a slot; behind the last slot a row behind the last.
+    pub fn row(&self, slot: usize) -> u32 {
+        if self.without_gap {
+            return slot as u32;
+        }
+        let word = self.before.partition_point(|&before| before as usize <= slot).saturating_sub(1);
+        let Some(&bits) = self.bits.get(word) else { return 0 };
+        let below = slot - self.before[word] as usize;
+        let in_word = (0..below.min(64)).fold(bits, |rest, _| rest & rest.wrapping_sub(1));
+        word as u32 * 64 + in_word.trailing_zeros()
+    }
+
+    /// The rows in some slots, one bit each; so are the slots.
+    pub fn rows_in_slots(&self, slots: &[u64]) -> Vec<u64> {
+        if self.without_gap {
+            return slots.to_vec();
+        }
+        let mut rows = vec![0u64; self.bits.len()];
+        let of_slots = self.iter().enumerate().filter(|&(slot, _)| is_set(slots, slot as u32));
+        of_slots.for_each(|(_, row)| set(&mut rows, row));
+        rows
     }
 
     /// The rows of the set within a range, ascending.
@@ -108,7 +138,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slots_number_the_rows(rows in prop::collection::btree_set(0u32..500, 0..200), a in 0usize..500, b in 0usize..520) {
+        fn slots_number_the_rows(mut rows in prop::collection::btree_set(0u32..500, 0..200), gap: bool, a in 0usize..500, b in 0usize..520) {
+            if !gap {
+                rows = (0..rows.len() as u32).collect();
+            }
             let mut bits = vec![0u64; 8];
             rows.iter().for_each(|&row| set(&mut bits, row));
             let found = RowSet::new(bits);
@@ -116,7 +149,13 @@ mod tests {
             prop_assert_eq!(found.len(), rows.len());
             for (slot, &row) in rows.iter().enumerate() {
                 prop_assert_eq!(found.slot(row), slot);
+                prop_assert_eq!(found.row(slot), row);
             }
+            prop_assert!(rows.iter().all(|&row| row < found.row(rows.len())));
+            let mut slots = vec![0u64; rows.len().div_ceil(64)];
+            (0..rows.len() as u32).step_by(2).for_each(|slot| set(&mut slots, slot));
+            let picked: Vec<u32> = rows.iter().copied().step_by(2).collect();
+            prop_assert!(RowSet::new(found.rows_in_slots(&slots)).iter().eq(picked));
             let range = a.min(b)..a.max(b);
             let within: Vec<u32> = rows.iter().copied().filter(|&r| range.contains(&(r as usize))).collect();
             prop_assert_eq!(found.rows_in(range).collect::<Vec<_>>(), within);

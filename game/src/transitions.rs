@@ -74,19 +74,12 @@ pub struct MoveGroup {
     pub step: Step,
     /// Class of the targets.
     pub target: ClassId,
-    /// Runs of edges with the same pattern; each ends where the next begins.
-    pub runs: Vec<Run>,
+    /// The patterns: each has one run of edges.
+    pub patterns: Vec<PatternId>,
+    /// Where the run of each pattern ends in the edges, and the next begins.
+    pub ends: Vec<u32>,
     /// The edges, ordered by pattern and then by slot.
     pub edges: Table<MoveEdge>,
-}
-
-/// Edges of a [`MoveGroup`] with one pattern.
-#[derive(Clone, Copy, Debug)]
-pub struct Run {
-    /// The pattern.
-    pub pattern: PatternId,
-    /// End of the run in [`MoveGroup::edges`].
-    pub end: u32,
 }
 
 /// A row that symmetries of the board map to itself: its columns fall into orbits.
@@ -99,13 +92,13 @@ pub struct SymmetricRow {
 }
 
 impl MoveGroup {
-    /// The runs with their edges.
-    pub fn runs(&self) -> impl Iterator<Item = (PatternId, &[MoveEdge])> {
-        let mut start = 0;
-        self.runs.iter().map(move |run| {
-            let edges = &self.edges[start..run.end as usize];
-            start = run.end as usize;
-            (run.pattern, edges)
+    /// The edges of each of some patterns, in order.
+    pub fn edges_of(&self, patterns: std::ops::Range<usize>) -> impl Iterator<Item = &[MoveEdge]> {
+        let start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.ends[patterns].iter().scan(start, |start, &end| {
+            let edges = &self.edges[*start..end as usize];
+            *start = end as usize;
+            Some(edges)
         })
     }
 }
@@ -130,7 +123,8 @@ impl Transitions {
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let mut moves = Vec::with_capacity(self.moves.len());
         for group in &self.moves {
-            moves.push(MoveGroup { edges: store.store(&group.edges)?, runs: group.runs.clone(), ..*group });
+            let (patterns, ends) = (group.patterns.clone(), group.ends.clone());
+            moves.push(MoveGroup { patterns, ends, edges: store.store(&group.edges)?, ..*group });
         }
         Ok(Self {
             rows: Arc::clone(&self.rows),
@@ -494,7 +488,7 @@ fn pack(mask: &Mask, digits: &[u8; 16], from: impl Fn(u8) -> u8) -> Config {
     mask.small_cells.iter().fold(0, |c, &cell| c << 4 | Config::from(digits[from(cell) as usize]))
 }
 
-/// Sorts edges by pattern (they come ordered by row), and finds the runs.
+/// Sorts edges by pattern; they come ordered by row.
 fn sort_edges(step: Step, target: ClassId, edges: Vec<Edge>, ids: &[PatternId]) -> MoveGroup {
     let mut start = vec![0u32; ids.len() + 1];
     for edge in &edges {
@@ -503,17 +497,13 @@ fn sort_edges(step: Step, target: ClassId, edges: Vec<Edge>, ids: &[PatternId]) 
     for i in 1..start.len() {
         start[i] += start[i - 1];
     }
-    let runs = ids
-        .iter()
-        .enumerate()
-        .filter(|&(p, _)| start[p + 1] > start[p])
-        .map(|(p, &pattern)| Run { pattern, end: start[p + 1] })
-        .collect();
+    let used = (0..ids.len()).filter(|&p| start[p + 1] > start[p]);
+    let (patterns, ends) = used.map(|p| (ids[p], start[p + 1])).unzip();
     let mut sorted = vec![MoveEdge { from: 0, to: 0 }; edges.len()];
     for edge in edges {
         let slot = &mut start[edge.pattern as usize];
         sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };
         *slot += 1;
     }
-    MoveGroup { step, target, runs, edges: Table::new(sorted) }
+    MoveGroup { step, target, patterns, ends, edges: Table::new(sorted) }
 }

@@ -19,6 +19,9 @@ use crate::catalog::kind_of;
 /// How often a thread without a task looks whether it is to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How often it looks for pieces of a block that others work on, while there may be some.
+const SHORT_PAUSE: Duration = Duration::from_micros(100);
+
 /// Why a crew stopped before its plan was done.
 #[derive(Debug, thiserror::Error)]
 pub enum CrewError {
@@ -31,6 +34,14 @@ pub enum CrewError {
     /// The journal could not be written.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// There are not as many threads to be had.
+    #[error("cannot start {threads} compute threads: {error}; ask for fewer with --threads")]
+    Threads {
+        /// As many as were asked for.
+        threads: usize,
+        /// What the system says.
+        error: rayon::ThreadPoolBuildError,
+    },
     /// A task panicked, and the panic was printed.
     #[error("a task panicked, as said above: this is a defect of exact2048; what is committed is safe")]
     Panicked,
@@ -73,12 +84,30 @@ struct Plan {
     error: Option<CrewError>,
     /// Threads that wait for a task: none is woken without need, since blocks are small.
     idle: usize,
+    /// All threads, and tasks that are running: threads without one help with the blocks of others.
+    threads: usize,
+    running: usize,
+    /// Those of them that work on a block in pieces.
+    in_pieces: usize,
+}
+
+/// A task that works on a block in pieces, until this is dropped.
+struct InPieces<'a>(&'a Mutex<Plan>);
+
+impl Drop for InPieces<'_> {
+    fn drop(&mut self) {
+        lock(self.0).in_pieces -= 1;
+    }
+}
+
+fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl<V: Value, H: Host> Crew<V, H> {
-    /// A crew without threads: each thread that calls [`compute`](Self::compute) is one of it.
+    /// A crew without threads.
     pub fn new(worker: Arc<Worker<V>>, planner: Planner, host: H, stop: Arc<AtomicBool>) -> Self {
-        let plan = Mutex::new(Plan { planner, error: None, idle: 0 });
+        let plan = Mutex::new(Plan { planner, error: None, idle: 0, threads: 0, running: 0, in_pieces: 0 });
         Self { worker, host, stop, plan, tasks: Condvar::new() }
     }
 
@@ -92,10 +121,29 @@ impl<V: Value, H: Host> Crew<V, H> {
         &self.worker
     }
 
-    /// Tasks until the plan is done, one failed, or it is time to stop.
-    pub fn compute(&self) {
-        while let Some(task) = self.next_task() {
-            if let Err(error) = no_panic(|| self.run(task)) {
+    /// Computes on so many threads until the plan is done, a task failed, or it is time to stop. The calling thread does
+    /// something else meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Where the threads cannot be started; then nothing was done.
+    pub fn compute_beside<R>(&self, threads: usize, beside: impl FnOnce() -> R) -> Result<R, CrewError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.thread_name(|index| format!("compute-{index}"));
+        let pool = pool.build().map_err(|error| CrewError::Threads { threads, error })?;
+        self.lock().threads = threads;
+        Ok(pool.in_place_scope(|scope| {
+            scope.spawn_broadcast(|_, _| self.compute());
+            beside()
+        }))
+    }
+
+    /// What each thread does.
+    fn compute(&self) {
+        while let Some((task, helpers)) = self.next_task() {
+            let done = no_panic(|| self.run(task, helpers));
+            self.lock().running -= 1;
+            if let Err(error) = done {
                 self.fail(error);
             }
         }
@@ -133,10 +181,11 @@ impl<V: Value, H: Host> Crew<V, H> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.plan)
     }
 
-    fn next_task(&self) -> Option<Task> {
+    /// The next task, and how many threads have none.
+    fn next_task(&self) -> Option<(Task, usize)> {
         let mut plan = self.lock();
         loop {
             if plan.error.is_some() || plan.planner.is_done() || self.stop.load(Ordering::Relaxed) {
@@ -145,31 +194,58 @@ impl<V: Value, H: Host> Crew<V, H> {
             if self.host.may_start()
                 && let Some(task) = plan.planner.next_task()
             {
-                return Some(task);
+                plan.running += 1;
+                return Some((task, plan.threads - plan.running));
             }
+            let pause = if plan.in_pieces > 0 {
+                drop(plan);
+                let helped = rayon::yield_now() == Some(rayon::Yield::Executed);
+                plan = self.lock();
+                if helped {
+                    continue;
+                }
+                SHORT_PAUSE
+            } else {
+                PAUSE
+            };
             plan.idle += 1;
-            let waited = self.tasks.wait_timeout(plan, PAUSE);
+            let waited = self.tasks.wait_timeout(plan, pause);
             plan = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
             plan.idle -= 1;
         }
     }
 
-    fn run(&self, task: Task) -> Result<(), CrewError> {
+    /// Tells threads without a task that there will be pieces of a block for them, if there will.
+    fn call_helpers(&self, task: Task, helpers: usize) -> Option<InPieces<'_>> {
+        let (layer, lane, _) = task.block()?;
+        if helpers == 0 || !self.worker.has_pieces(layer, lane) {
+            return None;
+        }
+        let mut plan = self.lock();
+        plan.in_pieces += 1;
+        if plan.idle > 0 {
+            self.tasks.notify_all();
+        }
+        Some(InPieces(&self.plan))
+    }
+
+    fn run(&self, task: Task, helpers: usize) -> Result<(), CrewError> {
         let mut report = Report::default();
+        let _in_pieces = self.call_helpers(task, helpers);
         match task {
             Task::EnumerateStates { layer, lane } => {
-                report.states = self.worker.enumerate_states(layer, lane)?;
+                report.states = self.worker.enumerate_states(layer, lane, helpers)?;
                 self.host.first_stage_done(layer, lane);
             }
             Task::EnumerateAfterstates { layer, lane } => {
-                report.afterstates = self.worker.enumerate_afterstates(layer, lane)?;
+                report.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
             }
             Task::BackUpAfterstates { layer, lane } => {
-                self.worker.back_up_afterstates(layer, lane)?;
+                self.worker.back_up_afterstates(layer, lane, helpers)?;
                 self.host.first_stage_done(layer, lane);
             }
             Task::BackUpStates { layer, lane, keep } => {
-                let values = self.worker.back_up_states(layer, lane, keep)?;
+                let values = self.worker.back_up_states(layer, lane, keep, helpers)?;
                 (report.states, report.fingerprint) = (values.states, values.fingerprint);
             }
             Task::Seal { phase, layer } => {

@@ -23,6 +23,7 @@ pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogS
         CrewError::Worker(WorkerError::ItemMissing(key)) => catalog.find(ShardKind::Values, *key),
         CrewError::Worker(WorkerError::Payload(_) | WorkerError::NotCovered { .. })
         | CrewError::Run(_)
+        | CrewError::Threads { .. }
         | CrewError::Panicked => None,
     }
 }

@@ -11,7 +11,8 @@ use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::{MoveEdge, Transitions};
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
-use exact2048_worker::bits::{BitMatrix, or_mapped};
+use exact2048_worker::bits::{BitMatrix, Source, or_mapped};
+use exact2048_worker::pieces::Pieces;
 use exact2048_worker::rows::{Rows, max_over_edges, means_over_spawns};
 use exact2048_worker::{Backup, Parts};
 
@@ -56,7 +57,8 @@ fn kernels(c: &mut Criterion) {
         own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
     let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
     let made = || -> Vec<(IndexMap, &[MoveEdge])> {
-        stay.runs().map(|(pattern, edges)| (map(pattern), edges)).collect()
+        let edges = stay.edges_of(0..stay.patterns.len());
+        stay.patterns.iter().map(|&pattern| map(pattern)).zip(edges).collect()
     };
     let maps = made();
     group.throughput(Throughput::Elements((maps.len() * columns) as u64));
@@ -67,7 +69,12 @@ fn kernels(c: &mut Criterion) {
     let source = vec![(1u64 << columns) - 1; rows];
     let mut target = BitMatrix::new(Arc::clone(&own.rows), 1);
     group.bench_function("moves of bits, per entry", |b| {
-        b.iter(|| maps.iter().for_each(|(map, edges)| or_mapped(&mut target, &source, 1, edges, map)));
+        let source = Source { words: 1, bits: &source, occupied: &all_rows };
+        b.iter(|| {
+            target.map_pieces(&Pieces::whole(rows), |target| {
+                maps.iter().for_each(|(map, edges)| or_mapped(target, source, edges, map));
+            })
+        });
     });
 
     let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
@@ -77,7 +84,7 @@ fn kernels(c: &mut Criterion) {
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
             for (map, edges) in &maps {
-                max_over_edges(&mut states, &all_rows, stride, edges, after_rows, &nothing, map);
+                max_over_edges(&mut states, 0, stride, &all_rows, edges, after_rows, &nothing, map);
             }
         });
     });
@@ -91,13 +98,13 @@ fn kernels(c: &mut Criterion) {
     let (twos, fours) = (block(2), block(4));
     let spawn_maps: Vec<IndexMap> = own.spawn_patterns.iter().map(|&p| map(p)).collect();
     let spawn_maps: Vec<&IndexMap> = spawn_maps.iter().collect();
-    let (mut out, mut occupied) = (vec![0u32; rows * stride], vec![0u64; rows.div_ceil(64)]);
+    let mut out = vec![0u32; rows * stride];
     group.throughput(Throughput::Elements((2 * own.spawn2.len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {
         b.iter(|| {
             let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };
             let fours = Rows { stride, set: &fours.0, occupied: &all_rows, values: &fours.1 };
-            means_over_spawns(&mut out, &mut occupied, &backup, &own, twos, fours, &spawn_maps);
+            black_box(means_over_spawns(&mut out, 0..rows, &backup, &own, twos, fours, &spawn_maps));
         });
     });
 

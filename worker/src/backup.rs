@@ -1,24 +1,24 @@
 //! Backup of one block: its afterstates' values as means over spawns, then its states' values as
 //! maxima over moves.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use exact2048_game::class::{Class, ClassId};
 use exact2048_game::maps::IndexMap;
-use exact2048_game::rowset::{RowSet, is_set, set};
+use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ShardKind;
 
 use crate::area::Area;
-use crate::bits::{self, BitMatrix};
-use crate::blocks::ValueBlock;
-use crate::fingerprint::{CanonicalBoards, state_hash};
-use crate::payload::{Parts, for_each_bit};
+use crate::bits::Summary;
+use crate::blocks::{Entries, ValueBlock};
+use crate::payload::Parts;
+use crate::pieces::{SlotBits, of_slots};
 use crate::rows::{Rows, max_over_edges, means_over_spawns};
-use crate::seal::Packer;
 use crate::tables::{LaneTables, MapCache};
-use crate::{Value, Worker, WorkerError};
+use crate::{Value, Worker, WorkerError, most_pieces};
 
 /// What backing a block up gives.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -29,38 +29,59 @@ pub struct BlockValues {
     pub fingerprint: u128,
 }
 
+/// A block with the values of its states.
+pub struct BackedUp<'a, V> {
+    /// The class of its rows.
+    pub class: &'a Class,
+    /// What is known of its lane.
+    pub tables: &'a LaneTables,
+    /// What is known of its rows.
+    pub transitions: &'a Transitions,
+    /// Its entries.
+    pub reach: &'a Entries,
+    /// The values of its rows.
+    pub states: &'a [V],
+}
+
 impl<V: Value> Worker<V> {
     /// Backs up the afterstates of the block of `lane` in `layer`. Needs the lane's own values of the two layers
-    /// above.
-    pub fn back_up_afterstates(&self, layer: Layer, lane: Lane) -> Result<(), WorkerError> {
+    /// above. `helpers` threads have no task of their own.
+    pub fn back_up_afterstates(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(());
         };
         let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
-        let after = self.mean_over_spawns(layer, class, &tables, &mut tables.maps())?;
+        let after = self.mean_over_spawns(layer, class, &tables, helpers, &mut tables.maps())?;
         self.after_values.insert(layer, lane, after);
         Ok(())
     }
 
     /// Backs up the states of the block of `lane` in `layer`, and keeps their values for a shard if told to. Needs
     /// the values of this layer's afterstates in this lane and in every lane that moves lead to from here.
-    pub fn back_up_states(&self, layer: Layer, lane: Lane, keep: bool) -> Result<BlockValues, WorkerError> {
+    pub fn back_up_states(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        keep: bool,
+        helpers: usize,
+    ) -> Result<BlockValues, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
         let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
         let mut cache = tables.maps();
-        let reach = self.read_reach(layer, lane)?;
-        let Some(reach) = reach else {
+        let Some(reach) = self.read_reach(layer, lane)? else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
-        let transitions = self.class_transitions(class, reach.rows())?;
-        let states = self.max_over_moves(layer, &tables, &transitions, &reach, &mut cache);
+        let transitions = self.class_transitions(class, reach.matrix.rows())?;
+        let states = self.max_over_moves(layer, &tables, &transitions, &reach, helpers, &mut cache);
         if keep {
             self.pack_values(layer, class, &tables, &reach, &states)?;
         }
-        let found = self.fingerprint(class, &tables, &transitions, &reach, &states, &mut cache);
+        let block =
+            BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
+        let found = self.fingerprint(&block, &mut cache);
         self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
         Ok(found)
     }
@@ -72,6 +93,7 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         class: &Class,
         tables: &Arc<LaneTables>,
+        helpers: usize,
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let lane = tables.columns.lane();
@@ -84,16 +106,21 @@ impl<V: Value> Worker<V> {
         let transitions = self.class_transitions(class, &rows)?;
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let mut maps = self.tables.maps(cache, tables, tables);
-        let maps = maps.get_all(&transitions.spawn_patterns);
+        let maps = maps.all(&transitions.spawn_patterns);
         let mut values = self.memory.area(rows.len() * stride);
-        let mut occupied = vec![0u64; rows.bits().len()];
         let (twos, fours) = (twos.rows(), fours.rows());
-        means_over_spawns(&mut values, &mut occupied, &self.backup, &transitions, twos, fours, &maps);
-        // The padding that index maps lead to: nothing, and a won game.
-        for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
-            let padding = &mut values[slot * stride + columns..][..2];
-            padding.copy_from_slice(&[V::default(), self.backup.won()]);
-        }
+        let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
+        let computed = pieces.map_of(&mut values, stride, |slots, values| {
+            let first = slots.start;
+            let computed = means_over_spawns(values, slots, &self.backup, &transitions, twos, fours, &maps);
+            // The padding that index maps lead to: nothing, and a won game.
+            for slot in computed.iter() {
+                let padding = &mut values[(slot - first) * stride + columns..][..2];
+                padding.copy_from_slice(&[V::default(), self.backup.won()]);
+            }
+            computed
+        });
+        let occupied = rows.rows_in_slots(&SlotBits::of_all(rows.len(), computed));
         Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 
@@ -115,26 +142,18 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         tables: &LaneTables,
         transitions: &Transitions,
-        reach: &BitMatrix,
+        reach: &Entries,
+        helpers: usize,
         cache: &mut MapCache,
     ) -> Area<V> {
-        let (columns, stride) = (tables.columns.len(), stride(tables));
-        let columns_used = reach.columns_used();
+        let stride = stride(tables);
+        let Summary { columns_used, occupied, .. } = &reach.summary;
         let slots = transitions.rows.len();
-        let mut wanted = vec![0u64; slots.div_ceil(64)];
+        let pieces = self.value_pieces(slots, stride).at_most(most_pieces(helpers));
         let mut states = self.memory.area(slots * stride);
-        let potential = &*transitions.potential;
-        for slot in (0..slots).filter(|&slot| bits::any(reach.slot(slot))) {
-            set(&mut wanted, slot as u32);
-            let small = potential[slot];
-            let values = &mut states[slot * stride..][..columns];
-            for (value, large) in values.iter_mut().zip(tables.columns.potential()) {
-                *value = self.backup.terminal(small + large);
-            }
-        }
-        for &slot in transitions.won_rows.iter().filter(|&&slot| is_set(&wanted, slot)) {
-            states[slot as usize * stride..][..columns].fill(self.backup.won());
-        }
+        pieces.map_of(&mut states, stride, |slots, states| {
+            self.end_games(tables, transitions, occupied, slots, states);
+        });
         let own_lane = tables.columns.lane();
         for group in &transitions.moves {
             let Some(target_lane) = own_lane.after(group.step, self.tables.params().large) else { continue };
@@ -148,12 +167,39 @@ impl<V: Value> Worker<V> {
             let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
-            for (pattern, edges) in group.runs() {
-                let map = maps.get(pattern, &columns_used);
-                max_over_edges(&mut states, &wanted, stride, edges, after, &nothing, map);
-            }
+            maps.for_each_some(&group.patterns, columns_used, |patterns, maps| {
+                pieces.map_of(&mut states, stride, |slots, states| {
+                    for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
+                        let edges = of_slots(edges, slots.clone(), |edge| edge.from);
+                        max_over_edges(states, slots.start, stride, occupied, edges, after, &nothing, map);
+                    }
+                });
+            });
         }
         states
+    }
+
+    /// The values of some slots' states as if no move were legal, but for those that win.
+    fn end_games(
+        &self,
+        tables: &LaneTables,
+        transitions: &Transitions,
+        occupied: &[u64],
+        slots: Range<usize>,
+        states: &mut [V],
+    ) {
+        let (columns, stride) = (tables.columns.len(), stride(tables));
+        let rows = states.chunks_exact_mut(stride).zip(slots.clone());
+        for (values, slot) in rows.filter(|&(_, slot)| is_set(occupied, slot as u32)) {
+            let small = transitions.potential[slot];
+            for (value, large) in values[..columns].iter_mut().zip(tables.columns.potential()) {
+                *value = self.backup.terminal(small + large);
+            }
+        }
+        let won = of_slots(&transitions.won_rows, slots.clone(), |&slot| slot);
+        for &slot in won.iter().filter(|&&slot| is_set(occupied, slot)) {
+            states[(slot as usize - slots.start) * stride..][..columns].fill(self.backup.won());
+        }
     }
 
     /// A row of zeros with its padding, in place of afterstates that are not there.
@@ -182,61 +228,21 @@ impl<V: Value> Worker<V> {
         let Some(tables) = self.tables.lane(lane) else { return Ok(None) };
         let Some(class) = self.tables.class(layer, lane) else { return Ok(None) };
         let Some(reach) = self.read_reach(layer, lane)? else { return Ok(None) };
-        let parts = self.parts(class, &tables);
-        let stride = stride(&tables);
-        let mut values = self.memory.area(reach.rows().len() * stride);
+        let (parts, matrix) = (self.parts(class, &tables), &reach.matrix);
+        let (held, stride) = (matrix.rows(), stride(&tables));
+        let mut values = self.memory.area(held.len() * stride);
         for part in 0..parts.count() {
-            let mut rows = reach.rows().rows_in(parts.rows(part));
-            if !rows.any(|row| bits::any(reach.slot(reach.rows().slot(row)))) {
-                continue;
+            if parts.values_bytes::<V>(part, held, matrix.bits()) > 0 {
+                let key = Parts::key(layer, lane, part);
+                let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
+                parts.decode_values(key, &item, held, matrix.bits(), stride, &mut values)?;
             }
-            let key = Parts::key(layer, lane, part);
-            let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
-            parts.decode_values(key, &item, reach.rows(), reach.bits(), stride, &mut values)?;
         }
         Ok(Some(self.settle_states(&tables, &reach, values)?))
     }
 
     fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
         Parts::new(class.rows(), tables.columns.len())
-    }
-
-    fn fingerprint(
-        &self,
-        class: &Class,
-        tables: &LaneTables,
-        transitions: &Transitions,
-        reach: &BitMatrix,
-        states: &[V],
-        cache: &mut MapCache,
-    ) -> BlockValues {
-        let mut found = BlockValues::default();
-        let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
-        let mut symmetric = transitions.symmetric.iter().peekable();
-        let mut marked = vec![0u64; reach.words()];
-        let configs = &*transitions.configs;
-        for mask in 0..class.masks() {
-            for row in reach.rows().rows_in(class.mask_rows(mask)) {
-                let slot = reach.rows().slot(row);
-                let one_an_orbit = symmetric.next_if(|s| s.slot as usize == slot);
-                if !bits::any(reach.slot(slot)) {
-                    continue;
-                }
-                marked.copy_from_slice(reach.slot(slot));
-                if let Some(symmetric) = one_an_orbit {
-                    let one = self.tables.representatives(cache, tables, &symmetric.patterns);
-                    marked.iter_mut().zip(&**one).for_each(|(m, o)| *m &= o);
-                }
-                let boards = canonical.of_row(mask, configs[slot]);
-                let values = &states[slot * stride(tables)..][..boards.len()];
-                for_each_bit(&marked, |column| {
-                    found.states += 1;
-                    let hash = state_hash(boards[column], values[column].to_bits());
-                    found.fingerprint = found.fingerprint.wrapping_add(hash);
-                });
-            }
-        }
-        found
     }
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
@@ -248,15 +254,12 @@ impl<V: Value> Worker<V> {
     fn settle_states(
         &self,
         tables: &LaneTables,
-        reach: &BitMatrix,
+        reach: &Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        let mut occupied = vec![0u64; reach.rows().bits().len()];
-        for (_, row) in reach.rows().iter().enumerate().filter(|&(slot, _)| bits::any(reach.slot(slot))) {
-            set(&mut occupied, row);
-        }
-        let (rows, stride) = (Arc::clone(reach.rows()), stride(tables));
-        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
+        let rows = Arc::clone(reach.matrix.rows());
+        let occupied = rows.rows_in_slots(&reach.summary.occupied);
+        Ok(ValueBlock { rows, stride: stride(tables), occupied, values: self.memory.settle(values)? })
     }
 
     /// Packs the items of a block for the shard of its layer.
@@ -265,20 +268,14 @@ impl<V: Value> Worker<V> {
         layer: Layer,
         class: &Class,
         tables: &LaneTables,
-        reach: &BitMatrix,
+        reach: &Entries,
         states: &[V],
     ) -> Result<(), WorkerError> {
-        let (parts, lane) = (self.parts(class, tables), tables.columns.lane());
-        let mut packer = Packer::new(ShardKind::Values);
-        for part in 0..parts.count() {
-            let item = parts.encode_values(part, reach.rows(), reach.bits(), stride(tables), states);
-            if !item.is_empty() {
-                packer.push(Parts::key(layer, lane, part), item)?;
-            }
-        }
-        let packed = packer.finish_block(&self.memory)?;
-        self.unsealed(ShardKind::Values).add(layer, lane, packed);
-        Ok(())
+        let (parts, matrix) = (self.parts(class, tables), &reach.matrix);
+        let (held, bits) = (matrix.rows(), matrix.bits());
+        let lengths = parts.map(|part| parts.values_bytes::<V>(part, held, bits));
+        let item = |part| parts.encode_values(part, held, bits, stride(tables), states);
+        self.pack(ShardKind::Values, layer, tables.columns.lane(), &lengths, item)
     }
 }
 

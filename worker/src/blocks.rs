@@ -10,7 +10,9 @@ use exact2048_storage::{ItemKey, ShardKind, StorageError};
 use rustc_hash::FxHashMap;
 
 use crate::WorkerError;
+use crate::bits::{BitMatrix, Source, Summary};
 use crate::memory::{Buffer, Memory};
+use crate::pieces::Pieces;
 use crate::rows::Rows;
 
 /// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
@@ -22,8 +24,8 @@ pub struct ReachBlock {
     pub words: usize,
     /// The rows' words.
     pub bits: Buffer<u64>,
-    /// The columns in which some row has an entry, one bit a column.
-    pub columns_used: Vec<u64>,
+    /// What is known of the entries as a whole.
+    pub summary: Summary,
     /// The transitions of the rows from when they are first needed, where the class does not keep them.
     pub transitions: OnceLock<Arc<Transitions>>,
 }
@@ -34,10 +36,26 @@ impl ReachBlock {
         self.bits.is_empty()
     }
 
-    /// The bits of the row in a slot.
-    #[inline]
-    pub fn slot(&self, slot: usize) -> &[u64] {
-        &self.bits[slot * self.words..][..self.words]
+    /// The rows, for the kernels.
+    pub fn source(&self) -> Source<'_> {
+        Source { words: self.words, bits: &self.bits, occupied: &self.summary.occupied }
+    }
+}
+
+/// The reachable entries of a block, when all of them are found.
+#[derive(Debug)]
+pub struct Entries {
+    /// The entries.
+    pub matrix: BitMatrix,
+    /// What is known of them as a whole.
+    pub summary: Summary,
+}
+
+impl Entries {
+    /// The entries that a matrix has, if any; it is looked at in pieces.
+    pub fn of(matrix: BitMatrix, pieces: &Pieces) -> Option<Self> {
+        let summary = matrix.summary(pieces);
+        (summary.ones > 0).then_some(Self { matrix, summary })
     }
 }
 
@@ -80,7 +98,7 @@ impl Spill for ReachBlock {
             rows: Arc::clone(&self.rows),
             words: self.words,
             bits: memory.spilled(&self.bits)?,
-            columns_used: self.columns_used.clone(),
+            summary: self.summary.clone(),
             // Made again where they are needed again.
             transitions: OnceLock::new(),
         })

@@ -1,21 +1,31 @@
 //! Enumeration of one block: its states from the spawns of earlier afterstates, then its
 //! afterstates from the moves of its layer's states.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
-use exact2048_game::rowset::{RowSet, set};
+use exact2048_game::maps::PatternId;
+use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_storage::ShardKind;
 
-use crate::bits::{self, BitMatrix};
-use crate::blocks::ReachBlock;
+use crate::bits::{self, BitMatrix, Summary};
+use crate::blocks::{Entries, ReachBlock};
 use crate::payload::Parts;
-use crate::seal::Packer;
+use crate::pieces::of_slots;
 use crate::tables::{LaneTables, MapCache};
-use crate::{Worker, WorkerError};
+use crate::{Worker, WorkerError, most_pieces};
+
+/// What was found of a block.
+#[derive(Default)]
+struct Found {
+    /// Its entries, up to symmetry.
+    count: u64,
+    entries: Option<Entries>,
+}
 
 /// A block while it is worked on.
 struct Place<'a> {
@@ -23,42 +33,46 @@ struct Place<'a> {
     lane: Lane,
     class: &'a Class,
     tables: &'a LaneTables,
+    helpers: usize,
 }
 
 impl<V: crate::Value> Worker<V> {
     /// Finds the states of the block of `lane` in `layer` and counts them, up to symmetry. Needs the lane's own
-    /// afterstates of the two layers below.
-    pub fn enumerate_states(&self, layer: Layer, lane: Lane) -> Result<u64, WorkerError> {
+    /// afterstates of the two layers below. `helpers` threads have no task of their own.
+    pub fn enumerate_states(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<u64, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(0);
         };
         let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
-        let place = Place { layer, lane, class, tables: &tables };
-        let (count, bits) = self.spawn_states(&place, &mut tables.maps())?;
-        self.pack_reach(&place, &bits)?;
-        self.reach.insert(layer, lane, self.settle_bits(bits)?);
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let Found { count, entries } = self.spawn_states(&place, &mut tables.maps())?;
+        if let Some(entries) = &entries {
+            self.pack_reach(&place, &entries.matrix)?;
+        }
+        self.reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
     }
 
     /// Finds the afterstates of the block of `lane` in `layer` and counts them, up to symmetry. Needs the states of
     /// this layer in this lane and in every lane that moves lead here from.
-    pub fn enumerate_afterstates(&self, layer: Layer, lane: Lane) -> Result<u64, WorkerError> {
+    pub fn enumerate_afterstates(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<u64, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(0);
         };
         let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
-        let place = Place { layer, lane, class, tables: &tables };
-        let (count, bits) = self.move_states(&place, &mut tables.maps())?;
-        self.after_reach.insert(layer, lane, self.settle_bits(bits)?);
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let Found { count, entries } = self.move_states(&place, &mut tables.maps())?;
+        self.after_reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
     }
 
     /// The states of a block, counted.
-    fn spawn_states(
-        &self,
-        place: &Place<'_>,
-        cache: &mut MapCache,
-    ) -> Result<(u64, Option<BitMatrix>), WorkerError> {
+    fn spawn_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let starts = self.starts(place);
         let below = [2, 4].map(|spawned| {
             let layer = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer)?;
@@ -66,20 +80,20 @@ impl<V: crate::Value> Worker<V> {
         });
         let mut sources = Vec::new();
         for (spawned, layer, class) in below.into_iter().flatten() {
-            let afterstates = self.afterstates(layer, place.lane, cache)?;
+            let afterstates = self.afterstates(layer, place.lane, place.helpers, cache)?;
             if !afterstates.is_empty() {
                 sources.push((spawned, class, afterstates));
             }
         }
         if sources.is_empty() && starts.is_empty() {
-            return Ok((0, None));
+            return Ok(Found::default());
         }
         let rows = self.rows_of(place.class, |found| {
             starts.iter().for_each(|&row| set(found, row));
             for (spawned, class, afterstates) in &sources {
                 let transitions = self.transitions(class, afterstates)?;
                 for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
-                    if bits::any(afterstates.slot(slot)) {
+                    if is_set(&afterstates.summary.occupied, slot as u32) {
                         edges.iter().for_each(|edge| set(found, edge.row));
                     }
                 }
@@ -87,30 +101,29 @@ impl<V: crate::Value> Worker<V> {
             Ok(())
         })?;
         let mut states = self.new_matrix(rows, place)?;
+        let pieces = self.bit_pieces(states.rows().len(), states.words()).at_most(most_pieces(place.helpers));
         starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
         for (spawned, class, afterstates) in &sources {
             let transitions = self.transitions(class, afterstates)?;
             let mut maps = self.tables.maps(cache, place.tables, place.tables);
-            let maps = maps.get_all(&transitions.spawn_patterns);
-            for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
-                let from = afterstates.slot(slot);
-                if bits::any(from) {
+            let maps = maps.all(&transitions.spawn_patterns);
+            let afterstates = afterstates.source();
+            states.map_pieces(&pieces, |states| {
+                for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
+                    let Some(from) = afterstates.row(slot as u32) else { continue };
                     for edge in edges {
-                        bits::or_mapped_row(states.row_mut(edge.row), from, maps[edge.pattern as usize]);
+                        if let Some(to) = states.row_mut(edge.row) {
+                            bits::or_mapped_row(to, from, maps[edge.pattern as usize]);
+                        }
                     }
                 }
-            }
+            });
         }
-        let count = self.close_under_symmetry(&mut states, place, cache)?;
-        Ok((count, (count > 0).then_some(states)))
+        self.found(states, place, cache)
     }
 
     /// The afterstates of a block, counted.
-    fn move_states(
-        &self,
-        place: &Place<'_>,
-        cache: &mut MapCache,
-    ) -> Result<(u64, Option<BitMatrix>), WorkerError> {
+    fn move_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let mut sources = Vec::new();
         for &step in &self.steps {
             let Some(lane) = place.lane.before(step, self.tables.params().large) else { continue };
@@ -122,31 +135,34 @@ impl<V: crate::Value> Worker<V> {
             }
         }
         if sources.is_empty() {
-            return Ok((0, None));
+            return Ok(Found::default());
         }
         // Each source's transitions are let go of before the next one's are fetched: they can be large.
         let rows = self.rows_of(place.class, |found| {
             for (step, class, _, states) in &sources {
                 let transitions = self.transitions(class, states)?;
                 let edges: &[MoveEdge] = group_of(&transitions, *step).map_or(&[], |group| &group.edges);
-                let reached = edges.iter().filter(|edge| bits::any(states.slot(edge.from as usize)));
+                let reached = edges.iter().filter(|edge| is_set(&states.summary.occupied, edge.from));
                 reached.for_each(|edge| set(found, edge.to));
             }
             Ok(())
         })?;
         let mut afterstates = self.new_matrix(rows, place)?;
+        let pieces = self.bit_pieces(afterstates.rows().len(), afterstates.words());
+        let pieces = pieces.at_most(most_pieces(place.helpers));
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(&transitions, *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
-            for (pattern, edges) in group.runs() {
-                let map = maps.get(pattern, &states.columns_used);
-                bits::or_mapped(&mut afterstates, &states.bits, states.words, edges, map);
-            }
+            maps.for_each_some(&group.patterns, &states.summary.columns_used, |patterns, maps| {
+                afterstates.map_pieces(&pieces, |afterstates| {
+                    for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
+                        bits::or_mapped(afterstates, states.source(), edges, map);
+                    }
+                });
+            });
         }
-        bits::clear_padding(&mut afterstates, place.tables.columns.len());
-        let count = self.close_under_symmetry(&mut afterstates, place, cache)?;
-        Ok((count, (count > 0).then_some(afterstates)))
+        self.found(afterstates, place, cache)
     }
 
     /// The transitions of the rows of a block that has some.
@@ -201,8 +217,8 @@ impl<V: crate::Value> Worker<V> {
         if let Some(block) = self.reach.get(layer, lane) {
             return Ok(block);
         }
-        let bits = self.read_reach(layer, lane)?;
-        Ok(self.reach.insert(layer, lane, self.settle_bits(bits)?))
+        let entries = self.read_reach(layer, lane)?;
+        Ok(self.reach.insert(layer, lane, self.settle_reach(entries)?))
     }
 
     /// The reachable afterstates of a block: held, or from the states of their layer.
@@ -210,95 +226,86 @@ impl<V: crate::Value> Worker<V> {
         &self,
         layer: Layer,
         lane: Lane,
+        helpers: usize,
         cache: &mut MapCache,
     ) -> Result<Arc<ReachBlock>, WorkerError> {
         if let Some(block) = self.after_reach.get(layer, lane) {
             return Ok(block);
         }
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(Arc::new(self.settle_bits(None)?));
+            return Ok(Arc::new(self.settle_reach(None)?));
         };
-        let place = Place { layer, lane, class, tables: &tables };
-        let (_, bits) = self.move_states(&place, cache)?;
-        Ok(self.after_reach.insert(layer, lane, self.settle_bits(bits)?))
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let Found { entries, .. } = self.move_states(&place, cache)?;
+        Ok(self.after_reach.insert(layer, lane, self.settle_reach(entries)?))
     }
 
     /// Reads the reachable states of a block from its shard; `None` where it has none.
-    pub(crate) fn read_reach(&self, layer: Layer, lane: Lane) -> Result<Option<BitMatrix>, WorkerError> {
+    pub(crate) fn read_reach(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(None);
         };
         let parts = Parts::new(class.rows(), tables.columns.len());
-        let words = parts.words();
-        let mut found: Vec<(u32, Vec<u64>)> = Vec::new();
-        for part in 0..parts.count() {
+        let read = |part: u32, bits: &mut [u64]| {
             let key = Parts::key(layer, lane, part);
-            if let Some(item) = self.archive.read(ShardKind::Reach, key)? {
-                let mut bits = vec![0u64; parts.rows(part).len() * words];
-                parts.decode_reach_part(key, &item, &mut bits)?;
-                found.push((part, bits));
-            }
-        }
-        self.matrix_of_parts(class, parts, &found)
-    }
-
-    /// The matrix of a block from the bits of those of its parts that have some; `None` without any.
-    pub(crate) fn matrix_of_parts(
-        &self,
-        class: &Class,
-        parts: Parts,
-        found: &[(u32, Vec<u64>)],
-    ) -> Result<Option<BitMatrix>, WorkerError> {
-        if found.is_empty() {
-            return Ok(None);
-        }
-        let words = parts.words();
-        let rows = || {
-            found.iter().flat_map(|(part, bits)| {
-                let first = parts.rows(*part).start as u32;
-                let rows = bits.chunks_exact(words).enumerate();
-                rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bits::any(row))
-            })
+            let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(false) };
+            parts.decode_reach_part(key, &item, bits)?;
+            Ok(true)
         };
-        let held = self.rows_of(class, |marked| {
-            rows().for_each(|(row, _)| set(marked, row));
-            Ok(())
-        })?;
-        let mut matrix = BitMatrix::new(held, words);
-        rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
-        Ok(Some(matrix))
+        let matrix = if let Some(all) = self.tables.all_rows(class) {
+            let mut matrix = BitMatrix::new(all, parts.words());
+            let read = |rows: Range<usize>, bits: &mut [u64]| read(parts.of_row(rows.start), bits);
+            let read = parts.pieces().map_of(matrix.bits_mut(), parts.words(), read);
+            read.into_iter().collect::<Result<Vec<bool>, WorkerError>>()?;
+            matrix
+        } else {
+            let mut found = Vec::new();
+            for part in 0..parts.count() {
+                let mut bits = vec![0u64; parts.rows(part).len() * parts.words()];
+                if read(part, &mut bits)? {
+                    found.push((part, bits));
+                }
+            }
+            occurring_rows(class, parts, &found)
+        };
+        let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
+        Ok(Entries::of(matrix, &pieces))
     }
 
-    /// Sets all images of the entries in symmetric rows, and counts orbits.
-    fn close_under_symmetry(
+    /// Clears the padding, sets all images of the entries in symmetric rows, and counts orbits.
+    fn found(
         &self,
-        matrix: &mut BitMatrix,
+        mut matrix: BitMatrix,
         place: &Place<'_>,
         cache: &mut MapCache,
-    ) -> Result<u64, WorkerError> {
-        let mut count = matrix.count_ones();
+    ) -> Result<Found, WorkerError> {
         let transitions = self.class_transitions(place.class, matrix.rows())?;
-        let mut images = vec![0u64; matrix.words()];
-        for symmetric in &transitions.symmetric {
-            let slot = symmetric.slot as usize;
-            if !bits::any(matrix.slot(slot)) {
-                continue;
+        let occurs = |slot| bits::any(matrix.slot(slot));
+        let symmetric = self.tables.symmetric_rows(cache, place.tables, &transitions, occurs);
+        let patterns: Vec<PatternId> = symmetric.iter().flat_map(|row| row.patterns).copied().collect();
+        let mut maps = self.tables.maps(cache, place.tables, place.tables);
+        let maps = maps.all(&patterns);
+        let columns = place.tables.columns.len();
+        let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
+        let more_than_orbits = matrix.map_pieces(&pieces, |rows| {
+            rows.clear_padding(columns);
+            let mut images = vec![0u64; place.tables.words()];
+            let mut more_than_orbits = 0;
+            for symmetric in of_slots(&symmetric, rows.slots(), |row| row.slot) {
+                let row = rows.slot_mut(symmetric.slot as usize);
+                images.copy_from_slice(row);
+                for map in &maps[symmetric.first_pattern..][..symmetric.patterns.len()] {
+                    bits::or_mapped_row(&mut images, row, map);
+                }
+                row.copy_from_slice(&images);
+                images.iter_mut().zip(&*symmetric.representatives).for_each(|(i, r)| *i &= r);
+                more_than_orbits += bits::ones(row) - bits::ones(&images);
             }
-            count -= ones(matrix.slot(slot));
-            images.copy_from_slice(matrix.slot(slot));
-            let mut maps = self.tables.maps(cache, place.tables, place.tables);
-            for &pattern in &symmetric.patterns {
-                bits::or_mapped_row(&mut images, matrix.slot(slot), maps.get(pattern, &[]));
-            }
-            matrix.slot_mut(slot).copy_from_slice(&images);
-            let representatives = self.tables.representatives(cache, place.tables, &symmetric.patterns);
-            count += images
-                .iter()
-                .zip(&**representatives)
-                .map(|(i, r)| u64::from((i & r).count_ones()))
-                .sum::<u64>();
-        }
-        Ok(count)
+            more_than_orbits
+        });
+        let entries = Entries::of(matrix, &pieces);
+        let ones = entries.as_ref().map_or(0, |entries| entries.summary.ones);
+        Ok(Found { count: ones - more_than_orbits.into_iter().sum::<u64>(), entries })
     }
 
     /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
@@ -312,46 +319,48 @@ impl<V: crate::Value> Worker<V> {
         located.map(|(_, _, row, _)| row).collect()
     }
 
-    pub(crate) fn settle_bits(&self, bits: Option<BitMatrix>) -> Result<ReachBlock, WorkerError> {
-        let Some(matrix) = bits else {
-            return Ok(ReachBlock {
-                rows: Arc::new(RowSet::all(0)),
-                words: 0,
-                bits: self.memory.settle(Vec::new())?,
-                columns_used: Vec::new(),
-                transitions: OnceLock::new(),
-            });
+    pub(crate) fn settle_reach(&self, entries: Option<Entries>) -> Result<ReachBlock, WorkerError> {
+        let nothing = || BitMatrix::new(Arc::new(RowSet::all(0)), 0);
+        let (matrix, summary) = match entries {
+            Some(Entries { matrix, summary }) => (matrix, summary),
+            None => (nothing(), Summary::default()),
         };
         Ok(ReachBlock {
             rows: Arc::clone(matrix.rows()),
             words: matrix.words(),
-            columns_used: matrix.columns_used(),
+            summary,
             bits: self.memory.settle(matrix.into_bits())?,
             transitions: OnceLock::new(),
         })
     }
 
     /// Packs the items of a block for the shard of its layer.
-    fn pack_reach(&self, place: &Place<'_>, bits: &Option<BitMatrix>) -> Result<(), WorkerError> {
-        let Some(matrix) = bits else { return Ok(()) };
+    fn pack_reach(&self, place: &Place<'_>, matrix: &BitMatrix) -> Result<(), WorkerError> {
         let parts = Parts::new(place.class.rows(), place.tables.columns.len());
-        let mut packer = Packer::new(ShardKind::Reach);
-        for part in 0..parts.count() {
-            if let Some(item) = parts.encode_reach(part, matrix.rows(), matrix.bits()) {
-                packer.push(Parts::key(place.layer, place.lane, part), item)?;
-            }
-        }
-        let packed = packer.finish_block(&self.memory)?;
-        self.unsealed(ShardKind::Reach).add(place.layer, place.lane, packed);
-        Ok(())
+        let lengths = parts.map(|part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
+        let item = |part| parts.encode_reach(part, matrix.rows(), matrix.bits());
+        self.pack(ShardKind::Reach, place.layer, place.lane, &lengths, item)
     }
+}
+
+/// The matrix of the rows of parts that have an entry.
+pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64>)]) -> BitMatrix {
+    let words = parts.words();
+    let rows = || {
+        found.iter().flat_map(|(part, bits)| {
+            let first = parts.rows(*part).start as u32;
+            let rows = bits.chunks_exact(words).enumerate();
+            rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bits::any(row))
+        })
+    };
+    let mut held = vec![0u64; class.rows().div_ceil(64)];
+    rows().for_each(|(row, _)| set(&mut held, row));
+    let mut matrix = BitMatrix::new(Arc::new(RowSet::new(held)), words);
+    rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
+    matrix
 }
 
 /// The moves of a step, if the class has any.
 fn group_of(transitions: &Transitions, step: Step) -> Option<&MoveGroup> {
     transitions.moves.iter().find(|group| group.step == step)
-}
-
-fn ones(row: &[u64]) -> u64 {
-    row.iter().map(|w| u64::from(w.count_ones())).sum()
 }

@@ -11,9 +11,12 @@ use exact2048_game::class::Class;
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::{Lane, Layer};
 
-use crate::blocks::ValueBlock;
+use crate::bits::BitMatrix;
+use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
+use crate::enumerate::occurring_rows;
 use crate::payload::{Parts, PayloadError};
+use crate::pieces::Pieces;
 use crate::{Value, Worker, WorkerError};
 
 /// Bytes before each item: its part and its length, 4 bytes each, little endian.
@@ -28,7 +31,8 @@ impl<V: Value> Worker<V> {
         let mut payload = BytesList::writer(8 * block.bits.len());
         if !block.is_empty() {
             for part in 0..parts.count() {
-                if let Some(item) = parts.encode_reach(part, &block.rows, &block.bits) {
+                let item = parts.encode_reach(part, &block.rows, &block.bits);
+                if !item.is_empty() {
                     payload.put(&part.to_le_bytes());
                     payload.put(&(item.len() as u32).to_le_bytes());
                     payload.put(&item);
@@ -43,17 +47,35 @@ impl<V: Value> Worker<V> {
         let (Some(class), Some(parts)) = (self.tables.class(layer, lane), self.parts_of(layer, lane)) else {
             return Err(unknown(layer, lane).into());
         };
-        let bytes = payload.remaining();
-        let mut found: Vec<(u32, Vec<u64>)> = Vec::new();
-        while payload.has_remaining() {
+        let (bytes, words) = (payload.remaining(), parts.words());
+        let mut next_item = || -> Result<Option<_>, PayloadError> {
+            if !payload.has_remaining() {
+                return Ok(None);
+            }
             let (part, item) = split_item(&mut payload).ok_or_else(|| cut_off(layer, lane, bytes))?;
             let key = Parts::key(layer, lane, part);
-            let mut bits = vec![0u64; parts.rows_of(key)?.len() * parts.words()];
-            parts.decode_reach_part(key, &item, &mut bits)?;
-            found.push((part, bits));
-        }
-        let matrix = self.matrix_of_parts(class, parts, &found)?;
-        self.reach.insert(layer, lane, self.settle_bits(matrix)?);
+            Ok(Some((key, parts.rows_of(key)?, item)))
+        };
+        let matrix = if let Some(all) = self.tables.all_rows(class) {
+            let mut matrix = BitMatrix::new(all, words);
+            while let Some((key, rows, item)) = next_item()? {
+                let bits = &mut matrix.bits_mut()[rows.start * words..rows.end * words];
+                parts.decode_reach_part(key, &item, bits)?;
+            }
+            matrix
+        } else {
+            let mut found = Vec::new();
+            while let Some((key, rows, item)) = next_item()? {
+                let mut bits = vec![0u64; rows.len() * words];
+                parts.decode_reach_part(key, &item, &mut bits)?;
+                found.push((key.part, bits));
+            }
+            occurring_rows(class, parts, &found)
+        };
+        // On the thread that received it: the others compute.
+        let whole = Pieces::whole(matrix.rows().len());
+        let entries = Entries::of(matrix, &whole);
+        self.reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(())
     }
 

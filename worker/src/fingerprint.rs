@@ -3,11 +3,21 @@
 //! It adds, modulo 2^128, the hash of (canonical board, value bits) of every state once, so it does
 //! not depend on order, on shards, or on the split between skeleton and sequence.
 
+use std::ops::Range;
+
 use exact2048_game::class::Space;
 use exact2048_game::columns::{Columns, Sequence};
+use exact2048_game::rowset::is_set;
 use exact2048_game::skeleton::Config;
 use multiversion::multiversion;
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::backup::{BackedUp, BlockValues, stride};
+use crate::bits;
+use crate::payload::for_each_bit;
+use crate::pieces::of_slots;
+use crate::tables::{MapCache, SymmetricRow};
+use crate::{Value, Worker};
 
 /// Symmetries of a square board; others have fewer, and repeat the identity.
 const SYMMETRIES: usize = 8;
@@ -22,13 +32,80 @@ pub fn state_hash(canonical_board: u64, value_bits: u64) -> u128 {
     xxh3_128(&bytes)
 }
 
-/// The canonical boards of a block, mask by mask: an image of a board is the image of its small
+impl<V: Value> Worker<V> {
+    /// Counts the states of a block, up to symmetry, and sums their hashes.
+    pub(crate) fn fingerprint(&self, block: &BackedUp<'_, V>, cache: &mut MapCache) -> BlockValues {
+        let BackedUp { tables, transitions, reach, .. } = *block;
+        let occurs = |slot| is_set(&reach.summary.occupied, slot as u32);
+        let symmetric = self.tables.symmetric_rows(cache, tables, transitions, occurs);
+        let pieces = self.value_pieces(reach.matrix.rows().len(), stride(tables));
+        let found = pieces.map(|slots| self.fingerprint_of(block, slots, &symmetric));
+        found.into_iter().fold(BlockValues::default(), |all, piece| BlockValues {
+            states: all.states + piece.states,
+            fingerprint: all.fingerprint.wrapping_add(piece.fingerprint),
+        })
+    }
+
+    fn fingerprint_of(
+        &self,
+        block: &BackedUp<'_, V>,
+        slots: Range<usize>,
+        symmetric: &[SymmetricRow<'_>],
+    ) -> BlockValues {
+        let BackedUp { class, tables, transitions, reach, states } = *block;
+        let (held, columns) = (reach.matrix.rows(), tables.columns.len());
+        let mut found = BlockValues::default();
+        let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
+        let mut marked = Vec::new();
+        let mut symmetric = of_slots(symmetric, slots.clone(), |row| row.slot).iter().peekable();
+        let rows = held.row(slots.start) as usize..held.row(slots.end) as usize;
+        for mask in 0..class.masks() {
+            let of_mask = class.mask_rows(mask);
+            let rows = of_mask.start.max(rows.start)..of_mask.end.min(rows.end);
+            if rows.is_empty() {
+                continue;
+            }
+            let before = symmetric.clone();
+            for first in (0..columns).step_by(CanonicalBoards::COLUMNS) {
+                let some = first..(first + CanonicalBoards::COLUMNS).min(columns);
+                let words = first / 64..some.end.div_ceil(64);
+                symmetric = before.clone();
+                for slot in held.rows_in(rows.clone()).map(|row| held.slot(row)) {
+                    if !is_set(&reach.summary.occupied, slot as u32) {
+                        continue;
+                    }
+                    marked.clear();
+                    marked.extend_from_slice(&reach.matrix.slot(slot)[words.clone()]);
+                    if let Some(row) = symmetric.next_if(|row| row.slot as usize == slot) {
+                        let one_an_orbit = &row.representatives[words.clone()];
+                        marked.iter_mut().zip(one_an_orbit).for_each(|(m, o)| *m &= o);
+                    }
+                    if !bits::any(&marked) {
+                        continue;
+                    }
+                    let boards = canonical.of_row(mask, some.clone(), transitions.configs[slot]);
+                    let values = &states[slot * stride(tables) + first..][..some.len()];
+                    for_each_bit(&marked, |column| {
+                        found.states += 1;
+                        let hash = state_hash(boards[column], values[column].to_bits());
+                        found.fingerprint = found.fingerprint.wrapping_add(hash);
+                    });
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The canonical boards of a block, mask by mask and some columns at a time: an image of a board is the image of its small
 /// tiles plus that of its large ones, and both halves repeat.
 #[derive(Debug)]
 pub struct CanonicalBoards<'a> {
     space: &'a Space,
     columns: &'a Columns,
     mask: Option<usize>,
+    /// The columns whose images are there.
+    range: Range<usize>,
     /// Where the digits of a config go in each image, in bits from the lowest; the last digit first.
     small_places: Vec<[u32; SYMMETRIES]>,
     /// For each symmetry of the board, the image of each column's large tiles in the current mask.
@@ -37,17 +114,20 @@ pub struct CanonicalBoards<'a> {
 }
 
 impl<'a> CanonicalBoards<'a> {
+    /// Columns at a time that measured well, a multiple of 64: their images fit a core's cache.
+    pub const COLUMNS: usize = 4096;
+
     /// For the block of a lane with these columns.
     pub fn new(space: &'a Space, columns: &'a Columns) -> Self {
-        let boards = vec![0; columns.len()];
-        Self { space, columns, mask: None, small_places: Vec::new(), large_images: Vec::new(), boards }
+        let (small_places, large_images, boards) = (Vec::new(), Vec::new(), Vec::new());
+        Self { space, columns, mask: None, range: 0..0, small_places, large_images, boards }
     }
 
-    /// The canonical boards of a row's columns, in order. Fastest where rows come mask by mask, as they
-    /// are numbered.
-    pub fn of_row(&mut self, mask: usize, config: Config) -> &[u64] {
-        if self.mask != Some(mask) {
-            self.set_mask(mask);
+    /// The canonical boards of some of a row's columns, in order. Fast where mask and columns are mostly those of the call
+    /// before.
+    pub fn of_row(&mut self, mask: usize, columns: Range<usize>, config: Config) -> &[u64] {
+        if self.mask != Some(mask) || self.range != columns {
+            self.set(mask, columns);
         }
         let mut small = [0u64; SYMMETRIES];
         for (i, places) in self.small_places.iter().enumerate() {
@@ -58,8 +138,7 @@ impl<'a> CanonicalBoards<'a> {
         &self.boards
     }
 
-    fn set_mask(&mut self, mask: usize) {
-        self.mask = Some(mask);
+    fn set(&mut self, mask: usize, columns: Range<usize>) {
         let k = self.columns.lane().k;
         let cells = &self.space.masks(k)[mask];
         let permutations = self.space.symmetries().permutations();
@@ -70,14 +149,16 @@ impl<'a> CanonicalBoards<'a> {
             std::array::from_fn(|g| place(permutations.get(g).unwrap_or(&permutations[0]), cell))
         });
         self.small_places = small_places.collect();
+        let sequences = &self.columns.sequences()[columns.clone()];
+        self.boards.resize(sequences.len(), 0);
         self.large_images.clear();
-        self.large_images.resize(permutations.len() * self.columns.len(), 0);
-        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(self.columns.len()))
-        {
+        self.large_images.resize(permutations.len() * sequences.len(), 0);
+        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(sequences.len())) {
             for (i, &cell) in cells.large_cells.iter().rev().enumerate() {
-                add_images(images, self.columns.sequences(), 4 * i as u32, place(perm, cell));
+                add_images(images, sequences, 4 * i as u32, place(perm, cell));
             }
         }
+        (self.mask, self.range) = (Some(mask), columns);
     }
 }
 

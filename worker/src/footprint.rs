@@ -95,7 +95,7 @@ impl<V: Value> Worker<V> {
     }
 
     /// Rows and columns of a block; of rows that are held only where they occur a guess.
-    fn shape(&self, layer: Layer, lane: Lane) -> (u64, u64) {
+    pub(crate) fn shape(&self, layer: Layer, lane: Lane) -> (u64, u64) {
         let rows =
             self.tables.class(layer, lane).map_or(0, |class| class.rows()).min(self.tables.dense_rows());
         let columns = self.tables.lane(lane).map_or(0, |tables| tables.columns.len());

@@ -16,6 +16,7 @@ mod fingerprint;
 mod footprint;
 mod memory;
 mod payload;
+pub mod pieces;
 pub mod rows;
 mod seal;
 mod tables;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::Step;
+use exact2048_game::maps::IndexMap;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{ItemKey, ShardKind, StorageError};
 
@@ -40,6 +42,7 @@ pub use value::{Backup, Value};
 
 use blocks::{BlockMap, ReachBlock, ValueBlock};
 use memory::Reservation;
+use pieces::Pieces;
 use seal::Unsealed;
 use tables::Tables;
 
@@ -75,11 +78,25 @@ pub struct Tuning {
     /// Blocks of classes with at most so many rows hold all of them, and keep their transitions; blocks of
     /// larger classes hold only the rows that occur.
     pub dense_rows: usize,
+    /// The least length of pieces of values that threads share, in bytes; of bits it is an eighth of it.
+    pub piece_bytes: usize,
 }
 
 impl Tuning {
     /// The number of rows that measured well on all boards; see `docs/performance.md`.
     pub const DENSE_ROWS: usize = 1 << 18;
+
+    /// So much that handing a piece to another thread takes no time beside it.
+    pub const PIECE_BYTES: usize = 512 << 10;
+}
+
+/// Pieces for each thread that works on a block, so that they end at about the same time.
+const PIECES_A_THREAD: usize = 4;
+
+/// Pieces to cut a block into where so many threads may help with it. Every piece reads the index maps anew, so that a
+/// block that nobody helps with is not cut.
+fn most_pieces(helpers: usize) -> usize {
+    if helpers == 0 { 1 } else { PIECES_A_THREAD * (helpers + 1) }
 }
 
 /// A worker: the tables and blocks that its tasks share. Any number of threads may run tasks on it.
@@ -87,6 +104,7 @@ pub struct Worker<V> {
     tables: Tables,
     steps: Vec<Step>,
     backup: Backup,
+    piece_bytes: usize,
     memory: Arc<Memory>,
     archive: Arc<dyn Archive>,
     reach: BlockMap<ReachBlock>,
@@ -107,6 +125,7 @@ impl<V: Value> Worker<V> {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
             backup: Backup::new(params),
+            piece_bytes: tuning.piece_bytes,
             memory,
             archive,
             reach: BlockMap::default(),
@@ -144,6 +163,22 @@ impl<V: Value> Worker<V> {
     /// Lets go of what is kept for a lane.
     pub fn release_lane(&self, lane: Lane) {
         self.tables.release_lane(lane);
+    }
+
+    /// Whether a block is worked on in pieces, so that threads without a task can help with it.
+    pub fn has_pieces(&self, layer: Layer, lane: Lane) -> bool {
+        let (rows, columns) = self.shape(layer, lane);
+        self.value_pieces(rows as usize, IndexMap::stride(columns as usize)).count() > 1
+    }
+
+    /// Pieces of rows of `stride` values.
+    fn value_pieces(&self, rows: usize, stride: usize) -> Pieces {
+        Pieces::of_bytes(rows, stride * size_of::<V>(), self.piece_bytes)
+    }
+
+    /// Pieces of rows of `words` words of bits: so few that looking through all edges for each of them costs little.
+    fn bit_pieces(&self, rows: usize, words: usize) -> Pieces {
+        Pieces::of_bytes(rows, words * size_of::<u64>(), self.piece_bytes / 8).at_most(words / 4)
     }
 
     fn unsealed(&self, kind: ShardKind) -> &Unsealed {

@@ -52,6 +52,11 @@ impl Memory {
         Self { limit_bytes, heap_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
     }
 
+    /// What the heap may hold.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
     /// Whether `bytes` more would be within the limit.
     pub fn fits(&self, bytes: usize) -> bool {
         (self.heap_bytes)().saturating_add(bytes) <= self.limit_bytes

@@ -7,6 +7,8 @@ use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ItemKey;
 
+use crate::bits::{any, ones};
+use crate::pieces::Pieces;
 use crate::value::Value;
 
 /// Entries (rows × columns) that a part has at most, unless a single row has more.
@@ -87,24 +89,45 @@ impl Parts {
         self.columns.div_ceil(64)
     }
 
-    /// The reach item of a part: its rows' occupancy, then the bits of the occupied rows. `None`
+    /// The parts as pieces.
+    pub(crate) fn pieces(self) -> Pieces {
+        Pieces::new(self.rows, self.rows_each())
+    }
+
+    /// What something is for each part.
+    pub(crate) fn map<R: Send>(self, of_part: impl Fn(u32) -> R + Sync) -> Vec<R> {
+        self.pieces().map(|rows| of_part(self.of_row(rows.start)))
+    }
+
+    /// Length of the reach item of a part; 0 where there is none, because no row has an entry.
+    pub(crate) fn reach_bytes(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
+        let rows = self.rows(part);
+        let occupancy_bytes = rows.len().div_ceil(8);
+        match slots_in(held, rows, bits, self.words()).filter(|(_, row)| any(row)).count() {
+            0 => 0,
+            occupied => occupancy_bytes + occupied * self.row_bytes(),
+        }
+    }
+
+    /// The reach item of a part: its rows' occupancy, then the bits of the occupied rows. Empty
     /// where no row is occupied. `bits` holds the rows of the set `held`.
-    pub fn encode_reach(self, part: u32, held: &RowSet, bits: &[u64]) -> Option<Vec<u8>> {
+    pub fn encode_reach(self, part: u32, held: &RowSet, bits: &[u64]) -> Vec<u8> {
+        let bytes = self.reach_bytes(part, held, bits);
+        if bytes == 0 {
+            return Vec::new();
+        }
         let rows = self.rows(part);
         let (first, words) = (rows.start, self.words());
-        let occupancy_bytes = rows.len().div_ceil(8);
-        let is_occupied = |row_bits: &[u64]| row_bits.iter().any(|&w| w != 0);
-        let count = slots_in(held, rows.clone(), bits, words).filter(|(_, row)| is_occupied(row)).count();
-        let mut item = Vec::with_capacity(occupancy_bytes + count * self.row_bytes());
-        item.resize(occupancy_bytes, 0u8);
+        let mut item = Vec::with_capacity(bytes);
+        item.resize(rows.len().div_ceil(8), 0u8);
         for (row, row_bits) in slots_in(held, rows, bits, words) {
-            if is_occupied(row_bits) {
+            if any(row_bits) {
                 let i = row as usize - first;
                 item[i / 8] |= 1 << (i % 8);
                 item.extend(row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes()));
             }
         }
-        (count > 0).then_some(item)
+        item
     }
 
     /// Reads a reach item into the rows of its part alone.
@@ -137,6 +160,12 @@ impl Parts {
         Ok(())
     }
 
+    /// Length of the values item of a part.
+    pub(crate) fn values_bytes<V>(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
+        let rows = slots_in(held, self.rows(part), bits, self.words());
+        rows.map(|(_, row)| ones(row) as usize).sum::<usize>() * size_of::<V>()
+    }
+
     /// The values item of a part: the values of the reachable entries, row by row. `bits` and `values` hold
     /// the rows of the set `held`.
     pub fn encode_values<V: Value>(
@@ -148,9 +177,7 @@ impl Parts {
         values: &[V],
     ) -> Vec<u8> {
         let rows = self.rows(part);
-        let marked = slots_in(held, rows.clone(), bits, self.words()).flat_map(|(_, row)| row);
-        let count: u32 = marked.map(|word| word.count_ones()).sum();
-        let mut item = Vec::with_capacity(count as usize * size_of::<V>());
+        let mut item = Vec::with_capacity(self.values_bytes::<V>(part, held, bits));
         let row_values = slots_in(held, rows.clone(), values, stride);
         for ((_, row_bits), (_, row_values)) in slots_in(held, rows, bits, self.words()).zip(row_values) {
             for_each_bit(row_bits, |column| row_values[column].write_to(&mut item));
@@ -170,11 +197,9 @@ impl Parts {
     ) -> Result<(), PayloadError> {
         let width = size_of::<V>();
         let (rows, words) = (self.rows(key.part), self.words());
-        let marked: u32 = slots_in(held, rows.clone(), bits, words)
-            .flat_map(|(_, row_bits)| row_bits.iter().map(|w| w.count_ones()))
-            .sum();
-        if item.len() != marked as usize * width {
-            let expected = format!("{marked} values of {width} bytes");
+        let bytes = self.values_bytes::<V>(key.part, held, bits);
+        if item.len() != bytes {
+            let expected = format!("{} values of {width} bytes", bytes / width);
             return Err(PayloadError::new(key, expected, format!("{} bytes", item.len())));
         }
         let mut next = item.chunks_exact(width);
@@ -247,7 +272,11 @@ mod tests {
             let lane = Lane { k: 1, large_sum: 16 };
             for part in 0..parts.count() {
                 let key = Parts::key(Layer(100), lane, part);
-                let Some(item) = parts.encode_reach(part, &held, &bits) else { continue };
+                let item = parts.encode_reach(part, &held, &bits);
+                assert_eq!(item.len(), parts.reach_bytes(part, &held, &bits));
+                if item.is_empty() {
+                    continue;
+                }
                 let part_rows = parts.rows(part);
                 let part_bits = part_rows.start * parts.words()..part_rows.end * parts.words();
                 parts.decode_reach_part(key, &item, &mut bits_back[part_bits.clone()]).unwrap();

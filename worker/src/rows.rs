@@ -5,11 +5,14 @@
 //! several instruction sets and picked at run time; integer sums and maxima, and f64 operations that are
 //! never contracted, give the same bits in all of them.
 
+use std::ops::Range;
+
 use exact2048_game::maps::{DenseMap, IndexMap};
-use exact2048_game::rowset::{RowSet, is_set, set};
+use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::{MoveEdge, Transitions};
 use multiversion::multiversion;
 
+use crate::pieces::SlotBits;
 use crate::value::{Backup, Value};
 
 /// Values that a row is padded to a multiple of.
@@ -40,16 +43,17 @@ impl<'a, V> Rows<'a, V> {
     }
 }
 
-/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the
-/// afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
+/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. `states` are the rows from slot
+/// `first` on. Where the afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
 pub fn max_over_edges<V: Value>(
     states: &mut [V],
-    wanted: &[u64],
+    first: usize,
     stride: usize,
+    wanted: &[u64],
     edges: &[MoveEdge],
     after: Rows<'_, V>,
     nothing: &[V],
@@ -59,7 +63,7 @@ pub fn max_over_edges<V: Value>(
         if !is_set(wanted, from) {
             continue;
         }
-        let state = &mut states[from as usize * stride..][..stride];
+        let state = &mut states[(from as usize - first) * stride..][..stride];
         let after = if after.has(to) { after.row(to) } else { nothing };
         match map {
             IndexMap::Identity => {
@@ -92,25 +96,28 @@ fn max_dense<V: Value>(state: &mut [V], after: &[V], map: &DenseMap) {
     });
 }
 
-/// Means over spawns for every slot whose spawns all lead to rows that were computed; sets the bits of
-/// their rows in `occupied`. That covers the reachable afterstates; others are read by no reachable state.
+/// Means over spawns for each of some slots whose spawns all lead to rows that were computed; gives these slots. `after` are
+/// the rows of all. That covers the reachable afterstates; others are read by no reachable state.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
 pub fn means_over_spawns<V: Value>(
     after: &mut [V],
-    occupied: &mut [u64],
+    slots: Range<usize>,
     backup: &Backup,
     transitions: &Transitions,
     twos: Rows<'_, V>,
     fours: Rows<'_, V>,
     maps: &[&IndexMap],
-) {
+) -> SlotBits {
+    let mut computed = SlotBits::new(&slots);
     let stride = twos.stride;
     let (spawn2, spawn4) = (&*transitions.spawn2, &*transitions.spawn4);
-    let ranges = transitions.spawn_start.windows(2).map(|w| w[0] as usize..w[1] as usize);
-    for ((slot, row), spawns) in transitions.rows.iter().enumerate().zip(ranges) {
+    let starts = &transitions.spawn_start[slots.start..slots.end + 1];
+    let ranges = starts.windows(2).map(|w| w[0] as usize..w[1] as usize);
+    let rows = after.chunks_exact_mut(stride).zip(slots);
+    for ((after, slot), spawns) in rows.zip(ranges) {
         let (to2, to4) = (&spawn2[spawns.clone()], &spawn4[spawns.clone()]);
         let all_there = !spawns.is_empty()
             && to2.iter().all(|edge| twos.has(edge.row))
@@ -118,9 +125,9 @@ pub fn means_over_spawns<V: Value>(
         if !all_there {
             continue;
         }
-        set(occupied, row);
+        computed.set(slot);
         let divisor = backup.divisor(spawns.len());
-        let (after, _) = after[slot * stride..][..stride].as_chunks_mut::<LANES>();
+        let (after, _) = after.as_chunks_mut::<LANES>();
         for (chunk, after) in after.iter_mut().enumerate() {
             let mut sum2 = [V::Sum::default(); LANES];
             let mut sum4 = [V::Sum::default(); LANES];
@@ -135,6 +142,7 @@ pub fn means_over_spawns<V: Value>(
             }
         }
     }
+    computed
 }
 
 #[inline(always)]

@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard};
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
 
-use crate::memory::Memory;
+use rayon::prelude::*;
+
+use crate::payload::Parts;
 use crate::{Value, Worker, WorkerError};
 
 /// Item bytes that a frame takes at most, unless a single item is larger.
@@ -75,9 +77,37 @@ impl Unsealed {
     }
 }
 
+fn level(kind: ShardKind) -> i32 {
+    match kind {
+        ShardKind::Reach => REACH_LEVEL,
+        ShardKind::Values => VALUES_LEVEL,
+    }
+}
+
+fn encode(items: &[(ItemKey, Vec<u8>)], level: i32) -> Result<Frame, StorageError> {
+    let items: Vec<(ItemKey, &[u8])> = items.iter().map(|(key, item)| (*key, &**item)).collect();
+    Frame::encode(&items, level)
+}
+
+/// The parts that share a frame, by the lengths of their items; parts without an item have length 0.
+fn frames_of(lengths: &[usize]) -> Vec<Vec<u32>> {
+    let (mut frames, mut bytes) = (Vec::<Vec<u32>>::new(), 0);
+    for (part, &length) in lengths.iter().enumerate().filter(|&(_, &length)| length > 0) {
+        match frames.last_mut() {
+            Some(frame) if bytes + length <= FRAME_BYTES => frame.push(part as u32),
+            _ => {
+                frames.push(vec![part as u32]);
+                bytes = 0;
+            }
+        }
+        bytes += length;
+    }
+    frames
+}
+
 /// Puts items that come in order together into frames.
 #[derive(Debug)]
-pub struct Packer {
+struct Packer {
     level: i32,
     items: Vec<(ItemKey, Vec<u8>)>,
     bytes: usize,
@@ -86,34 +116,18 @@ pub struct Packer {
 
 impl Packer {
     /// For items of a kind.
-    pub fn new(kind: ShardKind) -> Self {
-        let level = match kind {
-            ShardKind::Reach => REACH_LEVEL,
-            ShardKind::Values => VALUES_LEVEL,
-        };
-        Self { level, items: Vec::new(), bytes: 0, frames: Vec::new() }
+    fn new(kind: ShardKind) -> Self {
+        Self { level: level(kind), items: Vec::new(), bytes: 0, frames: Vec::new() }
     }
 
     /// Adds an item.
-    pub fn push(&mut self, key: ItemKey, item: Vec<u8>) -> Result<(), StorageError> {
+    fn push(&mut self, key: ItemKey, item: Vec<u8>) -> Result<(), StorageError> {
         if self.bytes + item.len() > FRAME_BYTES {
             self.close_frame()?;
         }
         self.bytes += item.len();
         self.items.push((key, item));
         Ok(())
-    }
-
-    /// What a block has for its shard.
-    pub fn finish_block(mut self, memory: &Memory) -> Result<Packed, StorageError> {
-        if self.frames.is_empty() {
-            return Ok(Packed::Items(self.items));
-        }
-        self.close_frame()?;
-        if !memory.fits(0) {
-            Frame::spill(&mut self.frames, memory.scratch())?;
-        }
-        Ok(Packed::Frames(self.frames))
     }
 
     fn add(&mut self, packed: Packed) -> Result<(), StorageError> {
@@ -129,8 +143,7 @@ impl Packer {
 
     fn close_frame(&mut self) -> Result<(), StorageError> {
         if !self.items.is_empty() {
-            let items: Vec<(ItemKey, &[u8])> = self.items.iter().map(|(key, item)| (*key, &**item)).collect();
-            self.frames.push(Frame::encode(&items, self.level)?);
+            self.frames.push(encode(&self.items, self.level)?);
             self.items.clear();
             self.bytes = 0;
         }
@@ -139,6 +152,34 @@ impl Packer {
 }
 
 impl<V: Value> Worker<V> {
+    /// Packs the items of a block's parts, whose lengths are given: none where that is 0.
+    pub(crate) fn pack(
+        &self,
+        kind: ShardKind,
+        layer: Layer,
+        lane: Lane,
+        lengths: &[usize],
+        item: impl Fn(u32) -> Vec<u8> + Sync,
+    ) -> Result<(), WorkerError> {
+        let items = |parts: &[u32]| -> Vec<(ItemKey, Vec<u8>)> {
+            parts.iter().map(|&part| (Parts::key(layer, lane, part), item(part))).collect()
+        };
+        let packed = match &frames_of(lengths)[..] {
+            [] => return Ok(()),
+            [one] => Packed::Items(items(one)),
+            frames => {
+                let pack = |parts: &Vec<u32>| encode(&items(parts), level(kind));
+                let mut frames = frames.par_iter().map(pack).collect::<Result<Vec<Frame>, _>>()?;
+                if !self.memory.fits(0) {
+                    Frame::spill(&mut frames, self.memory.scratch())?;
+                }
+                Packed::Frames(frames)
+            }
+        };
+        self.unsealed(kind).add(layer, lane, packed);
+        Ok(())
+    }
+
     /// Packs and compresses what the blocks of a finished layer have for their shard.
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
         let mut packer = Packer::new(kind);

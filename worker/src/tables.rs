@@ -4,6 +4,7 @@
 //! memory budget allows, and made again after they were dropped.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 
 use exact2048_game::class::{Class, ClassId, Space};
@@ -12,9 +13,9 @@ use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer, Params, lane};
-use rustc_hash::FxHashMap;
-
 use exact2048_storage::StorageError;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::memory::Memory;
 
@@ -54,8 +55,12 @@ pub struct LaneTables {
     maps: Mutex<MapCache>,
 }
 
-/// Index maps from one lane to another.
-type PatternMaps = FxHashMap<PatternId, IndexMap>;
+/// Index maps from one lane to another, by number.
+#[derive(Debug, Default)]
+struct PatternMaps {
+    numbers: FxHashMap<PatternId, u32>,
+    maps: Vec<IndexMap>,
+}
 
 /// Index maps by their lanes, and column sets by symmetries.
 #[derive(Debug, Default)]
@@ -64,10 +69,29 @@ pub struct MapCache {
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
 }
 
+/// A row of a block that symmetries map to itself, and which of its columns stand for their orbits.
+#[derive(Debug)]
+pub struct SymmetricRow<'a> {
+    /// The slot.
+    pub slot: u32,
+    /// What the symmetries do to the columns.
+    pub patterns: &'a [PatternId],
+    /// How many patterns the symmetric rows before it have, all together.
+    pub first_pattern: usize,
+    /// One bit a column.
+    pub representatives: Arc<Vec<u64>>,
+}
+
 impl LaneTables {
     /// The index maps of the lane's tasks, for the length of a task.
     pub fn maps(&self) -> MutexGuard<'_, MapCache> {
-        self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.maps.lock().unwrap_or_else(|poisoned| {
+            // Maps may be half made.
+            let mut maps = poisoned.into_inner();
+            *maps = MapCache::default();
+            self.maps.clear_poison();
+            maps
+        })
     }
 
     /// Words of a row of bits.
@@ -203,7 +227,7 @@ impl Tables {
 
     /// The columns that stand for their orbits under some symmetries, as bits: those that no
     /// symmetry maps to a smaller column.
-    pub fn representatives(
+    fn representatives(
         &self,
         cache: &mut MapCache,
         lane: &LaneTables,
@@ -216,8 +240,9 @@ impl Tables {
         for column in 0..lane.columns.len() {
             bits[column / 64] |= 1 << (column % 64);
         }
-        for &pattern in patterns {
-            if let IndexMap::Dense(map) = self.maps(cache, lane, lane).get(pattern, &[]) {
+        let mut maps = self.maps(cache, lane, lane);
+        for map in maps.all(patterns) {
+            if let IndexMap::Dense(map) = map {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bits[column / 64] &= !(1 << (column % 64));
@@ -227,6 +252,25 @@ impl Tables {
         let bits = Arc::new(bits);
         cache.representatives.insert(patterns.to_vec(), Arc::clone(&bits));
         bits
+    }
+
+    /// The symmetric rows among those that occur, ascending.
+    pub fn symmetric_rows<'a>(
+        &self,
+        cache: &mut MapCache,
+        lane: &LaneTables,
+        transitions: &'a Transitions,
+        occurs: impl Fn(usize) -> bool,
+    ) -> Vec<SymmetricRow<'a>> {
+        let mut patterns_before = 0;
+        let rows = transitions.symmetric.iter().filter(|row| occurs(row.slot as usize));
+        let rows = rows.map(|row| {
+            let first_pattern = patterns_before;
+            patterns_before += row.patterns.len();
+            let representatives = self.representatives(cache, lane, &row.patterns);
+            SymmetricRow { slot: row.slot, patterns: &row.patterns, first_pattern, representatives }
+        });
+        rows.collect()
     }
 
     fn lock_classes(&self) -> MutexGuard<'_, FxHashMap<ClassId, Arc<ClassSlot>>> {
@@ -242,40 +286,84 @@ pub struct LaneMaps<'a> {
     maps: &'a mut PatternMaps,
 }
 
+/// A map that is to be made, or has to cover more columns.
+type Unfinished = (u32, PatternId, Option<IndexMap>);
+
+/// Of the memory limit, the part that maps may take which are made side by side: whether memory is short is
+/// looked at after them.
+const MADE_AT_ONCE: usize = 32;
+
 impl LaneMaps<'_> {
-    /// The map of a pattern; it covers the `wanted` columns of the source, one bit each, and perhaps more.
-    pub fn get(&mut self, pattern: PatternId, wanted: &[u64]) -> &IndexMap {
-        if !self.maps.contains_key(&pattern) {
-            if !self.tables.memory.fits(0) {
-                self.maps.clear();
+    /// Calls `apply` with the maps of patterns, in order: with all of them, or where memory is short with as many as there
+    /// is room for, again and again. The first argument says which they are. They cover the `wanted` columns of the source,
+    /// one bit each, and perhaps more.
+    pub fn for_each_some(
+        &mut self,
+        patterns: &[PatternId],
+        wanted: &[u64],
+        mut apply: impl FnMut(Range<usize>, &[&IndexMap]),
+    ) {
+        let mut next = 0;
+        while next < patterns.len() {
+            if !self.tables.memory.fits(0) && !self.has(patterns[next]) {
+                *self.maps = PatternMaps::default();
             }
-            self.make(pattern);
-        }
-        let (source, target) = (&self.source.columns, &self.target.columns);
-        let tables = self.tables;
-        match self.maps.get_mut(&pattern) {
-            Some(map) => {
-                map.extend(tables.params(), &tables.patterns, pattern, source, target, wanted);
-                map
-            }
-            None => unreachable!("made just now"),
+            let numbers = self.numbers(&patterns[next..], wanted, || !self.tables.memory.fits(0));
+            let maps: Vec<&IndexMap> =
+                numbers.iter().map(|&number| &self.maps.maps[number as usize]).collect();
+            apply(next..next + maps.len(), &maps);
+            next += maps.len();
         }
     }
 
-    /// The maps of several patterns in which every column takes part.
-    pub fn get_all(&mut self, patterns: &[PatternId]) -> Vec<&IndexMap> {
+    /// The maps of several patterns in which every column takes part, at once.
+    pub fn all(&mut self, patterns: &[PatternId]) -> Vec<&IndexMap> {
+        let numbers = self.numbers(patterns, &[], || false);
+        numbers.iter().map(|&number| &self.maps.maps[number as usize]).collect()
+    }
+
+    fn has(&self, pattern: PatternId) -> bool {
+        self.maps.numbers.contains_key(&pattern)
+    }
+
+    /// The numbers of the maps of patterns, which are made where they are not there; of the first of them, where that is
+    /// `enough`.
+    fn numbers(&mut self, patterns: &[PatternId], wanted: &[u64], enough: impl Fn() -> bool) -> Vec<u32> {
+        let at_once =
+            self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);
+        let (mut numbers, mut unfinished) = (Vec::with_capacity(patterns.len()), Vec::new());
         for &pattern in patterns {
-            if !self.maps.contains_key(&pattern) {
-                self.make(pattern);
+            let next = self.maps.maps.len() as u32;
+            let number = *self.maps.numbers.entry(pattern).or_insert(next);
+            if number == next {
+                self.maps.maps.push(IndexMap::Identity);
+                unfinished.push((number, pattern, None));
+            } else if !self.maps.maps[number as usize].covers(wanted) {
+                let map = std::mem::replace(&mut self.maps.maps[number as usize], IndexMap::Identity);
+                unfinished.push((number, pattern, Some(map)));
+            }
+            numbers.push(number);
+            if unfinished.len() > at_once {
+                self.finish(&mut unfinished, wanted);
+                if enough() {
+                    break;
+                }
             }
         }
-        patterns.iter().map(|pattern| &self.maps[pattern]).collect()
+        self.finish(&mut unfinished, wanted);
+        numbers
     }
 
-    fn make(&mut self, pattern: PatternId) {
+    fn finish(&mut self, unfinished: &mut Vec<Unfinished>, wanted: &[u64]) {
+        let (params, patterns) = (self.tables.params(), &self.tables.patterns);
         let (source, target) = (&self.source.columns, &self.target.columns);
-        let map = IndexMap::new(self.tables.params(), &self.tables.patterns, pattern, source, target);
-        self.maps.insert(pattern, map);
+        unfinished.par_iter_mut().for_each(|(_, pattern, map)| {
+            let map = map.get_or_insert_with(|| IndexMap::new(params, patterns, *pattern, source, target));
+            map.extend(params, patterns, *pattern, source, target, wanted);
+        });
+        for (number, _, map) in unfinished.drain(..) {
+            self.maps.maps[number as usize] = map.unwrap_or(IndexMap::Identity);
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, Shar
 use exact2048_worker::{Archive, Tuning, Value, Worker, WorkerError};
 use proptest::prelude::*;
 
+/// Threads that may help with every block.
+const HELPERS: usize = 4;
+
 type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
 
 /// What was sealed, by any worker.
@@ -68,8 +71,12 @@ fn params(board: &str, precision: Precision) -> Params {
     Params::with_large(board, Objective::Score, spawn4, precision, None, 3).unwrap()
 }
 
-fn worker<V: Value>(params: &Params, archive: &Arc<Sealed>, dense_rows: usize) -> Worker<V> {
-    let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows };
+fn worker<V: Value>(
+    params: &Params,
+    archive: &Arc<Sealed>,
+    (dense_rows, piece_bytes): (usize, usize),
+) -> Worker<V> {
+    let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows, piece_bytes };
     Worker::new(params, tuning, std::env::temp_dir(), archive.clone())
 }
 
@@ -82,25 +89,26 @@ fn alive(params: &Params, layer: Layer) -> Vec<Lane> {
     alive
 }
 
-/// Solves a board by several workers that exchange what they make; gives states, fingerprint and all items.
-fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64, u128, Items) {
+/// Solves a board by several workers that exchange what they make; gives states, fingerprint and all items. `tuning` is the
+/// number of rows up to which blocks are dense, and the bytes of a piece.
+fn solve<V: Value>(params: &Params, threads: &[u32], tuning: (usize, usize)) -> (u64, u128, Items) {
     let owners: Owners = assign(params, threads);
     let place = tempfile::tempdir().unwrap();
     let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
     let archive = Arc::new(Sealed::default());
-    let workers: Vec<Worker<V>> = threads.iter().map(|_| worker(params, &archive, dense_rows)).collect();
+    let workers: Vec<Worker<V>> = threads.iter().map(|_| worker(params, &archive, tuning)).collect();
     let layers: Vec<Layer> = (4..=params.last_layer().0).step_by(2).map(Layer).collect();
     let others = |me: usize| workers.iter().enumerate().filter(move |&(other, _)| other != me);
     let (mut states, mut fingerprint) = (0, 0u128);
     for &layer in &layers {
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            states += workers[me].enumerate_states(layer, lane).unwrap();
+            states += workers[me].enumerate_states(layer, lane, HELPERS).unwrap();
             let payload = workers[me].states_payload(layer, lane);
             others(me).for_each(|(_, to)| to.accept_states(layer, lane, payload.clone()).unwrap());
         }
         for lane in alive(params, layer) {
-            workers[owners.owner(lane)].enumerate_afterstates(layer, lane).unwrap();
+            workers[owners.owner(lane)].enumerate_afterstates(layer, lane, HELPERS).unwrap();
         }
         for (member, worker) in workers.iter().enumerate() {
             archive.take_in(&run, worker, member, ShardKind::Reach, layer);
@@ -110,12 +118,13 @@ fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64,
     for &layer in layers.iter().rev() {
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            workers[me].back_up_afterstates(layer, lane).unwrap();
+            workers[me].back_up_afterstates(layer, lane, HELPERS).unwrap();
             let payload = workers[me].after_values_payload(layer, lane);
             others(me).for_each(|(_, to)| to.accept_after_values(layer, lane, payload.clone()).unwrap());
         }
         for lane in alive(params, layer) {
-            let values = workers[owners.owner(lane)].back_up_states(layer, lane, is_kept(layer)).unwrap();
+            let values =
+                workers[owners.owner(lane)].back_up_states(layer, lane, is_kept(layer), HELPERS).unwrap();
             fingerprint = fingerprint.wrapping_add(values.fingerprint);
         }
         if is_kept(layer) {
@@ -130,12 +139,15 @@ fn solve<V: Value>(params: &Params, threads: &[u32], dense_rows: usize) -> (u64,
 
 fn compare<V: Value>(board: &str, precision: Precision) {
     let params = params(board, precision);
-    let alone = solve::<V>(&params, &[1], usize::MAX);
+    let alone = solve::<V>(&params, &[1], (usize::MAX, usize::MAX));
     assert!(alone.0 > 0 && alone.1 != 0);
-    for (threads, dense_rows) in [(vec![3, 1], usize::MAX), (vec![1; 5], 0)] {
-        let shared = solve::<V>(&params, &threads, dense_rows);
-        assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{threads:?}, dense up to {dense_rows}");
-        assert!(shared.2 == alone.2, "{threads:?}, dense up to {dense_rows}: other items");
+    let (sparse, whole) = (0, usize::MAX);
+    for (threads, tuning) in
+        [(vec![3, 1], (usize::MAX, 1)), (vec![1; 5], (sparse, whole)), (vec![2], (sparse, 300))]
+    {
+        let shared = solve::<V>(&params, &threads, tuning);
+        assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{threads:?}, {tuning:?}");
+        assert!(shared.2 == alone.2, "{threads:?}, {tuning:?}: other items");
     }
 }
 
@@ -153,7 +165,7 @@ proptest! {
         layer in 0u32..300, index in any::<prop::sample::Index>(), k in 0u8..=16, sum in 0u32..2000,
     ) {
         let params = params("3x2", Precision::Bits32);
-        let worker = worker::<u32>(&params, &Arc::default(), 16);
+        let worker = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         for lane in [*index.get(&lanes(&params)), Lane { k, large_sum: sum }] {
             // Most are refused, some happen to be blocks.
             let _ = worker.accept_states(Layer(layer), lane, &bytes[..]);
@@ -164,12 +176,12 @@ proptest! {
     #[test]
     fn a_block_that_is_cut_off_is_refused(at in any::<prop::sample::Index>()) {
         let params = params("3x2", Precision::Bits32);
-        let sender = worker::<u32>(&params, &Arc::default(), 16);
-        let receiver = worker::<u32>(&params, &Arc::default(), 16);
+        let sender = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
+        let receiver = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         let lane = Lane { k: 0, large_sum: 0 };
         for layer in (4..=12).step_by(2).map(Layer) {
-            sender.enumerate_states(layer, lane).unwrap();
-            sender.enumerate_afterstates(layer, lane).unwrap();
+            sender.enumerate_states(layer, lane, HELPERS).unwrap();
+            sender.enumerate_afterstates(layer, lane, HELPERS).unwrap();
         }
         let mut payload = sender.states_payload(Layer(12), lane);
         let payload = payload.copy_to_bytes(payload.len());

@@ -45,6 +45,9 @@ pub struct Args {
     /// Blocks with at most N rows hold all of them: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     dense_rows: Option<usize>,
+    /// Threads share blocks of more bytes than N: changes speed, not results
+    #[arg(long, value_name = "N", hide = true)]
+    piece_bytes: Option<usize>,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -130,7 +133,8 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failur
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
     limits::return_freed_memory(limit_bytes);
     let dense_rows = args.dense_rows.unwrap_or(Tuning::DENSE_ROWS);
-    Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows })
+    let piece_bytes = args.piece_bytes.unwrap_or(Tuning::PIECE_BYTES);
+    Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows, piece_bytes })
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {

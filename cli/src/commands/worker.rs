@@ -76,7 +76,12 @@ async fn work(args: &Args) -> Result<()> {
         advertise,
         threads,
         memory_bytes,
-        tuning: Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows: Tuning::DENSE_ROWS },
+        tuning: Tuning {
+            limit_bytes,
+            heap_bytes: limits::heap_bytes,
+            dense_rows: Tuning::DENSE_ROWS,
+            piece_bytes: Tuning::PIECE_BYTES,
+        },
         store: args.store.settings(),
         folder: folder(args)?,
     };

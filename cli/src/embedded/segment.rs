@@ -91,12 +91,7 @@ pub fn run_segment<V: Value>(
     let outbox = Outbox { worker: Arc::clone(worker), progress, queue, shards };
     let planner = Planner::new(run.params(), segment);
     let crew = Crew::new(Arc::clone(worker), planner, outbox, Arc::clone(stop));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| crew.compute());
-        }
-        write(&crew, run, stop);
-    });
+    crew.compute_beside(threads, || write(&crew, run, stop))?;
     match crew.take_error() {
         Some(error) => Err(error),
         None if crew.with_plan(|plan| plan.is_done()) => Ok(Ended::Done),

@@ -158,10 +158,7 @@ impl<V: Value> Running<V> {
         orders: &Receiver<WriteShard>,
         outbox: &Outbox,
     ) -> Result<(), EpochFailure> {
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| self.crew.compute());
-            }
+        let computed = self.crew.compute_beside(threads, || {
             while !self.stop.load(Ordering::Relaxed) && !self.crew.has_failed() {
                 match orders.recv_timeout(PAUSE) {
                     Ok(shard) => match no_panic(|| self.write(run, attempt, shard)) {
@@ -174,6 +171,9 @@ impl<V: Value> Running<V> {
             }
             self.crew.wake();
         });
+        if let Err(error) = computed {
+            self.crew.fail(error);
+        }
         self.ended.cancel();
         self.crew.worker().release_all();
         if let Some(error) = self.crew.take_error() {

@@ -1,0 +1,172 @@
+//! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
+//!
+//! A piece is about what the cache of a core holds, so that cutting pays on one thread too: every operation that goes
+//! through a piece finds it there. Who works on which piece changes no result, since each writes rows of its own.
+//! Pieces are worked on in the calling thread's pool, in the manner of [`rayon`]; a block of one piece by the calling thread.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// A way to cut rows into pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Pieces {
+    rows: usize,
+    rows_each: usize,
+}
+
+impl Pieces {
+    /// Pieces of `rows_each` rows.
+    pub fn new(rows: usize, rows_each: usize) -> Self {
+        Self { rows, rows_each: rows_each.max(1) }
+    }
+
+    /// Pieces of about `piece_bytes` bytes, and at least one row, where a row has `row_bytes`.
+    pub fn of_bytes(rows: usize, row_bytes: usize, piece_bytes: usize) -> Self {
+        Self::new(rows, piece_bytes / row_bytes.max(1))
+    }
+
+    /// One piece, which the calling thread works on.
+    pub fn whole(rows: usize) -> Self {
+        Self::new(rows, rows)
+    }
+
+    /// The same, but at most `most` pieces.
+    pub fn at_most(self, most: usize) -> Self {
+        Self::new(self.rows, self.rows_each.max(self.rows.div_ceil(most.max(1))))
+    }
+
+    /// Number of pieces.
+    pub fn count(&self) -> usize {
+        self.rows.div_ceil(self.rows_each)
+    }
+
+    /// Calls `visit` with the slots of each piece; gives the results in order.
+    pub fn map<R: Send>(&self, visit: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
+        match self.count() {
+            1 => vec![visit(0..self.rows)],
+            count => (0..count).into_par_iter().map(|i| visit(self.slots(i))).collect(),
+        }
+    }
+
+    /// Calls `visit` with the slots of each piece and its part of a list that has `width` elements a row; gives the
+    /// results in order.
+    pub fn map_of<T: Send, R: Send>(
+        &self,
+        list: &mut [T],
+        width: usize,
+        visit: impl Fn(Range<usize>, &mut [T]) -> R + Sync,
+    ) -> Vec<R> {
+        if self.count() == 1 {
+            return vec![visit(0..self.rows, list)];
+        }
+        let chunks = list.par_chunks_mut((self.rows_each * width).max(1)).enumerate();
+        chunks.map(|(i, piece)| visit(self.slots(i), piece)).collect()
+    }
+
+    fn slots(&self, piece: usize) -> Range<usize> {
+        piece * self.rows_each..((piece + 1) * self.rows_each).min(self.rows)
+    }
+}
+
+/// One bit for each slot of a piece.
+#[derive(Debug)]
+pub struct SlotBits {
+    /// Words before these in one bit a slot of the whole block; the first and the last may be shared with other pieces.
+    before: usize,
+    words: Vec<u64>,
+}
+
+impl SlotBits {
+    /// No bit set.
+    pub fn new(slots: &Range<usize>) -> Self {
+        let before = slots.start / 64;
+        Self { before, words: vec![0; slots.end.div_ceil(64).saturating_sub(before)] }
+    }
+
+    /// Sets the bit of a slot.
+    #[inline(always)]
+    pub fn set(&mut self, slot: usize) {
+        self.words[slot / 64 - self.before] |= 1 << (slot % 64);
+    }
+
+    /// The slots whose bits are set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        let ones = |(word, &bits): (usize, &u64)| {
+            let rest = std::iter::successors((bits != 0).then_some(bits), |&rest| {
+                let rest = rest & (rest - 1);
+                (rest != 0).then_some(rest)
+            });
+            rest.map(move |rest| word * 64 + rest.trailing_zeros() as usize)
+        };
+        self.words.iter().enumerate().flat_map(ones).map(|slot| self.before * 64 + slot)
+    }
+
+    /// The bits of all pieces together, of so many slots.
+    pub fn of_all(slots: usize, pieces: impl IntoIterator<Item = SlotBits>) -> Vec<u64> {
+        let mut all = vec![0; slots.div_ceil(64)];
+        for piece in pieces {
+            all[piece.before..].iter_mut().zip(&piece.words).for_each(|(all, word)| *all |= word);
+        }
+        all
+    }
+}
+
+/// The part of a list, ascending by `slot_of`, that belongs to some slots.
+#[inline]
+pub fn of_slots<T>(list: &[T], slots: Range<usize>, slot_of: impl Fn(&T) -> u32) -> &[T] {
+    let slot_of = |item: &T| slot_of(item) as usize;
+    // Most often the slots are all there are.
+    if let [first, .., last] = list
+        && slots.start <= slot_of(first)
+        && slot_of(last) < slots.end
+    {
+        return list;
+    }
+    let start = list.partition_point(|item| slot_of(item) < slots.start);
+    let end = list.partition_point(|item| slot_of(item) < slots.end);
+    &list[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_row_is_in_one_piece(rows in 0usize..2000, width in 0usize..40, bytes in 0usize..5000, most in 1usize..30) {
+            let pieces = Pieces::of_bytes(rows, width * 4, bytes).at_most(most);
+            prop_assert!(pieces.count() <= most);
+            let mut list = vec![0u32; rows * width];
+            let seen = pieces.map_of(&mut list, width, |slots, piece| {
+                assert_eq!(piece.len(), slots.len() * width);
+                piece.iter_mut().enumerate().for_each(|(i, item)| *item += (slots.start * width + i) as u32 + 1);
+                slots
+            });
+            prop_assert!(list.iter().enumerate().all(|(i, &item)| item == i as u32 + 1));
+            prop_assert!(width == 0 || seen.into_iter().flatten().eq(0..rows));
+            prop_assert!(pieces.map(|slots| slots).into_iter().flatten().eq(0..rows));
+        }
+
+        #[test]
+        fn bits_of_pieces_are_put_together(rows in 0usize..700, rows_each in 1usize..200, step in 1usize..70) {
+            let pieces = Pieces::new(rows, rows_each).map(|slots| {
+                let mut bits = SlotBits::new(&slots);
+                slots.clone().filter(|slot| slot % step == 0).for_each(|slot| bits.set(slot));
+                assert!(bits.iter().eq(slots.filter(|slot| slot % step == 0)));
+                bits
+            });
+            let all = SlotBits::of_all(rows, pieces);
+            prop_assert!((0..rows).all(|slot| (all[slot / 64] >> (slot % 64) & 1 == 1) == (slot % step == 0)));
+        }
+
+        #[test]
+        fn what_belongs_to_slots_is_found(mut slots in prop::collection::vec(0u32..50, 0..100), range in (0usize..60, 0usize..60)) {
+            slots.sort_unstable();
+            let range = range.0.min(range.1)..range.0.max(range.1);
+            let want: Vec<u32> = slots.iter().copied().filter(|&slot| range.contains(&(slot as usize))).collect();
+            prop_assert_eq!(of_slots(&slots, range, |&slot| slot), &want[..]);
+        }
+    }
+}
