@@ -13,7 +13,7 @@ use exact2048_game::transitions::{MoveEdge, Transitions};
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::{BitMatrix, Source, or_mapped};
 use exact2048_worker::pieces::Pieces;
-use exact2048_worker::rows::{Rows, max_over_edges, means_over_spawns};
+use exact2048_worker::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
 use exact2048_worker::{Backup, Parts};
 
 /// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
@@ -83,8 +83,9 @@ fn kernels(c: &mut Criterion) {
     let after_rows = Rows { stride, set: &own.rows, occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
+            let mut rows = RowsMut { first: 0, stride, values: &mut states };
             for (map, edges) in &maps {
-                max_over_edges(&mut states, 0, stride, &all_rows, edges, after_rows, &nothing, map);
+                max_over_edges(&mut rows, &all_rows, edges, after_rows, &nothing, map);
             }
         });
     });

@@ -16,7 +16,7 @@ use crate::bits::Summary;
 use crate::blocks::{Entries, ValueBlock};
 use crate::payload::Parts;
 use crate::pieces::{SlotBits, of_slots};
-use crate::rows::{Rows, max_over_edges, means_over_spawns};
+use crate::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Value, Worker, WorkerError, most_pieces};
 
@@ -82,7 +82,7 @@ impl<V: Value> Worker<V> {
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = self.fingerprint(&block, &mut cache);
-        self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
+        self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
         Ok(found)
     }
 
@@ -121,7 +121,8 @@ impl<V: Value> Worker<V> {
             computed
         });
         let occupied = rows.rows_in_slots(&SlotBits::of_all(rows.len(), computed));
-        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
+        let (values, reach) = (self.memory.settle(values)?, self.memory.settle(Vec::new())?);
+        Ok(ValueBlock { rows, stride, occupied, values, reach })
     }
 
     /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
@@ -168,10 +169,11 @@ impl<V: Value> Worker<V> {
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
             maps.for_each_some(&group.patterns, columns_used, |patterns, maps| {
-                pieces.map_of(&mut states, stride, |slots, states| {
+                pieces.map_of(&mut states, stride, |slots, values| {
+                    let mut states = RowsMut { first: slots.start, stride, values };
                     for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
                         let edges = of_slots(edges, slots.clone(), |edge| edge.from);
-                        max_over_edges(states, slots.start, stride, occupied, edges, after, &nothing, map);
+                        max_over_edges(&mut states, occupied, edges, after, &nothing, map);
                     }
                 });
             });
@@ -238,7 +240,7 @@ impl<V: Value> Worker<V> {
                 parts.decode_values(key, &item, held, matrix.bits(), stride, &mut values)?;
             }
         }
-        Ok(Some(self.settle_states(&tables, &reach, values)?))
+        Ok(Some(self.settle_states(&tables, reach, values)?))
     }
 
     fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
@@ -246,20 +248,21 @@ impl<V: Value> Worker<V> {
     }
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
-        let (rows, values) = (Arc::new(RowSet::all(0)), self.memory.settle(Vec::new())?);
-        Ok(ValueBlock { rows, stride: 0, occupied: Vec::new(), values })
+        let (values, reach) = (self.memory.settle(Vec::new())?, self.memory.settle(Vec::new())?);
+        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: Vec::new(), values, reach })
     }
 
     /// A block of states' values; the rows that hold reachable entries are those that were computed.
     fn settle_states(
         &self,
         tables: &LaneTables,
-        reach: &Entries,
+        reach: Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let rows = Arc::clone(reach.matrix.rows());
         let occupied = rows.rows_in_slots(&reach.summary.occupied);
-        Ok(ValueBlock { rows, stride: stride(tables), occupied, values: self.memory.settle(values)? })
+        let (values, reach) = (self.memory.settle(values)?, self.memory.settle(reach.matrix.into_bits())?);
+        Ok(ValueBlock { rows, stride: stride(tables), occupied, values, reach })
     }
 
     /// Packs the items of a block for the shard of its layer.

@@ -1,21 +1,23 @@
 //! Blocks on their way from the worker that made them to one that needs them.
 //!
-//! A payload is what [`Parts`] stores of a block, without compression: of states the items of all parts, of
-//! afterstates' values which rows were computed, then those rows. An empty payload is a block without entries.
+//! The payload of states is what [`Parts`] stores of a block, without compression: the items of all parts. That of afterstates'
+//! values is one bit a row of the class, whether it is sent, and then for each of these rows one bit a column and the values
+//! of those columns. Bits are in words of 8 bytes, all numbers little endian. An empty payload is a block without entries.
 //! Payloads come from other machines, so nothing in them is trusted.
 
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use exact2048_game::class::Class;
+use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 
-use crate::bits::BitMatrix;
+use crate::bits::{BitMatrix, ones};
 use crate::blocks::{Entries, ValueBlock};
-use crate::bytes_list::BytesList;
+use crate::bytes_list::{BytesList, Writer};
 use crate::enumerate::occurring_rows;
-use crate::payload::{Parts, PayloadError};
+use crate::payload::{Parts, PayloadError, for_each_bit};
 use crate::pieces::Pieces;
 use crate::{Value, Worker, WorkerError};
 
@@ -80,7 +82,7 @@ impl<V: Value> Worker<V> {
     }
 
     /// The values of the afterstates of a block that was backed up here, for other workers: of the rows that
-    /// moves from other lanes may lead to.
+    /// moves from other lanes may lead to, the entries that may be reachable.
     pub fn after_values_payload(&self, layer: Layer, lane: Lane) -> BytesList {
         let (Some(block), Some(class)) = (self.after_values.get(layer, lane), self.tables.class(layer, lane))
         else {
@@ -92,11 +94,16 @@ impl<V: Value> Worker<V> {
         let sent = self.rows_for_others(class, &block);
         let columns = self.tables.lane(lane).map_or(0, |tables| tables.columns.len());
         let rows: usize = sent.iter().map(|word| word.count_ones() as usize).sum();
-        let mut payload = BytesList::writer(8 * sent.len() + rows * columns * size_of::<V>());
-        sent.iter().for_each(|word| payload.put(&word.to_le_bytes()));
+        // About half of a block's entries are reachable.
+        let mut payload = BytesList::writer(8 * sent.len() + rows * columns * size_of::<V>() / 2);
+        put_words(&mut payload, &sent);
+        let reachable = MayBeReachable::new(self, layer, lane, columns);
+        let (mut marked, mut packed) = (Vec::new(), Vec::new());
         for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&sent, row)) {
-            let row = &block.values[slot * block.stride..][..columns];
-            payload.put(bytemuck::cast_slice(row));
+            reachable.in_slot(slot, &mut marked);
+            put_words(&mut payload, &marked);
+            pack_row(&mut packed, &block.values[slot * block.stride..][..columns], &marked);
+            payload.put(bytemuck::cast_slice(&packed));
         }
         payload.finish()
     }
@@ -116,33 +123,38 @@ impl<V: Value> Worker<V> {
             self.after_values.insert(layer, lane, self.no_values()?);
             return Ok(());
         }
-        let (columns, words) = (tables.columns.len(), class.rows().div_ceil(64));
-        if bytes < 8 * words {
-            return Err(cut_off(layer, lane, bytes).into());
-        }
-        let occupied: Vec<u64> = (0..words).map(|_| payload.get_u64_le()).collect();
-        let behind = class.rows() % 64;
-        if behind != 0 && occupied.last().is_some_and(|&word| word >> behind != 0) {
-            return Err(cut_off(layer, lane, bytes).into());
+        let is_cut_off = || cut_off(layer, lane, bytes);
+        let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
+        // Before room is made for the rows: as many as it says must be there.
+        let (columns, stride) = (tables.columns.len(), crate::backup::stride(&tables));
+        let count = ones(&occupied) as usize;
+        if payload.remaining() < count * 8 * tables.words() {
+            return Err(is_cut_off().into());
         }
         let rows = match self.tables.all_rows(class) {
             Some(all) => all,
             None => Arc::new(RowSet::new(occupied.clone())),
         };
-        let count: usize = occupied.iter().map(|word| word.count_ones() as usize).sum();
-        if payload.remaining() != count * columns * size_of::<V>() {
-            return Err(cut_off(layer, lane, bytes).into());
-        }
-        let stride = crate::backup::stride(&tables);
         self.make_room(rows.len() * stride * size_of::<V>())?;
         let mut values = self.memory.area::<V>(rows.len() * stride);
+        let mut packed = Vec::new();
         for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
+            let marked = take_bits(&mut payload, columns).ok_or_else(is_cut_off)?;
+            packed.resize(ones(&marked) as usize, V::default());
+            if payload.remaining() < size_of_val(&*packed) {
+                return Err(is_cut_off().into());
+            }
+            payload.copy_to_slice(bytemuck::cast_slice_mut(&mut packed));
             let values = &mut values[slot * stride..][..stride];
-            payload.copy_to_slice(bytemuck::cast_slice_mut(&mut values[..columns]));
+            unpack_row(&packed, &mut values[..columns], &marked);
             (values[columns], values[columns + 1]) = (V::default(), self.backup.won());
         }
+        if payload.has_remaining() {
+            return Err(is_cut_off().into());
+        }
         let values = self.memory.settle(values)?;
-        self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values });
+        let reach = self.memory.settle(Vec::new())?;
+        self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values, reach });
         Ok(())
     }
 
@@ -159,6 +171,85 @@ impl<V: Value> Worker<V> {
         let columns = self.tables.lane(lane)?.columns.len();
         Some(Parts::new(self.tables.class(layer, lane)?.rows(), columns))
     }
+}
+
+/// Which afterstates of a block may be reachable: those whose spawned tiles lead to reachable states. Looks at spawns that
+/// leave the columns in their order, as most do.
+struct MayBeReachable<V> {
+    transitions: Option<Arc<Transitions>>,
+    twos: Option<Arc<ValueBlock<V>>>,
+    fours: Option<Arc<ValueBlock<V>>>,
+    columns: usize,
+}
+
+impl<V: Value> MayBeReachable<V> {
+    fn new(worker: &Worker<V>, layer: Layer, lane: Lane, columns: usize) -> Self {
+        let values = |spawned| worker.values.get(Layer(layer.0 + spawned), lane);
+        // Kept where blocks hold all rows of their class, so that slots are rows.
+        let transitions = ClassId::of(layer, lane).and_then(|id| worker.tables.kept_transitions(id));
+        Self { transitions, twos: values(2), fours: values(4), columns }
+    }
+
+    /// One bit a column of the row in a slot, behind the last column none.
+    fn in_slot(&self, slot: usize, marked: &mut Vec<u64>) {
+        marked.clear();
+        marked.resize(self.columns.div_ceil(64), u64::MAX);
+        if let Some(last) = marked.last_mut()
+            && !self.columns.is_multiple_of(64)
+        {
+            *last = (1 << (self.columns % 64)) - 1;
+        }
+        let Some(transitions) = &self.transitions else { return };
+        let spawns = transitions.spawn_start[slot] as usize..transitions.spawn_start[slot + 1] as usize;
+        for (edges, block) in [(&transitions.spawn2, &self.twos), (&transitions.spawn4, &self.fours)] {
+            let Some(block) = block else { continue };
+            for edge in edges[spawns.clone()].iter().filter(|edge| edge.pattern == 0) {
+                let reachable = block.reach_of(edge.row, marked.len());
+                marked.iter_mut().zip(reachable).for_each(|(m, r)| *m &= r);
+            }
+        }
+    }
+}
+
+/// The values of the columns that are marked, one after the other.
+fn pack_row<V: Copy>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
+    packed.clear();
+    for (values, &word) in row.chunks(64).zip(marked) {
+        match word {
+            u64::MAX => packed.extend_from_slice(values),
+            _ => for_each_bit(&[word], |column| packed.push(values[column])),
+        }
+    }
+}
+
+/// Puts values back into the columns that are marked, as many as there are values.
+fn unpack_row<V: Copy>(packed: &[V], row: &mut [V], marked: &[u64]) {
+    let mut rest = packed;
+    for (values, &word) in row.chunks_mut(64).zip(marked) {
+        let (here, behind) = rest.split_at(word.count_ones() as usize);
+        rest = behind;
+        if word == u64::MAX {
+            values.copy_from_slice(here);
+        } else {
+            let mut here = here.iter();
+            for_each_bit(&[word], |column| here.next().into_iter().for_each(|&value| values[column] = value));
+        }
+    }
+}
+
+fn put_words(payload: &mut Writer, words: &[u64]) {
+    words.iter().for_each(|word| payload.put(&word.to_le_bytes()));
+}
+
+/// One bit for each of `count` things, taken off the front of a payload; `None` where it is too short, or has more bits.
+fn take_bits(payload: &mut impl Buf, count: usize) -> Option<Vec<u64>> {
+    let words = count.div_ceil(64);
+    if payload.remaining() < 8 * words {
+        return None;
+    }
+    let bits: Vec<u64> = (0..words).map(|_| payload.get_u64_le()).collect();
+    let behind = count % 64;
+    (behind == 0 || bits[words - 1] >> behind == 0).then_some(bits)
 }
 
 /// The next item of a payload, taken off its front.

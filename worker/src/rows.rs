@@ -43,27 +43,36 @@ impl<'a, V> Rows<'a, V> {
     }
 }
 
-/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. `states` are the rows from slot
-/// `first` on. Where the afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
+/// Some rows of a block, to be changed by one thread.
+#[derive(Debug)]
+pub struct RowsMut<'a, V> {
+    /// The slot of the first of them.
+    pub first: usize,
+    /// Values a row, a multiple of [`LANES`].
+    pub stride: usize,
+    /// The rows.
+    pub values: &'a mut [V],
+}
+
+/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
 pub fn max_over_edges<V: Value>(
-    states: &mut [V],
-    first: usize,
-    stride: usize,
+    states: &mut RowsMut<'_, V>,
     wanted: &[u64],
     edges: &[MoveEdge],
     after: Rows<'_, V>,
     nothing: &[V],
     map: &IndexMap,
 ) {
+    let RowsMut { first, stride, ref mut values } = *states;
     for &MoveEdge { from, to } in edges {
         if !is_set(wanted, from) {
             continue;
         }
-        let state = &mut states[(from as usize - first) * stride..][..stride];
+        let state = &mut values[(from as usize - first) * stride..][..stride];
         let after = if after.has(to) { after.row(to) } else { nothing };
         match map {
             IndexMap::Identity => {

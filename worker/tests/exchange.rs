@@ -158,6 +158,49 @@ fn workers_that_exchange_blocks_make_what_one_makes() {
     compare::<u64>("2x2", Precision::Bits64);
 }
 
+#[test]
+fn values_that_are_cut_off_or_too_long_are_refused() {
+    let params = params("2x2", Precision::Bits32);
+    let archive = Arc::new(Sealed::default());
+    let sender = worker::<u32>(&params, &archive, (16, usize::MAX));
+    let place = tempfile::tempdir().unwrap();
+    let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
+    let layers: Vec<Layer> = (4..=params.last_layer().0).step_by(2).map(Layer).collect();
+    for &layer in &layers {
+        for lane in alive(&params, layer) {
+            sender.enumerate_states(layer, lane, 0).unwrap();
+        }
+        for lane in alive(&params, layer) {
+            sender.enumerate_afterstates(layer, lane, 0).unwrap();
+        }
+        archive.take_in(&run, &sender, 0, ShardKind::Reach, layer);
+    }
+    let mut sent = 0;
+    for &layer in layers.iter().rev() {
+        for lane in alive(&params, layer) {
+            sender.back_up_afterstates(layer, lane, 0).unwrap();
+            let receiver = worker::<u32>(&params, &archive, (16, usize::MAX));
+            let mut payload = sender.after_values_payload(layer, lane);
+            let payload = payload.copy_to_bytes(payload.len());
+            sent += payload.len();
+            receiver.accept_after_values(layer, lane, &payload[..]).unwrap();
+            for at in 1..payload.len() {
+                assert!(receiver.accept_after_values(layer, lane, &payload[..at]).is_err(), "{at} bytes");
+            }
+            if !payload.is_empty() {
+                let longer = [&payload[..], &[0]].concat();
+                assert!(receiver.accept_after_values(layer, lane, &longer[..]).is_err());
+                let all_ones = vec![0xff; payload.len()];
+                assert!(receiver.accept_after_values(layer, lane, &all_ones[..]).is_err());
+            }
+        }
+        for lane in alive(&params, layer) {
+            sender.back_up_states(layer, lane, false, 0).unwrap();
+        }
+    }
+    assert!(sent > 0);
+}
+
 proptest! {
     #[test]
     fn what_is_no_block_does_no_harm(
