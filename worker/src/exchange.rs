@@ -2,7 +2,7 @@
 //!
 //! The payload of states is what [`Parts`] stores of a block, without compression: the items of all parts. That of afterstates'
 //! values is one bit a row of the class, whether it is sent, and then for each of these rows one bit a column and the values
-//! of those columns. Bits are in words of 8 bytes, all numbers little endian. An empty payload is a block without entries.
+//! of those columns; of short rows all values. Bits are in words of 8 bytes, all numbers little endian. An empty payload is a block without entries.
 //! Payloads come from other machines, so nothing in them is trusted.
 
 use std::sync::Arc;
@@ -15,11 +15,17 @@ use exact2048_game::{Lane, Layer};
 
 use crate::bits::{BitMatrix, ones};
 use crate::blocks::{Entries, ValueBlock};
-use crate::bytes_list::{BytesList, Writer};
+use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
 use crate::payload::{Parts, PayloadError, for_each_bit};
 use crate::pieces::Pieces;
 use crate::{Value, Worker, WorkerError};
+
+#[cfg(target_endian = "big")]
+compile_error!("workers exchange blocks as they lie in memory, which has to be little endian");
+
+/// Rows of at most so many columns are sent whole: to pack them would take longer than to send them.
+const SHORT_ROW_COLUMNS: usize = 64;
 
 /// Bytes before each item: its part and its length, 4 bytes each, little endian.
 const ITEM_HEAD_BYTES: usize = 8;
@@ -96,13 +102,18 @@ impl<V: Value> Worker<V> {
         let rows: usize = sent.iter().map(|word| word.count_ones() as usize).sum();
         // About half of a block's entries are reachable.
         let mut payload = BytesList::writer(8 * sent.len() + rows * columns * size_of::<V>() / 2);
-        put_words(&mut payload, &sent);
+        payload.put(bytemuck::cast_slice(&sent));
         let reachable = MayBeReachable::new(self, layer, lane, columns);
         let (mut marked, mut packed) = (Vec::new(), Vec::new());
         for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&sent, row)) {
+            let row = &block.values[slot * block.stride..][..columns];
+            if columns <= SHORT_ROW_COLUMNS {
+                payload.put(bytemuck::cast_slice(row));
+                continue;
+            }
             reachable.in_slot(slot, &mut marked);
-            put_words(&mut payload, &marked);
-            pack_row(&mut packed, &block.values[slot * block.stride..][..columns], &marked);
+            pack_row(&mut packed, row, &marked);
+            payload.put(bytemuck::cast_slice(&marked));
             payload.put(bytemuck::cast_slice(&packed));
         }
         payload.finish()
@@ -125,10 +136,11 @@ impl<V: Value> Worker<V> {
         }
         let is_cut_off = || cut_off(layer, lane, bytes);
         let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
-        // Before room is made for the rows: as many as it says must be there.
         let (columns, stride) = (tables.columns.len(), crate::backup::stride(&tables));
-        let count = ones(&occupied) as usize;
-        if payload.remaining() < count * 8 * tables.words() {
+        // Before room is made for the rows: as many as it says must be there.
+        let is_short = columns <= SHORT_ROW_COLUMNS;
+        let least_row_bytes = if is_short { columns * size_of::<V>() } else { 8 * tables.words() };
+        if payload.remaining() < ones(&occupied) as usize * least_row_bytes {
             return Err(is_cut_off().into());
         }
         let rows = match self.tables.all_rows(class) {
@@ -139,14 +151,18 @@ impl<V: Value> Worker<V> {
         let mut values = self.memory.area::<V>(rows.len() * stride);
         let mut packed = Vec::new();
         for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
-            let marked = take_bits(&mut payload, columns).ok_or_else(is_cut_off)?;
-            packed.resize(ones(&marked) as usize, V::default());
-            if payload.remaining() < size_of_val(&*packed) {
-                return Err(is_cut_off().into());
-            }
-            payload.copy_to_slice(bytemuck::cast_slice_mut(&mut packed));
             let values = &mut values[slot * stride..][..stride];
-            unpack_row(&packed, &mut values[..columns], &marked);
+            if is_short {
+                payload.copy_to_slice(bytemuck::cast_slice_mut(&mut values[..columns]));
+            } else {
+                let marked = take_bits(&mut payload, columns).ok_or_else(is_cut_off)?;
+                packed.resize(ones(&marked) as usize, V::default());
+                if payload.remaining() < size_of_val(&*packed) {
+                    return Err(is_cut_off().into());
+                }
+                payload.copy_to_slice(bytemuck::cast_slice_mut(&mut packed));
+                unpack_row(&packed, &mut values[..columns], &marked);
+            }
             (values[columns], values[columns + 1]) = (V::default(), self.backup.won());
         }
         if payload.has_remaining() {
@@ -231,14 +247,13 @@ fn unpack_row<V: Copy>(packed: &[V], row: &mut [V], marked: &[u64]) {
         if word == u64::MAX {
             values.copy_from_slice(here);
         } else {
-            let mut here = here.iter();
-            for_each_bit(&[word], |column| here.next().into_iter().for_each(|&value| values[column] = value));
+            let mut next = 0;
+            for_each_bit(&[word], |column| {
+                values[column] = here[next];
+                next += 1;
+            });
         }
     }
-}
-
-fn put_words(payload: &mut Writer, words: &[u64]) {
-    words.iter().for_each(|word| payload.put(&word.to_le_bytes()));
 }
 
 /// One bit for each of `count` things, taken off the front of a payload; `None` where it is too short, or has more bits.
@@ -247,7 +262,8 @@ fn take_bits(payload: &mut impl Buf, count: usize) -> Option<Vec<u64>> {
     if payload.remaining() < 8 * words {
         return None;
     }
-    let bits: Vec<u64> = (0..words).map(|_| payload.get_u64_le()).collect();
+    let mut bits = vec![0u64; words];
+    payload.copy_to_slice(bytemuck::cast_slice_mut(&mut bits));
     let behind = count % 64;
     (behind == 0 || bits[words - 1] >> behind == 0).then_some(bits)
 }

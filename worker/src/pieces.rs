@@ -1,8 +1,7 @@
 //! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
 //!
-//! A piece is about what the cache of a core holds, so that cutting pays on one thread too: every operation that goes
-//! through a piece finds it there. Who works on which piece changes no result, since each writes rows of its own.
-//! Pieces are worked on in the calling thread's pool, in the manner of [`rayon`]; a block of one piece by the calling thread.
+//! Who works on which piece changes no result, since each writes rows of its own. Pieces are worked on in the pool of the
+//! calling thread ([`rayon`]); a block of one piece by the calling thread itself.
 
 use std::ops::Range;
 

@@ -4,7 +4,7 @@
 //! inputs are there. Workers pull, push, write shards and begin epochs as `docs/cluster-protocol.md` says.
 //!
 //! ```sh
-//! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100 --split 1
+//! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100
 //! ```
 
 mod job;

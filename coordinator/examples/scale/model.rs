@@ -9,7 +9,7 @@ use exact2048_coordinator::Phase;
 pub struct Model {
     /// Threads of a worker.
     pub threads: u32,
-    /// Threads of a worker that can work on one block together.
+    /// Threads of a worker that work on one block together.
     pub split: u32,
     /// Layers that a lane may be ahead of the worker's slowest.
     pub run_ahead: u32,
@@ -24,7 +24,7 @@ pub struct Model {
 impl Model {
     pub const HELP: &str = "options, each with its default:
   --board 4x3            --workers 1,8,64,100   --states 1152817492752 (published for 4x3)
-  --threads 32           --split 1              threads of a worker that can share a block
+  --threads 32           --split 32             threads of a worker that share a block
   --run-ahead 4          layers that a lane may be ahead of the worker's slowest
   --enumerate-ns 20      --back-up-ns 40        a state, on one thread
   --latency-ms 1         --gbit 10              between any two machines, one way; out of a worker
@@ -37,7 +37,7 @@ impl Model {
         };
         let model = Self {
             threads: number("threads", 32.0)? as u32,
-            split: number("split", 1.0)? as u32,
+            split: number("split", 32.0)? as u32,
             run_ahead: number("run-ahead", 4.0)? as u32,
             enumerate_ns: number("enumerate-ns", 20.0)?,
             back_up_ns: number("back-up-ns", 40.0)?,
@@ -71,13 +71,13 @@ impl Model {
         Duration::from_secs_f64(self.work(phase, states) / f64::from(self.split.min(self.threads)))
     }
 
-    /// Bytes pushed to a worker that needs a block: bits of states, or values of afterstates, with holes. Measured on
+    /// Bytes pushed to a worker that needs a block: bits of states, or values of afterstates. Measured on
     /// 5x2 with two workers, where nearly every block has a reader at the other one.
     pub fn push_bytes(&self, phase: Phase, states: f64) -> f64 {
         states
             * match phase {
                 Phase::Enumerate => 0.2,
-                Phase::BackUp => 5.0,
+                Phase::BackUp => 3.3,
             }
     }
 
