@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Buf;
 use exact2048_coordinator::cluster::{Owners, assign};
 use exact2048_coordinator::is_kept;
+use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
@@ -156,6 +157,16 @@ fn workers_that_exchange_blocks_make_what_one_makes() {
     compare::<u32>("2x2", Precision::Bits32);
     compare::<u32>("3x2", Precision::Bits32);
     compare::<u64>("2x2", Precision::Bits64);
+}
+
+/// 4x2 has lanes with rows that are long enough to be packed.
+#[test]
+fn rows_that_are_packed_arrive() {
+    let params = params("4x2", Precision::Bits32);
+    assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 200));
+    let (states, fingerprint, _) = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));
+    // What every solve of this board comes to: tests/cluster_faults.rs.
+    assert_eq!((states, fingerprint), (4_980_767, 0x205b_5cba_e9d1_a46a_b849_0f0d_d978_fa44));
 }
 
 #[test]
