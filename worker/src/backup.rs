@@ -114,10 +114,10 @@ impl<V: Value> Worker<V> {
             let first = slots.start;
             let computed = means_over_spawns(values, slots, &self.backup, &transitions, twos, fours, &maps);
             // The padding that index maps lead to: nothing, and a won game.
-            for slot in computed.iter() {
+            computed.for_each(|slot| {
                 let padding = &mut values[(slot - first) * stride + columns..][..2];
                 padding.copy_from_slice(&[V::default(), self.backup.won()]);
-            }
+            });
             computed
         });
         let occupied = rows.rows_in_slots(&SlotBits::of_all(rows.len(), computed));

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::payload::for_each_bit;
+
 /// A way to cut rows into pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces {
@@ -89,16 +91,9 @@ impl SlotBits {
         self.words[slot / 64 - self.before] |= 1 << (slot % 64);
     }
 
-    /// The slots whose bits are set, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
-        let ones = |(word, &bits): (usize, &u64)| {
-            let rest = std::iter::successors((bits != 0).then_some(bits), |&rest| {
-                let rest = rest & (rest - 1);
-                (rest != 0).then_some(rest)
-            });
-            rest.map(move |rest| word * 64 + rest.trailing_zeros() as usize)
-        };
-        self.words.iter().enumerate().flat_map(ones).map(|slot| self.before * 64 + slot)
+    /// Calls `visit` with each slot whose bit is set, ascending.
+    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
+        for_each_bit(&self.words, |bit| visit(self.before * 64 + bit));
     }
 
     /// The bits of all pieces together, of so many slots.
@@ -153,7 +148,9 @@ mod tests {
             let pieces = Pieces::new(rows, rows_each).map(|slots| {
                 let mut bits = SlotBits::new(&slots);
                 slots.clone().filter(|slot| slot % step == 0).for_each(|slot| bits.set(slot));
-                assert!(bits.iter().eq(slots.filter(|slot| slot % step == 0)));
+                let mut set = Vec::new();
+                bits.for_each(|slot| set.push(slot));
+                assert!(set.into_iter().eq(slots.filter(|slot| slot % step == 0)));
                 bits
             });
             let all = SlotBits::of_all(rows, pieces);

@@ -54,7 +54,8 @@ pub struct RowsMut<'a, V> {
     pub values: &'a mut [V],
 }
 
-/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
+/// For each edge whose source slot is in `wanted`: `state[c] = max(state[c], after[map[c]])`. Where the
+/// afterstate's row was not computed, `nothing` stands for it: holes lead there, or won games.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"

@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard};
 
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
-
 use rayon::prelude::*;
 
 use crate::payload::Parts;

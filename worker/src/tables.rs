@@ -62,6 +62,12 @@ struct PatternMaps {
     maps: Vec<IndexMap>,
 }
 
+impl PatternMaps {
+    fn numbered(&self, numbers: &[u32]) -> Vec<&IndexMap> {
+        numbers.iter().map(|&number| &self.maps[number as usize]).collect()
+    }
+}
+
 /// Index maps by their lanes, and column sets by symmetries.
 #[derive(Debug, Default)]
 pub struct MapCache {
@@ -309,8 +315,7 @@ impl LaneMaps<'_> {
                 *self.maps = PatternMaps::default();
             }
             let numbers = self.numbers(&patterns[next..], wanted, || !self.tables.memory.fits(0));
-            let maps: Vec<&IndexMap> =
-                numbers.iter().map(|&number| &self.maps.maps[number as usize]).collect();
+            let maps = self.maps.numbered(&numbers);
             apply(next..next + maps.len(), &maps);
             next += maps.len();
         }
@@ -319,7 +324,7 @@ impl LaneMaps<'_> {
     /// The maps of several patterns in which every column takes part, at once.
     pub fn all(&mut self, patterns: &[PatternId]) -> Vec<&IndexMap> {
         let numbers = self.numbers(patterns, &[], || false);
-        numbers.iter().map(|&number| &self.maps.maps[number as usize]).collect()
+        self.maps.numbered(&numbers)
     }
 
     fn has(&self, pattern: PatternId) -> bool {
