@@ -169,6 +169,17 @@ fn rows_that_are_packed_arrive() {
     assert_eq!((states, fingerprint), (4_980_767, 0x205b_5cba_e9d1_a46a_b849_0f0d_d978_fa44));
 }
 
+/// On a square board some spawns turn or mirror the columns. What they lead to says nothing of which entries are needed.
+#[test]
+fn entries_that_spawns_rearrange_arrive() {
+    let (board, objective) = ("3x3".parse().unwrap(), "reach:128".parse().unwrap());
+    let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
+    assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 64));
+    let alone = solve::<u32>(&params, &[1], (usize::MAX, usize::MAX));
+    let shared = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));
+    assert_eq!((shared.0, shared.1), (alone.0, alone.1));
+}
+
 #[test]
 fn values_that_are_cut_off_or_too_long_are_refused() {
     let params = params("2x2", Precision::Bits32);
