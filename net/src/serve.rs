@@ -26,11 +26,11 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const HEADER_BYTES: u32 = 16 << 10;
 
 /// Bytes under way to us on a stream and on a connection before the sender waits.
-const STREAM_WINDOW: u32 = 1 << 20;
+const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// Bytes that a peer may send in one piece: blocks of other workers come in few of them.
-const FRAME_BYTES: u32 = 128 << 10;
+const FRAME_BYTES: u32 = 512 << 10;
 
 /// Why a server cannot start, or ended.
 #[derive(Debug, thiserror::Error)]

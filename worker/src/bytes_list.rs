@@ -22,7 +22,7 @@ pub struct Writer {
 
 impl BytesList {
     /// Bytes that a piece of a written list has at most.
-    pub const PIECE_BYTES: usize = 128 << 10;
+    pub const PIECE_BYTES: usize = 512 << 10;
 
     /// An empty string to write to, of about `foretold` bytes in the end.
     pub fn writer(foretold: usize) -> Writer {

@@ -17,7 +17,7 @@ use crate::bits::{BitMatrix, ones};
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
-use crate::payload::{Parts, PayloadError, for_each_bit};
+use crate::payload::{Parts, PayloadError};
 use crate::pieces::Pieces;
 use crate::{Value, Worker, WorkerError};
 
@@ -156,11 +156,13 @@ impl<V: Value> Worker<V> {
                 payload.copy_to_slice(bytemuck::cast_slice_mut(&mut values[..columns]));
             } else {
                 let marked = take_bits(&mut payload, columns).ok_or_else(is_cut_off)?;
-                packed.resize(ones(&marked) as usize, V::default());
-                if payload.remaining() < size_of_val(&*packed) {
+                let count = ones(&marked) as usize;
+                packed.resize(count + WORD, V::default());
+                let sent: &mut [u8] = bytemuck::cast_slice_mut(&mut packed[..count]);
+                if payload.remaining() < sent.len() {
                     return Err(is_cut_off().into());
                 }
-                payload.copy_to_slice(bytemuck::cast_slice_mut(&mut packed));
+                payload.copy_to_slice(sent);
                 unpack_row(&packed, &mut values[..columns], &marked);
             }
             (values[columns], values[columns + 1]) = (V::default(), self.backup.won());
@@ -227,32 +229,45 @@ impl<V: Value> MayBeReachable<V> {
     }
 }
 
+/// Columns of which the marks are one word.
+const WORD: usize = 64;
+
 /// The values of the columns that are marked, one after the other.
-fn pack_row<V: Copy>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
-    packed.clear();
-    for (values, &word) in row.chunks(64).zip(marked) {
-        match word {
-            u64::MAX => packed.extend_from_slice(values),
-            _ => for_each_bit(&[word], |column| packed.push(values[column])),
+fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
+    // With room behind the last one for what is written and not counted.
+    packed.resize(row.len() + WORD, V::default());
+    let mut filled = 0;
+    for (values, &word) in row.chunks(WORD).zip(marked) {
+        if word == u64::MAX {
+            packed[filled..filled + WORD].copy_from_slice(values);
+        } else if let Some(room) = packed[filled..].first_chunk_mut::<WORD>() {
+            // Every value is written, and stays if it is marked: marks follow no pattern that branches could be guessed by.
+            let mut next = 0;
+            for (column, &value) in values.iter().enumerate() {
+                room[next % WORD] = value;
+                next += (word >> column & 1) as usize;
+            }
         }
+        filled += word.count_ones() as usize;
     }
+    packed.truncate(filled);
 }
 
-/// Puts values back into the columns that are marked, as many as there are values.
-fn unpack_row<V: Copy>(packed: &[V], row: &mut [V], marked: &[u64]) {
+/// Puts values back into the columns that are marked; behind as many values as there are marks, `packed` has a word's more.
+fn unpack_row<V: Value>(packed: &[V], row: &mut [V], marked: &[u64]) {
     let mut rest = packed;
-    for (values, &word) in row.chunks_mut(64).zip(marked) {
-        let (here, behind) = rest.split_at(word.count_ones() as usize);
-        rest = behind;
+    for (values, &word) in row.chunks_mut(WORD).zip(marked) {
         if word == u64::MAX {
-            values.copy_from_slice(here);
-        } else {
+            values.copy_from_slice(&rest[..WORD]);
+        } else if let Some(here) = rest.first_chunk::<WORD>() {
             let mut next = 0;
-            for_each_bit(&[word], |column| {
-                values[column] = here[next];
-                next += 1;
-            });
+            for (column, value) in values.iter_mut().enumerate() {
+                let is_marked = word >> column & 1;
+                *value = if is_marked == 1 { here[next % WORD] } else { V::default() };
+                next += is_marked as usize;
+            }
         }
+        rest = &rest[word.count_ones() as usize..];
     }
 }
 

@@ -45,24 +45,27 @@ pub struct Args {
     server: ServerArgs,
 }
 
+/// Threads that compute for each one that sends and receives blocks.
+const COMPUTING_PER_NETWORK_THREAD: usize = 4;
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
     // Computing has its own threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(threads.div_ceil(COMPUTING_PER_NETWORK_THREAD))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
-    runtime.block_on(work(args))
+    runtime.block_on(work(args, threads))
 }
 
-async fn work(args: &Args) -> Result<()> {
+async fn work(args: &Args, threads: usize) -> Result<()> {
     let options = args.server.options(0)?;
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
     let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
     let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);

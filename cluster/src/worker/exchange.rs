@@ -19,8 +19,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::epoch::Epoch;
 
-/// Blocks of fewer bytes are taken in without another thread.
-const SMALL_BYTES: usize = 128 << 10;
+/// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
+const SMALL_BYTES: usize = 4 << 20;
 
 /// Pieces of a block have so many bytes, but for its last one: what is kept beside each is little then.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
@@ -158,7 +158,7 @@ impl Incoming {
     }
 }
 
-/// Has an epoch take in a block: here where that takes less time than to wake another thread.
+/// Has an epoch take in a block: a large one on another thread, since this one has other messages to receive.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
     let is_small = block.bytes.len() < SMALL_BYTES;
     let accept = move |epoch: &dyn Epoch| epoch.accept(from, block.layer, block.lane, block.bytes);
