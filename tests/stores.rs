@@ -7,9 +7,11 @@
 
 mod common;
 
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -96,9 +98,14 @@ impl Bucket {
     }
 
     fn shards(&self) -> Vec<String> {
+        self.shards_of("")
+    }
+
+    /// The shards of a job of a cluster.
+    fn shards_of(&self, job: &str) -> Vec<String> {
         let copy = Place::new();
         self.copy_to(copy.path());
-        common::shards(copy.path())
+        common::shards(&copy.join(job))
             .iter()
             .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect()
@@ -207,36 +214,110 @@ fn a_cluster_solves_in_a_store() {
 fn a_cluster_solves_in_a_store_that_fails_now_and_then() {
     use Fate::{AnswerLost, Busy, Passes, Refused, Slow};
     let Some(bucket) = Bucket::new("failing") else { return };
-    let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
-    let server = endpoint.strip_prefix("http://").unwrap().trim_end_matches('/');
-    let server = server.to_socket_addrs().unwrap().next().unwrap();
     let fates = &[Passes, Refused, Passes, Slow, Passes, AnswerLost, Passes, Busy];
-    let proxy = Proxy::start(server, fates);
+    let proxy = Proxy::start(store_address(), fates);
     a_cluster_solves(&bucket, &[("AWS_ENDPOINT_URL", &proxy.url())]);
     assert!(proxy.requests() > 50, "{} requests took that way", proxy.requests());
 }
 
-/// Solves by a cluster whose workers share nothing but the store, and have caches of their own.
+/// The store is full when the way down begins: the job fails, says what to do, and keeps what it has. Once there is room
+/// it goes on from there.
+#[test]
+fn a_job_whose_store_is_full_keeps_what_it_has_and_goes_on_when_there_is_room() {
+    let Some(bucket) = Bucket::new("full") else { return };
+    let has_room = Arc::new(AtomicBool::new(false));
+    let room = Arc::clone(&has_room);
+    let proxy = Proxy::start_with(store_address(), move |_, line| {
+        let adds_values = line.starts_with("PUT ") && line.contains("/shards/values-");
+        if adds_values && !room.load(Ordering::Relaxed) { Fate::Full } else { Fate::Passes }
+    });
+    let cluster = StoreCluster::start(&bucket, &[("AWS_ENDPOINT_URL", &proxy.url())]);
+    cluster.client("submit", &JOB).exits(0);
+    cluster.client("status", &["3x2", "--watch"]).exits(1);
+    let failed = cluster.client("status", &["3x2", "--json"]).exits(0).json();
+    assert_eq!((text(&failed["state"]), failed["retries"].as_u64()), ("failed", Some(5)), "{failed}");
+    let reason = text(&failed["failure"]);
+    let object = format!("{}/3x2/shards/values-", bucket.url);
+    for words in ["disk full", &object, "QuotaExceeded", "What was committed is safe", "free some space"] {
+        assert!(reason.contains(words), "{words:?} is missing from: {reason}");
+    }
+    let advice = "exact2048 resume 3x2";
+    let shown = cluster.client("status", &["3x2"]).exits(0).stdout;
+    assert!(shown.contains(advice), "{advice:?} is missing from: {shown}");
+
+    // The way up stays as it was committed.
+    cluster.on_run("verify", &[]);
+    let committed = bucket.shards_of("3x2");
+    assert!(
+        !committed.is_empty() && committed.iter().all(|name| name.starts_with("reach-")),
+        "{committed:?}"
+    );
+    has_room.store(true, Ordering::Relaxed);
+    cluster.client("resume", &["3x2"]).exits(0);
+    cluster.is_solved();
+    let shards = bucket.shards_of("3x2");
+    assert!(committed.iter().all(|name| shards.contains(name)), "{committed:?} became {shards:?}");
+}
+
+/// Where the store itself listens.
+fn store_address() -> SocketAddr {
+    let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
+    let server = endpoint.strip_prefix("http://").unwrap().trim_end_matches('/');
+    server.to_socket_addrs().unwrap().next().unwrap()
+}
+
+/// A coordinator and two workers that share nothing but the store, and have caches of their own.
+struct StoreCluster<'a> {
+    bucket: &'a Bucket,
+    coordinator: Server,
+    _workers: [Server; 2],
+}
+
+impl<'a> StoreCluster<'a> {
+    #[track_caller]
+    fn start(bucket: &'a Bucket, variables: &[(&str, &str)]) -> Self {
+        let cache = |name: &str| bucket.local.join(name).to_str().unwrap().to_owned();
+        let args =
+            ["coordinator", "--store", &bucket.url, "--listen", "127.0.0.1:0", "--cache", &cache("head")];
+        let coordinator = Server::launch(&args, variables);
+        let workers = ["one", "two"].map(|name| {
+            let cache = cache(name);
+            let args =
+                ["worker", "--coordinator", &coordinator.url, "--listen", "127.0.0.1:0", "--cache", &cache];
+            Server::launch(&[&args[..], &["--threads", "1", "--memory", "1GiB"]].concat(), variables)
+        });
+        Self { bucket, coordinator, _workers: workers }
+    }
+
+    /// Runs a client's command.
+    fn client(&self, subcommand: &str, args: &[&str]) -> Finished {
+        exact2048([&[subcommand, "--coordinator", &self.coordinator.url], args].concat())
+    }
+
+    /// Runs a command on the run of the job 3x2.
+    #[track_caller]
+    fn on_run(&self, subcommand: &str, options: &[&str]) -> Finished {
+        let run = format!("{}/3x2", self.bucket.url);
+        let cache = self.bucket.local.join("reader");
+        let place = [subcommand, "--run", &run, "--cache", cache.to_str().unwrap()];
+        exact2048([&place, options].concat()).exits(0)
+    }
+
+    /// Waits for the job 3x2, and requires the result that it always has.
+    #[track_caller]
+    fn is_solved(&self) {
+        watch(&self.coordinator.url, "3x2");
+        assert_eq!(text(&self.on_run("info", &["--json"]).json()["fingerprint"]), FINGERPRINT);
+        self.on_run("verify", &[]);
+    }
+}
+
+/// Solves by a cluster.
 #[track_caller]
 fn a_cluster_solves(bucket: &Bucket, variables: &[(&str, &str)]) {
-    let cache = |name: &str| bucket.local.join(name).to_str().unwrap().to_owned();
-    let args = ["coordinator", "--store", &bucket.url, "--listen", "127.0.0.1:0", "--cache", &cache("head")];
-    let coordinator = Server::launch(&args, variables);
-    let _workers = ["one", "two"].map(|name| {
-        let cache = cache(name);
-        let args =
-            ["worker", "--coordinator", &coordinator.url, "--listen", "127.0.0.1:0", "--cache", &cache];
-        Server::launch(&[&args[..], &["--threads", "1", "--memory", "1GiB"]].concat(), variables)
-    });
-    let submit = ["submit", "--coordinator", &coordinator.url, JOB[0], JOB[1]];
-    assert_eq!(exact2048(submit).exits(0).stdout.trim(), "3x2");
-    watch(&coordinator.url, "3x2");
-    let run = format!("{}/3x2", bucket.url);
-    let on_run = |subcommand: &str, options: &[&str]| {
-        exact2048([&[subcommand, "--run", &run, "--cache", &cache("reader")], options].concat()).exits(0)
-    };
-    assert_eq!(text(&on_run("info", &["--json"]).json()["fingerprint"]), FINGERPRINT);
-    on_run("verify", &[]);
+    let cluster = StoreCluster::start(bucket, variables);
+    assert_eq!(cluster.client("submit", &JOB).exits(0).stdout.trim(), "3x2");
+    cluster.is_solved();
 }
 
 /// A process that sleeps while another takes the run over cannot commit when it wakes.

@@ -354,6 +354,9 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     if !job.failure.is_empty() {
         write_field(out, "failure", &job.failure)?;
     }
+    if job.state() == JobState::Failed {
+        write_field(out, "to go on", format!("exact2048 resume {}, once its cause is gone", job.name))?;
+    }
     if let (Some(phase), Some(layer), Some(first), Some(last)) =
         (phase_name(job.pass()), job.layer, job.first_layer, job.last_layer)
     {

@@ -19,9 +19,11 @@ pub enum Fate {
     Slow,
     /// The server does what is asked; its answer is lost.
     AnswerLost,
+    /// There is said to be no space left, as the Ceph Object Gateway says it.
+    Full,
 }
 
-/// Requests of each fate in turn.
+/// Requests with the fates that a test wants.
 pub struct Proxy {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
@@ -30,16 +32,22 @@ pub struct Proxy {
 impl Proxy {
     /// A way to the server at `to`, on which requests have these fates, one after the other, again and again.
     pub fn start(to: SocketAddr, fates: &'static [Fate]) -> Self {
+        Self::start_with(to, move |number, _| fates[number % fates.len()])
+    }
+
+    /// The same with a fate for each request by its number and its first line.
+    pub fn start_with(to: SocketAddr, fate: impl Fn(usize, &str) -> Fate + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&requests);
+        let (counter, fate) = (Arc::clone(&requests), Arc::new(fate));
         // Ends with the test's process.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let number = counter.fetch_add(1, Ordering::Relaxed);
+                let fate = Arc::clone(&fate);
                 // Clients give up now and then, which is what this is for.
-                thread::spawn(move || pass(client, to, fates[number % fates.len()]).ok());
+                thread::spawn(move || pass(client, to, |line| fate(number, line)).ok());
             }
         });
         Self { address, requests }
@@ -57,15 +65,20 @@ impl Proxy {
 }
 
 /// Passes one request on. Connections are closed after it, so that each request has a fate of its own.
-fn pass(mut client: TcpStream, to: SocketAddr, fate: Fate) -> io::Result<()> {
-    if fate == Fate::Refused {
-        return client.shutdown(Shutdown::Both);
-    }
+fn pass(mut client: TcpStream, to: SocketAddr, fate: impl FnOnce(&str) -> Fate) -> io::Result<()> {
     let head = head_of(&mut client)?;
+    let fate = fate(String::from_utf8_lossy(&head).lines().next().unwrap_or_default());
     match fate {
+        Fate::Refused => return client.shutdown(Shutdown::Both),
         Fate::Busy => {
             let busy = "HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
             return client.write_all(busy.as_bytes());
+        }
+        Fate::Full => {
+            let body = "<?xml version=\"1.0\"?><Error><Code>QuotaExceeded</Code></Error>";
+            let head = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: application/xml";
+            let length = body.len();
+            return write!(client, "{head}\r\nContent-Length: {length}\r\n\r\n{body}");
         }
         Fate::Slow => thread::sleep(Duration::from_millis(400)),
         _ => {}

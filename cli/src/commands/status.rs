@@ -199,7 +199,10 @@ impl Display {
         }
         match job.state() {
             JobState::Done => Ok(()),
-            JobState::Failed => bail!("{} failed: {}", job.name, job.failure),
+            JobState::Failed => {
+                let Job { name, failure, .. } = job;
+                bail!("{name} failed: {failure}. To go on once the cause is gone: exact2048 resume {name}")
+            }
             state => Err(Failure::failed(format!("{} is {}", job.name, state_name(state))).into()),
         }
     }
