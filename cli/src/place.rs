@@ -47,7 +47,7 @@ impl StoreOptions {
         StoreSettings {
             cache_folder: self.cache.clone(),
             cache_bytes: self.cache_size.map(|size| size.as_u64()),
-            patience: None,
+            ..StoreSettings::default()
         }
     }
 

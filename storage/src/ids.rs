@@ -183,6 +183,13 @@ pub(crate) fn writer_of(file: &str) -> Option<u64> {
     (known && parts.next().is_none()).then_some(writer)
 }
 
+/// The member of a cluster that the name of a shard states, as in [`Attempt::member`].
+pub(crate) fn member_of(file: &str) -> Option<u64> {
+    writer_of(file)?;
+    let (_, member) = file.strip_suffix(".shard")?.rsplit_once('.')?;
+    u64::from_str_radix(member, 16).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,10 +231,11 @@ mod tests {
         let attempt = Attempt { opening: 9, epoch: 0x1_0000_0002, member: u64::MAX };
         let name = identity.unique_name(attempt.opening, &attempt.which());
         assert_eq!(name, "values-000004-1234567-000009-100000002.ffffffffffffffff.shard");
-        assert_eq!(writer_of(&name), Some(9));
+        assert_eq!((writer_of(&name), member_of(&name)), (Some(9), Some(u64::MAX)));
+        assert_eq!(member_of(&identity.unique_name(17, "3")), None);
         for other in [&identity.file_name(), "a-b-c-d-e.shard", "a-b-c-1-2-3.shard", "a-b-c-1.shard", "notes"]
         {
-            assert_eq!(writer_of(other), None, "{other}");
+            assert_eq!((writer_of(other), member_of(other)), (None, None), "{other}");
         }
     }
 }

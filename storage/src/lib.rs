@@ -11,6 +11,7 @@
 //! | [`Shards`] (`run/shards`) | opening committed shards, wherever they are |
 //! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | memory maps, the only `unsafe` code |
+//! | [`Peers`] (`peers`) | other processes that may have copies of shards |
 //! | `publish` | temporary file, sync, rename or link, sync of the folder |
 //! | `store/` | object stores: requests, transfers, the cache of shards |
 //! | `sealed` | JSON files that carry a checksum of themselves |
@@ -48,6 +49,7 @@ mod error;
 mod ids;
 mod location;
 mod mapped;
+mod peers;
 mod publish;
 mod run;
 mod sealed;
@@ -58,6 +60,7 @@ pub use error::StorageError;
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
+pub use peers::{Outcome, Peers, WantedCopy};
 pub use run::{RunDir, Shards};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +11,8 @@ use std::time::Duration;
 use object_store::ObjectStore;
 use url::Url;
 
-use crate::store::{Cache, PATIENCE, Store, s3};
-use crate::{ShardReader, StorageError, shard};
+use crate::store::{Cache, PATIENCE, Store, entry_name, s3};
+use crate::{Peers, RunId, ShardReader, StorageError, shard};
 
 /// How this process uses object stores. Has no effect on directories.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,8 @@ pub struct StoreSettings {
     pub cache_bytes: Option<u64>,
     /// How long trouble with the store is waited out; when the run is opened, 20 s at most. `None`: 180 s.
     pub patience: Option<Duration>,
+    /// Who is asked for a shard that is not in the cache, before the store is.
+    pub peers: Option<Arc<dyn Peers>>,
 }
 
 impl StoreSettings {
@@ -34,7 +38,21 @@ impl StoreSettings {
     }
 
     fn open_cache(&self) -> Result<Cache, StorageError> {
-        Cache::open(&self.cache_folder(), self.cache_bytes.unwrap_or(Self::CACHE_BYTES))
+        let cache = Cache::open(&self.cache_folder(), self.cache_bytes.unwrap_or(Self::CACHE_BYTES))?;
+        Ok(cache.with_peers(self.peers.clone()))
+    }
+
+    /// The copy of a shard in the cache, for others; `None` if there is none. Nothing of it is verified.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system.
+    pub fn open_copy(&self, run: RunId, header_checksum: u64) -> io::Result<Option<File>> {
+        match File::open(self.cache_folder().join(entry_name(run, header_checksum))) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -36,8 +36,8 @@ impl Place {
     fn settings(&self) -> StoreSettings {
         StoreSettings {
             cache_folder: Some(self.local.path().join("cache")),
-            cache_bytes: None,
             patience: Some(self.patience),
+            ..StoreSettings::default()
         }
     }
 

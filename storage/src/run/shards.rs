@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SHARDS;
+use crate::ids::member_of;
 use crate::shard::{StoredShard, Target};
 use crate::store::{Cache, Store};
-use crate::{Attempt, RunId, ShardIdentity, ShardReader, ShardRecord, StorageError};
+use crate::{Attempt, RunId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy};
 
 /// The shards of a run. Cheap to clone; it outlives the run it came from, and any number of threads may use it.
 #[derive(Clone, Debug)]
@@ -62,7 +63,7 @@ impl Shards {
     }
 
     /// Opens the shard that a record names, which must be the one `expected`, and verifies its header and index. A
-    /// shard in a store is fetched, unless there is a copy of it in the cache.
+    /// shard in a store is fetched from there, unless there is a copy of it in the cache, or a peer gives one.
     ///
     /// # Errors
     ///
@@ -73,9 +74,10 @@ impl Shards {
             Home::Folder(_) => of_record(ShardReader::open(&self.path(&record.file), expected)?, record),
             Home::Store(store, cache) => {
                 let stored = self.stored(store, cache, record);
-                match stored.open_copy(expected).map(|copy| of_record(copy, record)) {
-                    Some(Ok(reader)) => Ok(reader),
-                    _ => self.fetch(&stored, record, expected),
+                let copy = stored.open_copy(expected).and_then(|copy| of_record(copy, record).ok());
+                match copy.or_else(|| self.take_from_peers(&stored, record, expected)) {
+                    Some(reader) => Ok(reader),
+                    None => self.fetch(&stored, record, expected),
                 }
             }
         }
@@ -96,6 +98,17 @@ impl Shards {
             Home::Folder(_) => self.open(record, expected),
             Home::Store(store, cache) => self.fetch(&self.stored(store, cache, record), record, expected),
         }
+    }
+
+    fn take_from_peers(
+        &self,
+        stored: &StoredShard,
+        record: &ShardRecord,
+        expected: &ShardIdentity,
+    ) -> Option<ShardReader> {
+        let &ShardRecord { header_checksum, bytes, .. } = record;
+        let wanted = WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) };
+        stored.take_from_peers(&wanted, expected, |reader| of_record(reader, record))
     }
 
     fn fetch(

@@ -1,5 +1,6 @@
 //! A shard in a store: its copy in the cache, and the way to another copy.
 
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::reader::{Bytes as Content, ShardReader};
 use crate::mapped::MappedFile;
 use crate::publish::TempFile;
 use crate::store::{Cache, Store};
-use crate::{ShardIdentity, StorageError};
+use crate::{Outcome, ShardIdentity, StorageError, WantedCopy};
 
 /// Where a shard is in a store, and where its copy is or would be.
 #[derive(Debug)]
@@ -32,23 +33,60 @@ impl StoredShard {
         opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()
     }
 
+    /// Takes the copy of a peer, and keeps it in the cache, if there is one that is sound and that `accept` takes.
+    pub(crate) fn take_from_peers(
+        &self,
+        wanted: &WantedCopy,
+        expected: &ShardIdentity,
+        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
+    ) -> Option<ShardReader> {
+        let peers = self.cache.peers()?;
+        let taken = peers.copies(wanted).find_map(|copy| {
+            let taken = self.receive(copy, wanted).and_then(|temp| self.keep(temp, expected, &accept));
+            taken.inspect_err(|error| peers.note(wanted, Outcome::Refused(error))).ok()
+        });
+        peers.note(wanted, if taken.is_some() { Outcome::Taken } else { Outcome::FromStore });
+        taken
+    }
+
     /// Fetches the shard, and keeps it in the cache if it is sound and `accept` takes it.
     pub(crate) fn fetch(
         &self,
         expected: &ShardIdentity,
         accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
     ) -> Result<ShardReader, StorageError> {
-        let fetch = || -> Result<ShardReader, StorageError> {
-            let temp = self.download()?;
-            let reader = accept(self.reader(MappedFile::open_published(temp.path())?, Some(expected))?)?;
-            self.cache.insert(temp, &self.entry)?;
-            Ok(reader)
-        };
+        let fetch =
+            || -> Result<ShardReader, StorageError> { self.keep(self.download()?, expected, &accept) };
         match fetch() {
             // Perhaps it was damaged on the way, and before it is made again it is worth a second look.
             Err(error) if error.damaged_file().is_some() => fetch(),
             fetched => fetched,
         }
+    }
+
+    /// Makes a file the copy in the cache if it is sound and `accept` takes it.
+    fn keep(
+        &self,
+        temp: TempFile,
+        expected: &ShardIdentity,
+        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
+    ) -> Result<ShardReader, StorageError> {
+        let reader = accept(self.reader(MappedFile::open_published(temp.path())?, Some(expected))?)?;
+        self.cache.insert(temp, &self.entry)?;
+        Ok(reader)
+    }
+
+    /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, no more are taken
+    /// than the shard has, and one by which that is noticed.
+    fn receive(&self, copy: impl Read, wanted: &WantedCopy) -> Result<TempFile, StorageError> {
+        let mut temp = TempFile::create(self.cache.folder(), "copy")?;
+        let received = io::copy(&mut copy.take(wanted.bytes.saturating_add(1)), temp.file());
+        let received = received.map_err(|e| StorageError::io(temp.path(), e))?;
+        if received == wanted.bytes {
+            return Ok(temp);
+        }
+        let (expected, found) = (format!("{} bytes", wanted.bytes), format!("{received} bytes or more"));
+        Err(StorageError::damaged(temp.path(), received, expected, found))
     }
 
     /// The bytes of the shard in a new file in the folder of the cache.

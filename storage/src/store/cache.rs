@@ -8,10 +8,11 @@
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::publish::{TempFile, list};
-use crate::{RunId, StorageError};
+use crate::{Peers, RunId, StorageError};
 
 /// Temporary files of this age belong to no process any more.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -22,6 +23,13 @@ pub(crate) struct Cache {
     folder: PathBuf,
     /// Bytes that all entries may have together.
     limit: u64,
+    /// Who is asked for what is missing here.
+    peers: Option<Arc<dyn Peers>>,
+}
+
+/// The name of the file that is the copy of a shard.
+pub(crate) fn entry_name(run: RunId, header_checksum: u64) -> String {
+    format!("{run}-{header_checksum:016x}.shard")
 }
 
 impl Cache {
@@ -38,7 +46,16 @@ impl Cache {
                 let _ = temp.remove();
             }
         }
-        Ok(Self { folder: folder.to_path_buf(), limit })
+        Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
+    }
+
+    /// The same, with others to ask for what is missing here.
+    pub(crate) fn with_peers(self, peers: Option<Arc<dyn Peers>>) -> Self {
+        Self { peers, ..self }
+    }
+
+    pub(crate) fn peers(&self) -> Option<&dyn Peers> {
+        self.peers.as_deref()
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -47,7 +64,7 @@ impl Cache {
 
     /// Where the shard with this header checksum is, if it is there at all.
     pub(crate) fn entry(&self, run: RunId, header_checksum: u64) -> PathBuf {
-        self.folder.join(format!("{run}-{header_checksum:016x}.shard"))
+        self.folder.join(entry_name(run, header_checksum))
     }
 
     /// Whether there is an entry. One that is, is among the last to be removed from now on.

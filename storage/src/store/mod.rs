@@ -29,7 +29,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-pub(crate) use self::cache::Cache;
+pub(crate) use self::cache::{Cache, entry_name};
 use self::patience::{GivenUp, is_full, persist};
 use crate::{StorageError, sealed};
 
