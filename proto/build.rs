@@ -16,6 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         .bytes(".exact2048.v1.PushRequest")
         .bytes(".exact2048.v1.PushBlock")
+        .bytes(".exact2048.v1.FetchRequest")
+        .bytes(".exact2048.v1.FetchResponse")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

@@ -4,8 +4,6 @@
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -321,7 +319,7 @@ fn metrics_say_what_there_is() {
     let server = Server::launch(&[&args[..], &["--metrics-listen", "127.0.0.1:0"]].concat(), &[]);
     ask(&server, &["submit", "--board", "2x2"]).exits(0);
     ask(&server, &["submit", "--board", "3x2"]).exits(0);
-    let metrics = get(server.metrics.as_ref().unwrap());
+    let metrics = server.scrape();
     for line in [
         "exact2048_workers 0",
         "exact2048_jobs{state=\"running\"} 1",
@@ -334,13 +332,4 @@ fn metrics_say_what_there_is() {
         assert!(metrics.lines().any(|found| found == line), "{line} is missing from\n{metrics}");
     }
     server.stop();
-}
-
-fn get(url: &str) -> String {
-    let address = url.trim_start_matches("http://").trim_end_matches("/metrics");
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }

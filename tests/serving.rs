@@ -393,7 +393,7 @@ async fn more_requests_than_may_run_are_turned_away() {
     let status = client.get_run(GetRunRequest {}).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(health(&server, "").await, ServingStatus::Serving);
-    assert!(scrape(&server).contains("code=\"ResourceExhausted\""));
+    assert!(server.scrape().contains("code=\"ResourceExhausted\""));
     // Room is made when the stream ends.
     sender.send(BatchGetValuesRequest { boards: vec![0] }).await.unwrap();
     assert!(answers.message().await.unwrap().is_some());
@@ -401,18 +401,6 @@ async fn more_requests_than_may_run_are_turned_away() {
     assert!(answers.message().await.unwrap().is_none());
     client.get_run(GetRunRequest {}).await.unwrap();
     server.stop();
-}
-
-/// The metrics, read as Prometheus does.
-fn scrape(server: &Server) -> String {
-    let url = server.metrics.as_ref().unwrap();
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -430,7 +418,7 @@ async fn requests_are_counted() {
     let codec = tonic_prost_codec();
     let status = unknown.unary(Request::new(GetRunRequest {}), path, codec).await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented);
-    let metrics = scrape(&server);
+    let metrics = server.scrape();
     for line in [
         "exact2048_requests_total{method=\"exact2048.v1.Query/GetValue\",code=\"Ok\"} 3",
         "exact2048_requests_total{method=\"exact2048.v1.Query/GetValue\",code=\"NotFound\"} 1",

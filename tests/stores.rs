@@ -11,7 +11,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -231,7 +231,8 @@ fn a_job_whose_store_is_full_keeps_what_it_has_and_goes_on_when_there_is_room() 
         let adds_values = line.starts_with("PUT ") && line.contains("/shards/values-");
         if adds_values && !room.load(Ordering::Relaxed) { Fate::Full } else { Fate::Passes }
     });
-    let cluster = StoreCluster::start(&bucket, &[("AWS_ENDPOINT_URL", &proxy.url())]);
+    let endpoint = proxy.url();
+    let cluster = StoreCluster::start(&bucket, &[("AWS_ENDPOINT_URL", &endpoint)]);
     cluster.client("submit", &JOB).exits(0);
     cluster.client("status", &["3x2", "--watch"]).exits(1);
     let failed = cluster.client("status", &["3x2", "--json"]).exits(0).json();
@@ -259,6 +260,41 @@ fn a_job_whose_store_is_full_keeps_what_it_has_and_goes_on_when_there_is_room() 
     assert!(committed.iter().all(|name| shards.contains(name)), "{committed:?} became {shards:?}");
 }
 
+/// A worker that joins with an empty cache takes what was committed before from the others, and the store is not asked
+/// for any of it.
+#[test]
+fn workers_take_copies_from_each_other() {
+    let Some(bucket) = Bucket::new("peers") else { return };
+    let (way_down, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let fetched = Arc::new(AtomicUsize::new(0));
+    let (begun, open, counted) = (Arc::clone(&way_down), Arc::clone(&gate), Arc::clone(&fetched));
+    let proxy = Proxy::start_with(store_address(), move |_, line| {
+        if line.starts_with("PUT ") && line.contains("/shards/values-") {
+            begun.store(true, Ordering::Relaxed);
+            // Nothing of the way down is committed before there are other workers.
+            in_time("the gate opens", || open.load(Ordering::Relaxed).then_some(()));
+        }
+        let fetches = line.starts_with("GET ") && line.contains("/shards/");
+        counted.fetch_add(usize::from(fetches), Ordering::Relaxed);
+        Fate::Passes
+    });
+    let endpoint = proxy.url();
+    let mut cluster = StoreCluster::start(&bucket, &[("AWS_ENDPOINT_URL", &endpoint)]);
+    cluster.client("submit", &JOB).exits(0);
+    in_time("the way down begins", || way_down.load(Ordering::Relaxed).then_some(()));
+    cluster.start_worker("three");
+    // The next one begins the way down anew, with all three: they have other lanes than before.
+    cluster.restart_coordinator();
+    gate.store(true, Ordering::Relaxed);
+    watch(&cluster.coordinator.url, "3x2");
+    let new = cluster.workers[2].scrape();
+    let shards =
+        new.lines().find_map(|line| line.strip_prefix("exact2048_fetched_shards_total{from=\"peer\"} "));
+    assert!(shards.is_some_and(|shards| shards.parse::<u64>().unwrap() > 0), "{new}");
+    assert_eq!(fetched.load(Ordering::Relaxed), 0, "shards were fetched from the store");
+    cluster.is_solved();
+}
+
 /// Where the store itself listens.
 fn store_address() -> SocketAddr {
     let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
@@ -266,27 +302,40 @@ fn store_address() -> SocketAddr {
     server.to_socket_addrs().unwrap().next().unwrap()
 }
 
-/// A coordinator and two workers that share nothing but the store, and have caches of their own.
+/// A coordinator and workers that share nothing but the store, and have caches of their own.
 struct StoreCluster<'a> {
     bucket: &'a Bucket,
+    variables: Vec<(&'a str, &'a str)>,
     coordinator: Server,
-    _workers: [Server; 2],
+    workers: Vec<Server>,
 }
 
 impl<'a> StoreCluster<'a> {
+    /// With two workers.
     #[track_caller]
-    fn start(bucket: &'a Bucket, variables: &[(&str, &str)]) -> Self {
-        let cache = |name: &str| bucket.local.join(name).to_str().unwrap().to_owned();
-        let args =
-            ["coordinator", "--store", &bucket.url, "--listen", "127.0.0.1:0", "--cache", &cache("head")];
-        let coordinator = Server::launch(&args, variables);
-        let workers = ["one", "two"].map(|name| {
-            let cache = cache(name);
-            let args =
-                ["worker", "--coordinator", &coordinator.url, "--listen", "127.0.0.1:0", "--cache", &cache];
-            Server::launch(&[&args[..], &["--threads", "1", "--memory", "1GiB"]].concat(), variables)
-        });
-        Self { bucket, coordinator, _workers: workers }
+    fn start(bucket: &'a Bucket, variables: &[(&'a str, &'a str)]) -> Self {
+        let coordinator = start_coordinator(bucket, "127.0.0.1:0", variables);
+        let mut cluster = Self { bucket, variables: variables.to_vec(), coordinator, workers: Vec::new() };
+        ["one", "two"].iter().for_each(|name| cluster.start_worker(name));
+        cluster
+    }
+
+    /// Kills the coordinator, and starts it again under its address.
+    #[track_caller]
+    fn restart_coordinator(&mut self) {
+        let address = self.coordinator.address().to_string();
+        self.coordinator.signal("KILL");
+        in_time("the coordinator ends", || (!self.coordinator.runs()).then_some(()));
+        self.coordinator = start_coordinator(self.bucket, &address, &self.variables);
+    }
+
+    #[track_caller]
+    fn start_worker(&mut self, name: &str) {
+        let cache = self.bucket.local.join(name);
+        let args = ["worker", "--coordinator", &self.coordinator.url, "--listen", "127.0.0.1:0"];
+        let what = ["--threads", "1", "--memory", "1GiB", "--metrics-listen", "127.0.0.1:0", "--cache"];
+        let args = [&args[..], &what, &[cache.to_str().unwrap()]].concat();
+        self.workers.push(Server::launch(&args, &self.variables));
     }
 
     /// Runs a client's command.
@@ -310,6 +359,14 @@ impl<'a> StoreCluster<'a> {
         assert_eq!(text(&self.on_run("info", &["--json"]).json()["fingerprint"]), FINGERPRINT);
         self.on_run("verify", &[]);
     }
+}
+
+#[track_caller]
+fn start_coordinator(bucket: &Bucket, listen: &str, variables: &[(&str, &str)]) -> Server {
+    let cache = bucket.local.join("head");
+    let args =
+        ["coordinator", "--store", &bucket.url, "--listen", listen, "--cache", cache.to_str().unwrap()];
+    Server::launch(&args, variables)
 }
 
 /// Solves by a cluster.

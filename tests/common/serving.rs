@@ -1,8 +1,8 @@
 //! A server process, on a port of its own.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
@@ -85,6 +85,19 @@ impl Server {
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
         self.url.split("://").nth(1).unwrap().parse().unwrap()
+    }
+
+    /// The metrics, read as Prometheus does.
+    #[track_caller]
+    pub fn scrape(&self) -> String {
+        let url = self.metrics.as_ref().unwrap();
+        let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer
     }
 
     /// What the server logged so far.

@@ -1,4 +1,4 @@
-//! The service that takes in blocks from the other workers of an epoch.
+//! The service for the other workers of an epoch: takes in their blocks, and gives them copies of shards.
 
 #[cfg(test)]
 mod tests;
@@ -11,12 +11,13 @@ use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
-use exact2048_proto::v1::{PushBlock, PushHello, PushRequest, PushResponse};
+use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushResponse};
 use exact2048_worker::{BytesList, WorkerError};
 use metrics::counter;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::copies::{Copies, Pieces};
 use super::epoch::Epoch;
 
 /// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
@@ -31,17 +32,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The epoch that a worker is in.
 pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
-/// Takes in blocks for whatever epoch the worker is in.
+/// Takes in blocks for whatever epoch the worker is in, and gives copies.
 pub struct ExchangeService {
     current: Arc<Current>,
     /// Length that a block may have: none can be larger than the memory that it goes into.
     most_bytes: u64,
+    copies: Copies,
 }
 
 impl ExchangeService {
     /// For a worker that may use so much memory.
-    pub fn new(current: Arc<Current>, most_bytes: u64) -> Self {
-        Self { current, most_bytes }
+    pub fn new(current: Arc<Current>, most_bytes: u64, copies: Copies) -> Self {
+        Self { current, most_bytes, copies }
     }
 
     /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
@@ -92,17 +94,19 @@ impl ExchangeService {
 
 #[tonic::async_trait]
 impl Exchange for ExchangeService {
+    type FetchStream = Pieces;
+
+    async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<Pieces>, Status> {
+        self.copies.give(request.into_inner()).await.map(Response::new)
+    }
+
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
         let mut messages = request.into_inner();
         let Some(PushRequest { content: Some(Content::Hello(hello)) }) = messages.message().await? else {
             return Err(invalid("hello", "a stream that does not begin with a hello"));
         };
         let PushHello { protocol_version, epoch, worker } = hello;
-        if protocol_version != PROTOCOL_VERSION {
-            return Err(Status::failed_precondition(format!(
-                "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
-            )));
-        }
+        require_version(protocol_version)?;
         let Some(epoch) = self.epoch(epoch).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
         };
@@ -179,6 +183,17 @@ fn refusal(error: WorkerError) -> Status {
     }
 }
 
-fn invalid(field: &str, found: &str) -> Status {
+/// Requires that a peer speaks this protocol.
+pub(super) fn require_version(protocol_version: u32) -> Result<(), Status> {
+    if protocol_version == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(Status::failed_precondition(format!(
+        "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
+    )))
+}
+
+/// The status of a field that is not what it should be.
+pub(super) fn invalid(field: &str, found: &str) -> Status {
     exact2048_net::status::invalid_argument(field, found)
 }

@@ -9,8 +9,10 @@
 //! | `jobs` | the run of a job, as it is in the store |
 //! | `epoch`, `host` | one epoch: its crew, and where results go |
 //! | `links`, `exchange` | blocks to and from the other workers |
+//! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
 
+mod copies;
 mod epoch;
 mod exchange;
 mod host;
@@ -18,6 +20,7 @@ pub mod identity;
 mod jobs;
 mod links;
 mod outbox;
+mod peers;
 mod process;
 mod runner;
 

@@ -14,7 +14,7 @@ use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
-use exact2048_storage::StoreSettings;
+use exact2048_storage::{Peers, StoreSettings};
 use exact2048_worker::Tuning;
 use metrics::{counter, gauge, histogram};
 use tokio::sync::watch;
@@ -22,11 +22,13 @@ use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
+use super::copies::Copies;
 use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
 use super::outbox::Outbox;
+use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
 use crate::wire::{Answer, pull_message, refusal_of};
 
@@ -83,10 +85,15 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         address = options.advertise, "worker starts");
 
     let (starts, received) = std::sync::mpsc::channel();
+    let sender = Sender { worker: identity.id, client: options.client.clone() };
+    let peers = Arc::new(PeerCopies::new(sender.clone()));
+    let asking = Some(Arc::clone(&peers) as Arc<dyn Peers>);
+    let store = StoreSettings { peers: asking, ..options.store.clone() };
     let runner = Runner {
-        jobs: Jobs::new(options.store.clone(), options.folder.clone(), options.tuning),
+        jobs: Jobs::new(store, options.folder.clone(), options.tuning),
         outbox: Arc::clone(&outbox),
-        sender: Sender { worker: identity.id, client: options.client.clone() },
+        sender,
+        peers,
         threads: options.threads,
         current: Arc::clone(&current),
         scratch: options.folder.clone(),
@@ -100,7 +107,9 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
 
     // Peers are served until the last pull: they may still need what this worker has.
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
-    let server = tokio::spawn(serve(bound, Arc::clone(&current), options.memory_bytes, served));
+    let copies = Copies::new(options.store.clone());
+    let service = ExchangeService::new(Arc::clone(&current), options.memory_bytes, copies);
+    let server = tokio::spawn(serve(bound, service, served));
     let mut process =
         Process { options, identity, outbox, current, starts, epoch: None, highest: None, idle_since: None };
     let ended = tokio::select! {
@@ -120,10 +129,10 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
 }
 
 /// Serves other workers, health and reflection.
-async fn serve(bound: Bound, current: Arc<Current>, most_bytes: u64, stop: Stop) -> Result<()> {
+async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()> {
     let (health, health_service) = health_reporter();
     health.set_service_status("", ServingStatus::Serving).await;
-    let exchange = ExchangeServer::new(ExchangeService::new(current, most_bytes));
+    let exchange = ExchangeServer::new(exchange);
     let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
     let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
     services.with(exchange).serve(stop).await?;

@@ -18,6 +18,7 @@ use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
 use super::links::Sender;
 use super::outbox::Outbox;
+use super::peers::PeerCopies;
 use crate::wire::Assignment;
 
 /// How often a worker whose disk is full looks whether it still is, and what it has to have room for.
@@ -40,6 +41,8 @@ pub struct Runner {
     pub outbox: Arc<Outbox>,
     /// How peers are reached.
     pub sender: Sender,
+    /// Who is asked for copies of shards.
+    pub peers: Arc<PeerCopies>,
     /// Threads that compute.
     pub threads: usize,
     /// The epoch that runs, for those who have something for it.
@@ -57,10 +60,12 @@ impl Runner {
             }
             let share = Arc::new(assignment.share.clone());
             let epoch = share.epoch;
+            self.peers.join(&share.members);
             let failure = match share.params.precision {
                 Precision::Bits32 => self.run_epoch::<u32>(&share, &assignment, &stop),
                 Precision::Bits64 => self.run_epoch::<u64>(&share, &assignment, &stop),
             };
+            self.peers.leave();
             self.current.send_replace(None);
             if let Err(failure) = failure {
                 tracing::warn!(job = %share.job, epoch, %failure, "the epoch failed here");

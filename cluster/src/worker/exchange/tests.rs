@@ -69,7 +69,8 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let current = Arc::new(watch::Sender::new(Some(current)));
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
-    let service = ExchangeServer::new(ExchangeService::new(current, MOST_BYTES));
+    let service =
+        ExchangeServer::new(ExchangeService::new(current, MOST_BYTES, Copies::new(Default::default())));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     (memo, ExchangeClient::connect(url).await.unwrap())
 }

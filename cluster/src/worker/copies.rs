@@ -1,0 +1,102 @@
+//! Copies of committed shards in this worker's cache, for other workers that miss them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use exact2048_proto::v1::{FetchRequest, FetchResponse};
+use exact2048_storage::{RunId, StoreSettings};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::exchange::{invalid, require_version};
+
+/// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Copies that are given at once: who gets none asks the store.
+const MOST_AT_ONCE: usize = 16;
+
+/// A peer that takes nothing for so long gets no more.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A copy on its way.
+pub type Pieces = ReceiverStream<Result<FetchResponse, Status>>;
+
+/// Gives copies.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    cache: StoreSettings,
+    at_once: Arc<Semaphore>,
+}
+
+impl Copies {
+    /// Of the shards in a cache.
+    pub fn new(cache: StoreSettings) -> Self {
+        Self { cache, at_once: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+    }
+
+    /// Begins to give a copy. Its bytes are not verified here: who takes them knows what they should be.
+    ///
+    /// # Errors
+    ///
+    /// A status of the call `Fetch`.
+    pub async fn give(&self, request: FetchRequest) -> Result<Pieces, Status> {
+        let FetchRequest { protocol_version, run, header_checksum } = request;
+        require_version(protocol_version)?;
+        let run: [u8; 16] =
+            run.as_ref().try_into().map_err(|_| invalid("run", "expected the 16 bytes of a run's id"))?;
+        let run = RunId(run);
+        let Ok(permit) = Arc::clone(&self.at_once).try_acquire_owned() else {
+            let what =
+                format!("this worker gives {MOST_AT_ONCE} copies already; fetch the shard from the store");
+            return Err(exact2048_net::status::exhausted(what));
+        };
+        let cache = self.cache.clone();
+        let opened = tokio::task::spawn_blocking(move || cache.open_copy(run, header_checksum)).await;
+        let opened = opened.map_err(|error| Status::internal(error.to_string()))?;
+        let found = opened.map_err(|error| Status::internal(format!("the copy cannot be read: {error}")))?;
+        let none =
+            || Status::not_found(format!("no copy of shard {header_checksum:016x} of run {run} is here"));
+        let (send, receive) = mpsc::channel(1);
+        tokio::spawn(send_pieces(found.ok_or_else(none)?, send, permit));
+        Ok(ReceiverStream::new(receive))
+    }
+}
+
+/// Sends a file piece by piece, each read when the one before it is on its way.
+async fn send_pieces(
+    mut file: File,
+    pieces: mpsc::Sender<Result<FetchResponse, Status>>,
+    _permit: OwnedSemaphorePermit,
+) {
+    loop {
+        let read =
+            tokio::task::spawn_blocking(move || next_piece(&mut file).map(|piece| (piece, file))).await;
+        let piece = match read.map_err(io::Error::other).flatten() {
+            Ok((piece, _)) if piece.is_empty() => return,
+            Ok((data, rest)) => {
+                file = rest;
+                Ok(FetchResponse { data })
+            }
+            Err(error) => {
+                // Where nobody takes it, nobody needs it.
+                let _ = pieces.send(Err(Status::internal(format!("the copy cannot be read: {error}")))).await;
+                return;
+            }
+        };
+        if !matches!(tokio::time::timeout(PATIENCE, pieces.send(piece)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// The next bytes of a file; none at its end.
+fn next_piece(file: &mut File) -> io::Result<Bytes> {
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    file.take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
+    Ok(piece.into())
+}

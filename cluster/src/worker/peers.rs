@@ -1,0 +1,193 @@
+//! Asking the other workers of an epoch for copies of committed shards, before the store is asked.
+
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, BuildHasherDefault};
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, WorkerId};
+use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::logs::with_causes;
+use exact2048_proto::v1::FetchRequest;
+use exact2048_proto::v1::exchange_client::ExchangeClient;
+use exact2048_storage::{Outcome, Peers, WantedCopy};
+use metrics::counter;
+use rustc_hash::FxHasher;
+use tokio::runtime::Handle;
+use tokio::sync::{OnceCell, mpsc};
+use tokio::time::timeout;
+use tonic::{Code, Status};
+
+use super::links::Sender;
+
+/// Peers that are asked for one shard, at most: with many workers the store is faster than to ask them all.
+const MOST_ASKED: usize = 2;
+
+/// For how long a peer may say nothing.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The slowest copy that is waited for, in bytes a second.
+const SLOWEST: u64 = 1 << 20;
+
+/// Pieces of a copy that may wait to be written to the disk.
+const WAITING_PIECES: usize = 2;
+
+/// The other workers of the epoch that this one is in.
+#[derive(Debug)]
+pub struct PeerCopies {
+    me: WorkerId,
+    client: ClientOptions,
+    runtime: Handle,
+    patience: Duration,
+    peers: Mutex<Vec<Arc<Peer>>>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    member: Member,
+    connection: OnceCell<ExchangeClient<Connected>>,
+    /// It cannot be reached, or speaks another protocol: it is not asked again in this epoch.
+    given_up: AtomicBool,
+}
+
+impl PeerCopies {
+    /// Asks nobody yet. Must be called within a runtime.
+    pub fn new(sender: Sender) -> Self {
+        let Sender { worker, client } = sender;
+        Self { me: worker, client, runtime: Handle::current(), patience: PATIENCE, peers: Mutex::default() }
+    }
+
+    /// Asks the other members of an epoch from now on.
+    pub fn join(&self, members: &[Member]) {
+        let others = members.iter().filter(|member| member.worker != self.me);
+        *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone()))).collect();
+    }
+
+    /// Asks nobody from now on.
+    pub fn leave(&self) {
+        self.peers().clear();
+    }
+
+    /// Who is asked for a shard, in this order: who wrote it, then others that differ from shard to shard, but are the same
+    /// for all who ask, so that a shard whose writer is gone is soon where it is looked for.
+    fn candidates(&self, wanted: &WantedCopy) -> Vec<Arc<Peer>> {
+        let mut peers = self.peers().clone();
+        peers.retain(|peer| !peer.given_up.load(Ordering::Relaxed));
+        peers.sort_by_cached_key(|peer| {
+            let worker = peer.member.worker.0;
+            let order = BuildHasherDefault::<FxHasher>::default().hash_one((wanted.header_checksum, worker));
+            (wanted.writer != Some(worker), order)
+        });
+        peers.truncate(MOST_ASKED);
+        peers
+    }
+
+    /// Begins to ask a peer.
+    fn ask(&self, peer: Arc<Peer>, wanted: &WantedCopy) -> Incoming {
+        let (send, pieces) = mpsc::channel(WAITING_PIECES);
+        let options = ClientOptions { server: peer.member.address.clone(), ..self.client.clone() };
+        let (wanted, patience) = (*wanted, self.patience);
+        self.runtime.spawn(async move {
+            let whole = patience + Duration::from_secs(wanted.bytes / SLOWEST);
+            let received = timeout(whole, receive(&peer, &options, &wanted, patience, &send)).await;
+            let received = received.unwrap_or_else(|_| Err(Status::deadline_exceeded("its copy took too long")));
+            if let Err(status) = received {
+                tracing::debug!(peer = %peer.member.worker, code = %status.code(), "no copy: {}", status.message());
+                if !matches!(status.code(), Code::NotFound | Code::ResourceExhausted) {
+                    peer.given_up.store(true, Ordering::Relaxed);
+                }
+                // Where nobody reads on, nobody needs to know.
+                let _ = send.send(Err(io::Error::other(status.message()))).await;
+            }
+        });
+        Incoming { pieces, piece: Bytes::new() }
+    }
+
+    fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
+        self.peers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Peers for PeerCopies {
+    fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a> {
+        let wanted = *wanted;
+        let ask = move |peer| Box::new(self.ask(peer, &wanted)) as Box<dyn Read>;
+        Box::new(self.candidates(&wanted).into_iter().map(ask))
+    }
+
+    fn note(&self, wanted: &WantedCopy, outcome: Outcome<'_>) {
+        let from = match outcome {
+            Outcome::Taken => "peer",
+            Outcome::FromStore => "store",
+            Outcome::Refused(error) => {
+                let shard = format!("{:016x}", wanted.header_checksum);
+                return tracing::debug!(shard, error = with_causes(error), "a peer's copy is not taken");
+            }
+        };
+        counter!("exact2048_fetched_shards_total", "from" => from).increment(1);
+        counter!("exact2048_fetched_bytes_total", "from" => from).increment(wanted.bytes);
+    }
+}
+
+impl Peer {
+    fn new(member: Member) -> Self {
+        Self { member, connection: OnceCell::new(), given_up: AtomicBool::new(false) }
+    }
+
+    async fn connected(&self, options: &ClientOptions) -> Result<ExchangeClient<Connected>, Status> {
+        let connected =
+            self.connection.get_or_try_init(async || connect(options).await.map(ExchangeClient::new));
+        connected.await.cloned().map_err(|error| Status::unavailable(with_causes(&error)))
+    }
+}
+
+/// Passes a peer's copy on, piece by piece.
+async fn receive(
+    peer: &Peer,
+    options: &ClientOptions,
+    wanted: &WantedCopy,
+    patience: Duration,
+    pieces: &mpsc::Sender<io::Result<Bytes>>,
+) -> Result<(), Status> {
+    let silent = |_| Status::deadline_exceeded("it did not answer in time");
+    let mut client = timeout(patience, peer.connected(options)).await.map_err(silent)??;
+    let request = FetchRequest {
+        protocol_version: PROTOCOL_VERSION,
+        run: Bytes::copy_from_slice(&wanted.run.0),
+        header_checksum: wanted.header_checksum,
+    };
+    let mut messages = timeout(patience, client.fetch(request)).await.map_err(silent)??.into_inner();
+    while let Some(message) = timeout(patience, messages.message()).await.map_err(silent)?? {
+        if message.data.is_empty() {
+            return Err(Status::invalid_argument("it sent an empty piece"));
+        }
+        if pieces.send(Ok(message.data)).await.is_err() {
+            // Who reads has seen enough.
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a copy as they come.
+struct Incoming {
+    pieces: mpsc::Receiver<io::Result<Bytes>>,
+    /// What is left of the last piece.
+    piece: Bytes,
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.piece.is_empty() {
+            self.piece = self.pieces.blocking_recv().transpose()?.unwrap_or_default();
+        }
+        let count = buffer.len().min(self.piece.len());
+        self.piece.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
