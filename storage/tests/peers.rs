@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{identity, key, names, write_small_shard};
+use common::{frame, identity, key, names, write_small_shard};
 use exact2048_storage::{
     Attempt, Location, Outcome, Peers, RunDir, ShardReader, ShardRecord, ShardWriter, StoreSettings,
     WantedCopy,
@@ -172,6 +172,21 @@ fn missing_frame_or_all(missing: &Missing, bytes: Vec<u8>) -> Vec<&'static str> 
     }
     missing.forget();
     std::mem::take(&mut *missing.peers.outcomes.lock().unwrap())
+}
+
+/// Sound in itself, of the same layers and as long, but not the one that the record names.
+#[test]
+fn another_shard_is_not_taken() {
+    let missing = Missing::new();
+    let run = &missing.run;
+    let mut writer = ShardWriter::create(run, identity(run.run_id())).unwrap();
+    writer.push(frame(&[(key(9, 1, 0), &[6; 200]), (key(8, u64::MAX, 1), b"")])).unwrap();
+    writer.push(frame(&[(key(4, 0, 0), b"raw words"), (key(120, 7, u32::MAX), &[0; 3])])).unwrap();
+    let other = writer.finish().unwrap();
+    assert_eq!(other.bytes, missing.shard.bytes);
+    let bytes = std::fs::read(missing.local.path().join(&missing.cached()[0])).unwrap();
+    missing.forget();
+    assert_eq!(missing.opens(vec![(bytes, Ok(()))]), ["refused", "store"]);
 }
 
 #[test]
