@@ -75,7 +75,7 @@ impl Solved {
         }
         commit(&mut committed);
         let shards = vec![writer.finish().unwrap()];
-        let record = Record { commit: committed, shards, dealt_to: Vec::new() };
+        let record = Record { commit: committed, shards, threads: Vec::new() };
         run.append(JournalRecord::Commit(record)).unwrap();
     }
 }

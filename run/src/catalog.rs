@@ -25,7 +25,7 @@ pub struct Record {
     pub shards: Vec<ShardRecord>,
     /// The threads of each of those members, from which it follows which of the shards holds a lane ([`assign`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dealt_to: Vec<u32>,
+    pub threads: Vec<u32>,
 }
 
 /// A journal record: a commit that no longer counts, because a shard of it was lost.
@@ -51,16 +51,8 @@ pub enum JournalRecord {
 struct Range {
     commit: Commit,
     shards: Vec<Arc<CatalogShard>>,
-    deal: Arc<Deal>,
-}
-
-/// How the lanes of ranges were dealt to workers.
-#[derive(Debug)]
-struct Deal {
-    /// Threads of each worker; none where there is only one shard.
-    threads: Vec<u32>,
-    /// Which shard holds which lane. Worked out when it is first asked for: that takes longer than to read a journal.
-    owners: OnceLock<Owners>,
+    /// Which shard holds which lane; `None` where there is only one.
+    owners: Option<Owners>,
 }
 
 /// A committed shard, opened when it is first needed.
@@ -176,19 +168,16 @@ impl Catalog {
                 return Ok(());
             }
         };
-        let Record { commit, shards, dealt_to: threads } = record;
+        let Record { commit, shards, threads } = record;
         let expected = threads.len().max(1);
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
         }
+        let owners = (!threads.is_empty()).then(|| assign(&self.params, &threads));
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
         let mut ranges = self.write();
-        // Nearly always that of the range before.
-        let same = ranges.iter().rev().find(|range| range.deal.threads == threads);
-        let deal = same.map(|range| Arc::clone(&range.deal));
-        let deal = deal.unwrap_or_else(|| Arc::new(Deal { threads, owners: OnceLock::new() }));
         ranges.retain(|old| !overlap(&old.commit, &commit));
-        ranges.push(Range { commit, shards, deal });
+        ranges.push(Range { commit, shards, owners });
         Ok(())
     }
 
@@ -237,12 +226,9 @@ impl Catalog {
     /// The shard that holds an item, if it is anywhere.
     pub fn find(&self, kind: ShardKind, key: ItemKey) -> Option<Arc<CatalogShard>> {
         let holder = |range: &Range| {
-            let owner = match &*range.deal.threads {
-                [] => 0,
-                threads => {
-                    let owners = range.deal.owners.get_or_init(|| assign(&self.params, threads));
-                    owners.owner(Lane::from_code(key.lane)?)
-                }
+            let owner = match &range.owners {
+                Some(owners) => owners.owner(Lane::from_code(key.lane)?),
+                None => 0,
             };
             range.shards.get(owner).cloned()
         };

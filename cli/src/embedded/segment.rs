@@ -134,6 +134,6 @@ fn publish(run: &mut Run, progress: &Progress, commit: Commit, frames: Vec<Frame
     }
     let shard = writer.finish()?;
     progress.add_bytes(shard.bytes);
-    let record = Record { commit, shards: vec![shard], dealt_to: Vec::new() };
+    let record = Record { commit, shards: vec![shard], threads: Vec::new() };
     Ok(run.append(JournalRecord::Commit(record))?)
 }

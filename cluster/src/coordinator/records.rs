@@ -51,8 +51,8 @@ pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
         }
         records.push(record);
     }
-    let dealt_to = shards.iter().map(|shard| shard.threads).collect();
-    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, dealt_to }))
+    let threads = shards.iter().map(|shard| shard.threads).collect();
+    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads }))
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
         let good = record("values-1.shard", ShardKind::Values, 4, 8);
         let other = record("values-2.shard", ShardKind::Values, 4, 8);
         let Ok(JournalRecord::Commit(made)) = of_action(&commit(&[good.clone(), other])) else { panic!() };
-        assert_eq!((made.shards.len(), made.dealt_to), (2, vec![3, 3]));
+        assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
         for wrong in [
             String::new(),
             record("values-2.shard", ShardKind::Reach, 4, 8),

@@ -13,7 +13,7 @@ use crate::progress::{Commit, Segment};
 use crate::task::Phase;
 
 /// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
