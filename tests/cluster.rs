@@ -44,7 +44,7 @@ fn an_enumeration_ends_where_it_is_to() {
 fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
     let options = "--board 4x2";
     let expected = expected(options);
-    let cluster = Cluster::new(2);
+    let mut cluster = Cluster::new(2);
     // Begun by one process that is killed.
     let run = cluster.run("begun");
     let mut alone = common::command(solve_args(&run, options)).spawn().unwrap();
@@ -63,9 +63,8 @@ fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
     let run = cluster.run(&job);
     cluster.client(&["cancel", &job]).exits(0);
     cluster.wait_until(&job, |status| status["state"] == "cancelled");
-    let Cluster { workers, coordinator, .. } = &cluster;
-    workers.iter().for_each(|worker| worker.signal("TERM"));
-    coordinator.signal("KILL");
+    cluster.workers.drain(..).for_each(|worker| drop(worker.stop()));
+    cluster.coordinator.kill();
     let solved = solve(&run, options);
     assert_eq!(text(&solved["fingerprint"]), expected);
 }
@@ -175,14 +174,13 @@ fn a_shard_that_is_lost_or_damaged_is_made_again() {
 
 #[test]
 fn a_second_coordinator_is_refused() {
-    let cluster = Cluster::new(0);
+    let mut cluster = Cluster::new(0);
     let store = format!("file://{}", cluster.store().display());
     let second = common::exact2048(["coordinator", "--store", &store, "--listen", "127.0.0.1:0"]);
     second.exits(1).says(&["lock"]);
     // And takes over once the first is gone.
     let store = cluster.store();
-    cluster.coordinator.signal("KILL");
-    std::thread::sleep(Duration::from_millis(100));
+    cluster.coordinator.kill();
     start_coordinator(&store, "127.0.0.1:0").stop();
 }
 

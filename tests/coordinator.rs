@@ -296,10 +296,7 @@ fn watching_survives_a_restart_and_ends_with_the_job() {
     watching.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let watching = watching.spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
-    coordinator.server.signal("KILL");
-    while coordinator.server.runs() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    coordinator.server.kill();
     coordinator.server = start_coordinator(&coordinator.store(), &address);
     std::thread::sleep(Duration::from_millis(1500));
     coordinator.ask(&["cancel", "2x2"]).exits(0);

@@ -55,10 +55,7 @@ impl Cluster {
     #[track_caller]
     pub fn restart_coordinator(&mut self) {
         let address = self.coordinator.address().to_string();
-        self.coordinator.signal("KILL");
-        while self.coordinator.runs() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.coordinator.kill();
         self.coordinator = start_coordinator(&self.store(), &address);
     }
 

@@ -124,6 +124,12 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
+    /// Kills the server as `kill -9` does. It is gone on return, and what it had locked is free.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits until the server has ended by itself.
     #[track_caller]
     pub fn end(mut self) -> Finished {
