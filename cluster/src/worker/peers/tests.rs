@@ -84,16 +84,21 @@ async fn a_copy_arrives_whole() {
     assert!(copies(&asking).await.is_empty());
 }
 
+/// A request for the shard of these tests.
+fn sound_request() -> FetchRequest {
+    FetchRequest {
+        protocol_version: PROTOCOL_VERSION,
+        run: Bytes::copy_from_slice(&RUN.0),
+        header_checksum: CHECKSUM,
+    }
+}
+
 #[tokio::test]
 async fn requests_that_are_not_what_they_should_be_are_refused() {
     let cache = tempfile::tempdir().unwrap();
     let member = serve_cache(2, cache.path());
     let mut client = ExchangeClient::connect(member.address).await.unwrap();
-    let sound = FetchRequest {
-        protocol_version: PROTOCOL_VERSION,
-        run: Bytes::copy_from_slice(&RUN.0),
-        header_checksum: CHECKSUM,
-    };
+    let sound = sound_request();
     let unknown = client.fetch(sound.clone()).await.unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound, "{unknown}");
     for run in [&b""[..], &[0xab; 15], &[0xab; 17], b"../../etc/passwd\0"] {
@@ -117,11 +122,7 @@ async fn no_more_copies_are_given_at_once_than_a_worker_can_give() {
     file.unwrap().set_len(1 << 30).unwrap();
     let member = serve_cache(2, cache.path());
     let mut client = ExchangeClient::connect(member.address).await.unwrap();
-    let request = FetchRequest {
-        protocol_version: PROTOCOL_VERSION,
-        run: Bytes::copy_from_slice(&RUN.0),
-        header_checksum: CHECKSUM,
-    };
+    let request = sound_request();
     let mut given = Vec::new();
     let refused = loop {
         match client.fetch(request.clone()).await {
