@@ -131,7 +131,7 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failur
     }
     let limit_bytes = exact2048_worker::heap_limit_bytes(limit, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    limits::return_freed_memory(limit_bytes);
+    limits::tune_allocator(limit_bytes, threads);
     let dense_rows = args.dense_rows.unwrap_or(Tuning::DENSE_ROWS);
     let piece_bytes = args.piece_bytes.unwrap_or(Tuning::PIECE_BYTES);
     Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows, piece_bytes })

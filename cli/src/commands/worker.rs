@@ -48,6 +48,11 @@ pub struct Args {
 /// Threads that compute for each one that sends and receives blocks.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
+/// Threads that send and receive blocks beside `threads` that compute.
+fn network_threads(threads: usize) -> usize {
+    threads.div_ceil(COMPUTING_PER_NETWORK_THREAD)
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
@@ -55,7 +60,7 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     // Computing has its own threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.div_ceil(COMPUTING_PER_NETWORK_THREAD))
+        .worker_threads(network_threads(threads))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
@@ -69,7 +74,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
     let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    limits::return_freed_memory(limit_bytes);
+    limits::tune_allocator(limit_bytes, threads + network_threads(threads));
     let advertise = match &args.advertise {
         Some(address) => format!("{}://{address}", bound.scheme()),
         None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
