@@ -17,7 +17,7 @@ use crate::bits::{BitMatrix, ones};
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
-use crate::payload::{Parts, PayloadError};
+use crate::payload::{Parts, PayloadError, for_each_bit};
 use crate::pieces::Pieces;
 use crate::{Value, Worker, WorkerError};
 
@@ -260,12 +260,13 @@ fn unpack_row<V: Value>(packed: &[V], row: &mut [V], marked: &[u64]) {
         if word == u64::MAX {
             values.copy_from_slice(&rest[..WORD]);
         } else if let Some(here) = rest.first_chunk::<WORD>() {
+            // From bit to bit: a branch for each column would be guessed wrong every other time.
+            values.fill(V::default());
             let mut next = 0;
-            for (column, value) in values.iter_mut().enumerate() {
-                let is_marked = word >> column & 1;
-                *value = if is_marked == 1 { here[next % WORD] } else { V::default() };
-                next += is_marked as usize;
-            }
+            for_each_bit(&[word], |column| {
+                values[column] = here[next % WORD];
+                next += 1;
+            });
         }
         rest = &rest[word.count_ones() as usize..];
     }
