@@ -32,7 +32,7 @@ pub struct Planner {
     scope: Scope,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
-    /// Lanes whose next task may start: position, place in the order among tasks of that position, and lane.
+    /// Lanes whose next task may start: turn of the task, place in the order among tasks of that turn, and lane.
     ready: BinaryHeap<Reverse<(usize, usize, usize)>>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,
@@ -195,7 +195,8 @@ impl Planner {
             self.in_flight += 1;
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
-        let &Reverse((position, _, lane)) = self.ready.peek()?;
+        let &Reverse((_, _, lane)) = self.ready.peek()?;
+        let position = self.lanes[lane].second_stage;
         if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + self.window {
             return None;
         }
@@ -311,14 +312,14 @@ impl Planner {
             && (stage == Stage::First || plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])))
         {
             self.lanes[lane].busy = true;
-            let order = match (self.scope, stage) {
+            let (turn, order) = match (self.scope, stage) {
                 // Here the second stage finds in the cache what the first has left there.
-                (Scope::Whole, _) => lane,
-                // Others wait for what first stages make.
-                (Scope::Share, Stage::First) => lane,
-                (Scope::Share, Stage::Second) => self.lanes.len() + lane,
+                (Scope::Whole, _) => (position, lane),
+                // Others wait for what first stages make: they go before second stages, also of the layer before.
+                (Scope::Share, Stage::First) => (position.saturating_sub(1), lane),
+                (Scope::Share, Stage::Second) => (position, self.lanes.len() + lane),
             };
-            self.ready.push(Reverse((position, order, lane)));
+            self.ready.push(Reverse((turn, order, lane)));
         }
     }
 
