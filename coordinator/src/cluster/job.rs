@@ -94,6 +94,8 @@ pub(super) struct Job {
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
     /// Epochs that failed, in all.
+    /// How many times the time between commits is halved, since epochs fail before it is over.
+    pub haste: u32,
     pub retries: u64,
     pub epochs: u64,
     pub bytes: u64,
@@ -118,6 +120,7 @@ impl Job {
             rate: Rate::default(),
         };
         job.replan();
+            haste: 0,
         if job.remaining.is_none() {
             job.state = JobState::Done;
         }

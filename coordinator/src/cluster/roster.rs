@@ -25,6 +25,8 @@ pub(super) struct Worker {
     pub unwell: Option<String>,
     /// Gets no work before this time.
     pub not_before: Duration,
+    /// A peer could not reach it, and it was not heard since: most likely it is gone, which its lease says only later.
+    doubted: bool,
     /// Failures since its last commit.
     failures: u32,
     /// Epochs that it has ended since its last commit because it could not reach a peer.
@@ -61,6 +63,7 @@ impl Roster {
             }
             if pull.incarnation == known.incarnation {
                 known.heard = now;
+                known.doubted = false;
                 known.leaving |= pull.leaving;
                 return Ok(Registration::Known);
             }
@@ -76,6 +79,7 @@ impl Roster {
             next_report: pull.first_report,
             unwell: None,
             not_before: now,
+            doubted: false,
             failures: 0,
             complaints: 0,
         };
@@ -116,6 +120,9 @@ impl Roster {
     /// and again while nothing is committed is itself what is wrong.
     pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
         self.back_off(peer, base, now);
+        if let Some(peer) = self.workers.get_mut(&peer) {
+            peer.doubted = true;
+        }
         let Some(complainer) = self.workers.get_mut(&by) else { return };
         complainer.complaints += 1;
         if complainer.complaints > MOST_COMPLAINTS {
@@ -135,6 +142,6 @@ impl Roster {
 impl Worker {
     /// Whether it may be given work.
     pub fn is_available(&self, now: Duration) -> bool {
-        !self.leaving && self.unwell.is_none() && now >= self.not_before
+        !self.leaving && !self.doubted && self.unwell.is_none() && now >= self.not_before
     }
 }

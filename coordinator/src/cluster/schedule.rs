@@ -12,6 +12,9 @@ use super::job::JobState;
 use super::messages::{Action, Failure, JobId, Member, Share, WorkerId, WorkerReport};
 use crate::task::Phase;
 
+/// The time between commits is halved so often at most: to 0.6 seconds.
+const MOST_HASTE: u32 = 4;
+
 impl Cluster {
     /// Moves the clock and gives up workers whose lease is over.
     pub(super) fn pass_time(&mut self, now: Duration) {
@@ -139,6 +142,12 @@ impl Cluster {
 
     /// After a commit: whether a new epoch would do better, with workers that are not in this one or
     /// without workers that want to go.
+            // Where failures go on, a commit between two of them is not the end of the haste that brought it.
+            if self.now.saturating_sub(epoch.started) >= self.config.commit_interval
+                && let Some(job) = self.jobs.get_mut(&id)
+            {
+                job.haste = job.haste.saturating_sub(1);
+            }
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
@@ -174,13 +183,13 @@ impl Cluster {
         let job = self.jobs.get(&epoch.share.job);
         let cancelling = job.is_some_and(|job| job.cancelling);
         // Epochs that fail sooner than they commit would get nowhere.
-        let haste = 2u32.saturating_pow(job.map_or(0, |job| job.failures));
+        let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
             return self.fail_epoch(reason);
         }
         if !epoch.closing {
-            let waited = self.now.saturating_sub(epoch.last_range) >= self.config.commit_interval / haste;
+            let waited = self.now.saturating_sub(epoch.last_range) >= commit_interval;
             let members = epoch.share.members.len() as u64;
             epoch.order(self.config.shard_bytes * members, waited || cancelling);
             epoch.closing = cancelling;
@@ -218,6 +227,7 @@ impl Cluster {
                 self.set_state(&id, JobState::Failed { reason });
             }
         }
+            job.haste = (job.haste + 1).min(MOST_HASTE);
         self.end_epoch();
     }
 

@@ -174,7 +174,35 @@ fn one_death_is_blamed_once() {
     assert_eq!(status.workers[7].activity, Activity::Waiting, "one back-off, and that is over");
 }
 
-/// Workers that are killed more often than commits are due still get somewhere.
+/// One that is dead and has a lease left must not be in the next epochs: each would fail for its sake.
+#[test]
+fn who_was_not_reached_is_left_out_until_it_is_heard() {
+    let (mut cluster, mut workers, now) = cluster(2);
+    cluster.submit(now, submission("job")).unwrap();
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+    let members = |worker: &Worker| {
+        let share = worker.epoch.as_ref();
+        share.map(|share| share.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
+    };
+    let fail = |worker: &mut Worker, failure, cluster: &mut Cluster, now| {
+        worker.fail(failure);
+        worker.reports.push(WorkerReport::Well);
+        worker.pull(cluster, now);
+    };
+    fail(&mut workers[0], Failure::Peer(WorkerId(2)), &mut cluster, now);
+    assert_eq!(members(&workers[0]), Some(vec![1]), "the other goes on alone");
+    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, now);
+    let later = now + 2 * Config::default().backoff;
+    assert!(later < now + Config::default().lease, "it still counts as alive");
+    workers[0].pull(&mut cluster, later);
+    assert_eq!(members(&workers[0]), Some(vec![1]), "back-off is over, but it was not heard");
+    workers[1].pull(&mut cluster, later);
+    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, later);
+    workers[1].pull(&mut cluster, later);
+    assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it was heard");
+}
+
+/// Workers that are killed more often than commits are due still get somewhere, and keep at it.
 #[test]
 fn after_failures_commits_come_sooner() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -189,12 +217,27 @@ fn after_failures_commits_come_sooner() {
     // The first to say that it is well begins alone.
     let worker = &mut workers[0];
     assert_eq!(worker.pull(&mut cluster, now).share.map(|share| share.members.len()), Some(1));
-    worker.finish([4, 6].into_iter());
-    worker.pull(&mut cluster, now);
-    let quarter = Config::default().commit_interval / 4;
-    let early = worker.pull(&mut cluster, now + quarter - seconds(0.1));
-    let due = worker.pull(&mut cluster, now + quarter);
-    assert_eq!((early.write, due.write.map(|shard| shard.last)), (None, Some(Layer(6))));
+    let interval = Config::default().commit_interval;
+    // Finishes layers, and is ordered to write them after so much time and not before.
+    let mut written_after = |now: &mut Duration, worker: &mut Worker, layers: [u32; 2], wait: Duration| {
+        worker.finish(layers.into_iter());
+        worker.pull(&mut cluster, *now);
+        let early = worker.pull(&mut cluster, *now + wait - seconds(0.1)).write;
+        *now += wait;
+        let due = worker.pull(&mut cluster, *now).write.map(|shard| shard.last);
+        assert_eq!((early, due), (None, Some(Layer(layers[1]))));
+        worker.pull(&mut cluster, *now);
+        let actions = cluster.take_actions();
+        let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+        cluster.committed(*now, *ticket);
+    };
+    written_after(&mut now, worker, [4, 6], interval / 4);
+    written_after(&mut now, worker, [8, 10], interval / 4);
+    written_after(&mut now, worker, [12, 14], interval / 4);
+    // From here on the epoch has lasted for as long as commits are apart where nothing fails.
+    written_after(&mut now, worker, [16, 18], interval / 4);
+    written_after(&mut now, worker, [20, 22], interval / 2);
+    written_after(&mut now, worker, [24, 26], interval);
 }
 
 #[test]
