@@ -31,7 +31,9 @@ pub struct JobView {
     states: u64,
     states_total: Option<u64>,
     states_per_second: f64,
+    done: f64,
     eta_seconds: Option<f64>,
+    job_eta_seconds: Option<f64>,
     bytes: u64,
     retries: u64,
     epochs: u64,
@@ -164,7 +166,9 @@ impl From<&Job> for JobView {
             states: job.states_done,
             states_total: job.states_total,
             states_per_second: job.states_per_second,
+            done: job.done,
             eta_seconds: job.eta_seconds,
+            job_eta_seconds: job.job_eta_seconds,
             bytes: job.bytes,
             retries: job.retries,
             epochs: job.epochs,
@@ -192,24 +196,6 @@ impl From<&Worker> for WorkerView {
     }
 }
 
-/// The lowest layer of any board: two tiles of 2.
-const LOWEST_LAYER: u32 = 4;
-
-/// How much of its pass a job has done, from 0 to 1; of a job without anything left, 1.
-pub fn fraction(job: &Job) -> f64 {
-    let (Some(layer), Some(last)) = (job.layer, job.last_layer) else {
-        return if job.state() == JobState::Done { 1.0 } else { 0.0 };
-    };
-    let part = |layers: u32| f64::from(layers) / f64::from(last.saturating_sub(LOWEST_LAYER).max(1));
-    let done = match (job.pass(), job.states_total) {
-        (_, Some(total)) if total > 0 => job.states_done as f64 / total as f64,
-        (Pass::BackUp, _) => part(last.saturating_sub(layer)),
-        // What was there before this part of the pass counts as well.
-        _ => part(layer.saturating_sub(LOWEST_LAYER)),
-    };
-    done.clamp(0.0, 1.0)
-}
-
 fn bytes(bytes: u64) -> String {
     ByteSize(bytes).display().iec().to_string()
 }
@@ -218,8 +204,9 @@ fn seconds(seconds: f64) -> Option<String> {
     Duration::try_from_secs_f64(seconds).ok().map(|left| HumanDuration(left).to_string())
 }
 
+/// When the job is done.
 fn eta(job: &Job) -> String {
-    job.eta_seconds.and_then(seconds).unwrap_or_else(|| "unknown".to_owned())
+    job.job_eta_seconds.and_then(seconds).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// What a job is doing, in a line.
@@ -313,7 +300,7 @@ fn job_row(job: &Job) -> Vec<String> {
         state.to_owned(),
         phase_name(job.pass()).unwrap_or_default().replace('_', " "),
         job.layer.map(|layer| HumanCount(layer.into()).to_string()).unwrap_or_default(),
-        format!("{:.1}%", 100.0 * fraction(job)),
+        format!("{:.1}%", 100.0 * job.done),
         of_running(rate(job)),
         of_running(eta(job)),
         bytes(job.bytes),
@@ -364,13 +351,14 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
             (HumanCount(layer.into()), HumanCount(first.into()), HumanCount(last.into()));
         let line = format!("{}, layer {layer} in {first} to {last}", phase.replace('_', " "));
         write_field(out, "phase", line)?;
-        write_field(out, "done", format!("{:.1}% of this phase", 100.0 * fraction(job)))?;
+        write_field(out, "done", format!("{:.1}% of this phase", 100.0 * job.done))?;
     }
     let total = job.states_total.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
     write_field(out, "states", format!("{}{total}", HumanCount(job.states_done)))?;
     if job.state() == JobState::Running {
         write_field(out, "speed", format!("{:.1} M states/s", job.states_per_second / 1e6))?;
-        write_field(out, "ETA", format!("{} for this phase", eta(job)))?;
+        let phase = job.eta_seconds.and_then(seconds).map(|left| format!(" ({left} for this phase)"));
+        write_field(out, "ETA", format!("{}{}", eta(job), phase.unwrap_or_default()))?;
     }
     write_field(out, "written", bytes(job.bytes))?;
     write_field(out, "retries", format!("{} in {} epochs", job.retries, job.epochs))?;
@@ -405,18 +393,6 @@ mod tests {
     }
 
     #[test]
-    fn how_much_is_done() {
-        assert!((fraction(&job()) - 0.5).abs() < 1e-9);
-        let down = Job { pass: Pass::BackUp.into(), layer: Some(84), ..job() };
-        assert!((fraction(&down) - 0.2).abs() < 1e-9);
-        assert!((fraction(&Job { states_total: Some(10_000), ..down }) - 0.25).abs() < 1e-9);
-        assert_eq!(fraction(&Job { state: JobState::Done.into(), ..Job::default() }), 1.0);
-        assert_eq!(fraction(&Job { first_layer: Some(9), last_layer: Some(4), ..job() }), 1.0);
-        let resumed = Job { first_layer: Some(54), ..job() };
-        assert!((fraction(&resumed) - 0.5).abs() < 1e-9, "what is committed already counts");
-    }
-
-    #[test]
     fn a_line_says_whether_it_is_stuck() {
         let text = line(&job());
         for word in ["enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retry"] {
@@ -425,7 +401,8 @@ mod tests {
         assert!(line(&Job { workers: 0, ..job() }).starts_with("waiting for workers"));
         assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }), "queued");
         // Beside the bar there are 58 columns on a terminal of 80.
-        let long = Job { layer: Some(16_380), last_layer: Some(16_380), eta_seconds: Some(720.0), ..job() };
+        let long =
+            Job { layer: Some(16_380), last_layer: Some(16_380), job_eta_seconds: Some(720.0), ..job() };
         assert!(headline(&long).len() <= 58, "{}", headline(&long));
     }
 }

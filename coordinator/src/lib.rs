@@ -7,10 +7,12 @@ pub mod cluster;
 mod planner;
 mod progress;
 mod task;
+mod workload;
 
 pub use planner::Planner;
 pub use progress::{Commit, LayerCounts, Segment, missing_segments};
 pub use task::{Action, Phase, Report, Stage, Task};
+pub use workload::Workload;
 
 use exact2048_game::Layer;
 

@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 
 use crate::board::Board;
-use crate::lane::{Lane, Layer};
+use crate::columns::Columns;
+use crate::lane::{Lane, Layer, layer_range};
 use crate::params::Params;
 use crate::rowset::{self, RowSet};
 use crate::skeleton::{Config, Configs, Mask, Masks};
@@ -180,6 +181,16 @@ impl Space {
             }
         };
         self.masks.canonical(id.k as usize).iter().map(rows).sum()
+    }
+
+    /// Rows × columns of each block of a lane, about, layers ascending, without making classes or columns.
+    pub fn entries_about(&self, lane: Lane) -> impl Iterator<Item = (Layer, u64)> {
+        let columns = Columns::count(&self.params, lane);
+        let (first, last) = layer_range(&self.params, lane);
+        (first.0..=last.0).step_by(2).map(Layer).map(move |layer| {
+            let rows = ClassId::of(layer, lane).map_or(0, |class| self.rows_about(class));
+            (layer, rows.saturating_mul(columns))
+        })
     }
 
     /// Number of ranks that the tables of all classes with a small sum of at most `most` have together.

@@ -12,9 +12,7 @@ use tonic::Code;
 
 use crate::Failure;
 use crate::cluster::{Coordinator, CoordinatorPlace, failure};
-use crate::job_view::{
-    StatusView, details, doing, fraction, headline, line, state_name, write_all, write_one,
-};
+use crate::job_view::{StatusView, details, doing, headline, line, state_name, write_all, write_one};
 
 /// How often a plain line is written where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -32,7 +30,7 @@ Examples:
   exact2048 status --coordinator http://head:2049
   exact2048 status --coordinator http://head:2049 4x3
   exact2048 status --coordinator http://head:2049 4x3 --watch
-  exact2048 status --coordinator http://head:2049 4x3 --json | jq .eta_seconds
+  exact2048 status --coordinator http://head:2049 4x3 --json | jq .job_eta_seconds
 
 With --watch and a JOB it ends when the job does: with exit code 0 if it is done, 1 if it failed or was cancelled.
 With --watch and --json, an object is printed on a line of its own for every change.")]
@@ -219,7 +217,7 @@ impl Live {
     }
 
     fn show(&mut self, job: &Job, workers: &[Worker]) {
-        self.job.set_position((fraction(job) * 1000.0) as u64);
+        self.job.set_position((job.done * 1000.0) as u64);
         self.job.set_message(headline(job));
         let more = workers.len().saturating_sub(WORKERS_SHOWN);
         let told = |worker: &Worker| format!("  {} {}  {}", worker.id, worker.address, doing(worker));

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
-use exact2048_coordinator::{Phase, Segment};
+use exact2048_coordinator::{Phase, Workload};
 use exact2048_net::logs::with_causes;
 use exact2048_run::{Run, blamed_shard};
 use exact2048_worker::{Tuning, Value, Worker};
@@ -38,11 +38,11 @@ pub fn solve<V: Value>(
 ) -> Result<Seconds> {
     let scratch = run.dir().scratch_folder().to_path_buf();
     let worker = Arc::new(Worker::<V>::new(run.params(), tuning, scratch, run.archive().clone()));
-    let progress = Progress::new();
+    let progress = Progress::new(Workload::new(run.params()));
     let mut seconds = Seconds::default();
     let mut made_again = HashSet::new();
-    while let Some(&segment) = run.missing().first() {
-        progress.start(segment, states_of(run, segment));
+    while let Some((&segment, later)) = run.missing().split_first() {
+        progress.start(segment, later, &run.layer_counts());
         let begun = Instant::now();
         let ended = run_segment(&worker, run, segment, threads, stop, &progress);
         progress.finish();
@@ -74,12 +74,4 @@ pub fn solve<V: Value>(
         }
     }
     Ok(seconds)
-}
-
-/// The number of states that a segment has, where that is known already.
-fn states_of(run: &Run, segment: Segment) -> Option<u64> {
-    let layers = segment.first..=segment.last;
-    let counts = run.layer_counts();
-    let states = || counts.iter().filter(|c| layers.contains(&c.layer)).map(|c| c.states).sum();
-    (segment.phase == Phase::BackUp).then(states)
 }

@@ -1,8 +1,7 @@
 //! The blocks of a job: how many states each holds, and which needs which.
 
 use exact2048_coordinator::Phase;
-use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::Columns;
+use exact2048_game::class::Space;
 use exact2048_game::lane::{self, Step};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 
@@ -89,10 +88,8 @@ impl Job {
 }
 
 fn blocks(params: &Params, space: &Space, lane: Lane) -> LaneBlocks {
-    let columns = Columns::count(params, lane) as f64;
-    let (first, last) = lane::layer_range(params, lane);
-    let rows = |layer| ClassId::of(Layer(layer), lane).map_or(0, |class| space.rows_about(class));
-    let states = (first.0..=last.0).step_by(2).map(|layer| rows(layer) as f64 * columns).collect();
+    let (first, _) = lane::layer_range(params, lane);
+    let states = space.entries_about(lane).map(|(_, entries)| entries as f64).collect();
     LaneBlocks { lane, first: (first.0 as usize - 4) / 2, states, after: Vec::new(), before: Vec::new() }
 }
 

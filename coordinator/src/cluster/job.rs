@@ -6,6 +6,7 @@ use super::messages::JobId;
 use super::rate::Rate;
 use crate::progress::{Commit, Segment, missing_segments};
 use crate::task::Phase;
+use crate::workload::Workload;
 
 /// A job as it is handed in, and again after each start of the coordinator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,13 +94,17 @@ pub(super) struct Job {
     pub remaining: Option<Segment>,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
-    /// Epochs that failed, in all.
     /// How many times the time between commits is halved, since epochs fail before it is over.
     pub haste: u32,
+    /// Epochs that failed, in all.
     pub retries: u64,
     pub epochs: u64,
     pub bytes: u64,
-    pub rate: Rate,
+    pub workload: Workload,
+    /// States that members have finished.
+    pub states_rate: Rate,
+    /// Entries in layers that all members have enumerated.
+    pub entries_rate: Rate,
 }
 
 impl Job {
@@ -107,6 +112,7 @@ impl Job {
         let Submission { job: id, params, commits, committed_bytes, least_memory } = submission;
         let mut job = Self {
             place,
+            workload: Workload::new(&params),
             params,
             least_memory,
             commits,
@@ -114,13 +120,14 @@ impl Job {
             cancelling: false,
             remaining: None,
             failures: 0,
+            haste: 0,
             retries: 0,
             epochs: 0,
             bytes: committed_bytes,
-            rate: Rate::default(),
+            states_rate: Rate::default(),
+            entries_rate: Rate::default(),
         };
         job.replan();
-            haste: 0,
         if job.remaining.is_none() {
             job.state = JobState::Done;
         }

@@ -37,7 +37,7 @@ pub use messages::{
     Action, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply, Refusal,
     ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
 };
-pub use status::{Activity, JobStatus, Signal, Status, WorkerStatus};
+pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 
 /// How a cluster is run.
 #[derive(Clone, PartialEq, Eq, Debug)]

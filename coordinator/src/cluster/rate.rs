@@ -14,10 +14,10 @@ pub(super) struct Rate {
 const MEMORY_S: f64 = 20.0;
 
 impl Rate {
-    /// Counts events that happened just now.
-    pub fn add(&mut self, count: u64, now: Duration) {
+    /// Counts events, or parts of one, that happened just now.
+    pub fn add(&mut self, count: f64, now: Duration) {
         self.since.get_or_insert(now);
-        self.per_second = self.decayed(now) + count as f64 / MEMORY_S;
+        self.per_second = self.decayed(now) + count / MEMORY_S;
         self.last = now;
     }
 
@@ -42,7 +42,7 @@ mod tests {
         let mut rate = Rate::default();
         assert_eq!(rate.per_second(Duration::ZERO), 0.0);
         for step in 0..600 {
-            rate.add(10, Duration::from_millis(100 * step));
+            rate.add(10.0, Duration::from_millis(100 * step));
             if step > 20 {
                 let now = rate.per_second(Duration::from_millis(100 * step));
                 assert!((90.0..130.0).contains(&now), "{now} at step {step}");

@@ -44,10 +44,17 @@ impl Cluster {
             WorkerReport::LayerDone { epoch, part } => {
                 let Some((current, member)) = current(&mut self.epoch, epoch, worker) else { return };
                 let job = self.jobs.get_mut(&current.share.job);
+                let (phase, before) = (current.segment().phase, current.frontier_layer());
                 match current.layer_done(member, part, now) {
                     Ok(()) => {
                         self.states = self.states.wrapping_add(part.states);
-                        job.into_iter().for_each(|job| job.rate.add(part.states, now));
+                        let frontier = current.frontier_layer();
+                        if let Some(job) = job {
+                            job.states_rate.add(part.states as f64, now);
+                            if phase == Phase::Enumerate {
+                                job.entries_rate.add(job.workload.entries(before, frontier), now);
+                            }
+                        }
                     }
                     Err(reason) => {
                         self.roster.back_off(worker, self.config.backoff, now);
@@ -135,6 +142,12 @@ impl Cluster {
             job.replan();
         }
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == id) {
+            // Where failures go on, a commit between two of them is not the end of the haste that brought it.
+            if self.now.saturating_sub(epoch.started) >= self.config.commit_interval
+                && let Some(job) = self.jobs.get_mut(&id)
+            {
+                job.haste = job.haste.saturating_sub(1);
+            }
             epoch.share.members.iter().for_each(|member| self.roster.forgive(member.worker));
         }
         self.rebalance();
@@ -142,12 +155,6 @@ impl Cluster {
 
     /// After a commit: whether a new epoch would do better, with workers that are not in this one or
     /// without workers that want to go.
-            // Where failures go on, a commit between two of them is not the end of the haste that brought it.
-            if self.now.saturating_sub(epoch.started) >= self.config.commit_interval
-                && let Some(job) = self.jobs.get_mut(&id)
-            {
-                job.haste = job.haste.saturating_sub(1);
-            }
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
@@ -220,6 +227,7 @@ impl Cluster {
         self.events.push(Event::EpochFailed { job: id.clone(), epoch: number, reason: reason.clone() });
         if let Some(job) = self.jobs.get_mut(&id) {
             job.failures += 1;
+            job.haste = (job.haste + 1).min(MOST_HASTE);
             job.retries += 1;
             if job.failures >= self.config.max_failed_epochs {
                 job.cancelling = false;
@@ -227,7 +235,6 @@ impl Cluster {
                 self.set_state(&id, JobState::Failed { reason });
             }
         }
-            job.haste = (job.haste + 1).min(MOST_HASTE);
         self.end_epoch();
     }
 

@@ -9,7 +9,7 @@ use super::job::{Job, JobState};
 use super::messages::{JobId, Progress, WorkerId, WriteShard};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
-use crate::progress::Segment;
+use crate::progress::{Segment, missing_segments};
 use crate::task::Phase;
 
 /// Everything that there is to see.
@@ -59,8 +59,10 @@ pub struct JobStatus {
     pub states_total: Option<u64>,
     /// States a second, over the last 20 seconds or so.
     pub states_per_second: f64,
-    /// Time left in this pass, where there is an estimate.
-    pub eta: Option<Duration>,
+    /// Part of this pass's work that is done, from 0 to 1: of its entries on the way up, of its states on the way down.
+    pub done: f64,
+    /// Time left in this pass, and until the job is done, where there is an estimate.
+    pub eta: Option<Eta>,
     /// Bytes of committed shards.
     pub bytes: u64,
     /// Epochs that failed.
@@ -71,6 +73,15 @@ pub struct JobStatus {
     pub workers: u32,
     /// The fingerprint of a solved run.
     pub fingerprint: Option<u128>,
+}
+
+/// Time that is left, at the speed of the last 20 seconds or so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Eta {
+    /// Until the end of this pass.
+    pub pass: Duration,
+    /// Until the job is done.
+    pub job: Duration,
 }
 
 /// A worker.
@@ -163,8 +174,16 @@ impl Cluster {
         };
         let states_done = committed + epoch.map_or(0, Epoch::states_ahead);
         let states_total = (phase == Phase::BackUp).then_some(total);
-        let states_per_second = job.rate.per_second(now);
-        let left = states_total.map(|total| total.saturating_sub(states_done) as f64 / states_per_second);
+        let Left { pass, later, whole_pass, per_second } = match phase {
+            Phase::Enumerate => entries_left(job, epoch, now),
+            Phase::BackUp => {
+                let per_second = job.states_rate.per_second(now);
+                let pass = total.saturating_sub(states_done) as f64;
+                Left { pass, later: 0.0, whole_pass: total as f64, per_second }
+            }
+        };
+        let time = |work: f64| Duration::try_from_secs_f64(work / per_second).ok();
+        let eta = epoch.and_then(|_| Some(Eta { pass: time(pass)?, job: time(pass + later)? }));
         let start = job.remaining.map(|segment| match segment.phase {
             Phase::Enumerate => segment.first,
             Phase::BackUp => segment.last,
@@ -178,8 +197,9 @@ impl Cluster {
             layer: epoch.map(Epoch::frontier_layer).or(start),
             states_done,
             states_total,
-            states_per_second,
-            eta: left.filter(|_| epoch.is_some()).and_then(|left| Duration::try_from_secs_f64(left).ok()),
+            states_per_second: job.states_rate.per_second(now),
+            done: if whole_pass > 0.0 { (1.0 - pass / whole_pass).clamp(0.0, 1.0) } else { 0.0 },
+            eta,
             bytes: job.bytes,
             retries: job.retries,
             epochs: job.epochs,
@@ -221,5 +241,30 @@ impl Cluster {
         } else {
             Activity::Waiting
         }
+    }
+}
+
+/// Work that is left: on the way up in entries, on the way down in states, which are known then.
+struct Left {
+    pass: f64,
+    /// Of what comes after this pass.
+    later: f64,
+    whole_pass: f64,
+    per_second: f64,
+}
+
+/// What is left on the way up.
+fn entries_left(job: &Job, epoch: Option<&Epoch>, now: Duration) -> Left {
+    let missing = missing_segments(&job.params, &job.commits);
+    let upward = missing.iter().filter(|segment| segment.phase == Phase::Enumerate);
+    // What is finished and not committed yet is at the beginning of what comes next.
+    let next = job.remaining.zip(epoch);
+    let ahead =
+        next.map_or(0.0, |(segment, epoch)| job.workload.entries(segment.first, epoch.frontier_layer()));
+    Left {
+        pass: upward.map(|&segment| job.workload.of(segment)).sum::<f64>() - ahead,
+        later: job.workload.to_back_up(&missing),
+        whole_pass: job.workload.whole(),
+        per_second: job.entries_rate.per_second(now),
     }
 }

@@ -6,6 +6,7 @@ use exact2048_game::{Objective, Params, Precision, Spawn4};
 
 use super::*;
 use crate::progress::Segment;
+use crate::workload::Workload;
 
 fn params() -> Params {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
@@ -309,4 +310,47 @@ fn one_append_is_asked_for_at_a_time_and_repeated_as_it_was() {
     assert_eq!(cluster.take_actions(), first);
     cluster.commit_failed(now + seconds(3.0), *ticket, true);
     assert_eq!(cluster.submit(now + seconds(3.0), submission("other")), Err(ClusterError::Fenced));
+}
+
+#[test]
+fn the_time_left_is_told_in_both_passes() {
+    let (mut cluster, mut workers, mut now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    let worker = &mut workers[0];
+    let mut job = |now, worker: &mut Worker| {
+        worker.pull(&mut cluster, now);
+        let status = cluster.status(now).jobs.remove(0);
+        if let [Action::Commit { ticket, .. }] = cluster.take_actions().as_slice() {
+            cluster.committed(now, *ticket);
+        }
+        status
+    };
+    let begun = job(now, worker);
+    assert_eq!((begun.done, begun.eta), (0.0, None), "nothing is known of its speed");
+    let last = params().last_layer().0;
+    let entries = Workload::new(&params());
+    let whole = entries.whole();
+    for layer in (4..=30).step_by(2) {
+        now += seconds(1.0);
+        worker.finish([layer].into_iter());
+        let up = job(now, worker);
+        let done = entries.entries(Layer(4), Layer(layer + 2)) / whole;
+        assert!((up.done - done).abs() < 1e-9, "{} of the entries, not {done}", up.done);
+        let eta = up.eta.unwrap();
+        // The way down takes twice as long as all of the way up.
+        let left = (1.0 - done + 2.0) / (1.0 - done);
+        let found = eta.job.as_secs_f64() / eta.pass.as_secs_f64();
+        assert!((found - left).abs() < 1e-6, "the job takes {found} times what the pass takes, not {left}");
+    }
+    worker.finish((32..=last).step_by(2));
+    (0..4).for_each(|_| drop(job(now, worker)));
+    // As many states as layers, in this test.
+    worker.finish((4..=last).rev().step_by(2).take(20));
+    now += seconds(1.0);
+    let down = job(now, worker);
+    assert_eq!((down.phase, down.states_done, down.states_total), (Some(Phase::BackUp), 20, Some(29)));
+    assert!((down.done - 20.0 / 29.0).abs() < 1e-9, "{}", down.done);
+    let eta = down.eta.unwrap();
+    assert_eq!(eta.pass, eta.job);
+    assert!((eta.pass.as_secs_f64() - 9.0 / down.states_per_second).abs() < 1e-6, "{eta:?}");
 }

@@ -1,0 +1,106 @@
+//! How the work of enumerating is spread over layers, known before any of it is done.
+
+use exact2048_game::class::Space;
+use exact2048_game::{Layer, Params, lane};
+
+use crate::progress::Segment;
+use crate::task::Phase;
+
+/// How many times as long as enumerating takes backing the same up; see `docs/performance.md`.
+const BACK_UP_COST: f64 = 2.0;
+
+/// The entries (rows × columns) of each layer. Unlike states they can be counted without finding them, and time goes
+/// with them, about: the share of them that is reachable changes slowly from layer to layer.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Entries in layers below that of the index: 4, 6, and so on, to the one after the last.
+    entries_below: Vec<f64>,
+}
+
+impl Workload {
+    /// Counts the entries of a run. Cost: a step a block; 0.04 s for 4x3.
+    pub fn new(params: &Params) -> Self {
+        let space = Space::new(params);
+        let mut entries = vec![0.0; index(params.last_layer()) + 1];
+        for (layer, count) in lane::lanes(params).into_iter().flat_map(|lane| space.entries_about(lane)) {
+            if let Some(entries) = entries.get_mut(index(layer)) {
+                *entries += count as f64;
+            }
+        }
+        let sums = entries.into_iter().scan(0.0, |sum, entries| {
+            *sum += entries;
+            Some(*sum)
+        });
+        Self { entries_below: std::iter::once(0.0).chain(sums).collect() }
+    }
+
+    /// Entries in the layers from `first` on that are below `end`, as far as the run has them.
+    pub fn entries(&self, first: Layer, end: Layer) -> f64 {
+        let below = |layer| self.entries_below[index(layer).min(self.entries_below.len() - 1)];
+        (below(end) - below(first)).max(0.0)
+    }
+
+    /// Entries of a segment.
+    pub fn of(&self, segment: Segment) -> f64 {
+        self.entries(segment.first, Layer(segment.last.0 + 2))
+    }
+
+    /// Entries of the run.
+    pub fn whole(&self) -> f64 {
+        self.entries_below.last().copied().unwrap_or_default()
+    }
+
+    /// Entries that would be enumerated in the time that the way down takes, as far as these segments are of it.
+    pub fn to_back_up(&self, segments: &[Segment]) -> f64 {
+        let downward = segments.iter().filter(|segment| segment.phase == Phase::BackUp);
+        BACK_UP_COST * downward.map(|&segment| self.of(segment)).sum::<f64>()
+    }
+}
+
+/// The place of a layer among those of a run.
+fn index(layer: Layer) -> usize {
+    (layer.0.saturating_sub(4) / 2) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::{Objective, Precision, Spawn4};
+
+    fn workload(board: &str, until_layer: Option<u32>) -> Workload {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, until_layer).unwrap();
+        Workload::new(&params)
+    }
+
+    #[test]
+    fn entries_add_up() {
+        let workload = workload("3x3", None);
+        let end = Layer(2046);
+        let all = workload.entries(Layer(4), end);
+        assert!(all > 48_713_519.0, "fewer entries than states: {all}");
+        assert_eq!(workload.whole(), all);
+        for at in [Layer(4), Layer(6), Layer(900), Layer(2044), end, Layer(9999)] {
+            let (below, rest) = (workload.entries(Layer(4), at), workload.entries(at, end));
+            assert!((below + rest - all).abs() < 1e-6 * all, "{at}: {below} and {rest} of {all}");
+        }
+        assert_eq!(workload.entries(Layer(900), Layer(800)), 0.0);
+    }
+
+    #[test]
+    fn every_layer_has_room_for_its_states() {
+        // States of layers of 3x3, as `layers` lists them.
+        let workload = workload("3x3", None);
+        for (layer, states) in [(4, 8.0), (84, 18_906.0), (804, 55_386.0), (1204, 79_582.0), (2004, 6_315.0)]
+        {
+            let entries = workload.entries(Layer(layer), Layer(layer + 2));
+            assert!((states..100.0 * states).contains(&entries), "layer {layer}: {entries} for {states}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_ends_early_has_no_more() {
+        let workload = workload("2x2", Some(20));
+        assert_eq!(workload.entries(Layer(4), Layer(60)), workload.entries(Layer(4), Layer(22)));
+    }
+}
