@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Clusters on this machine against one process, with the numbers of docs/performance.md.
 #
-# usage: scripts/bench-cluster.sh [WORKDIR]      about ten minutes on two cores
+# usage: scripts/bench-cluster.sh [WORKDIR]      about fifteen minutes on two cores
 #
 # It measures and never fails on a time.
 set -euo pipefail
@@ -76,6 +76,8 @@ for board in 4x2 3x3; do
     cluster 2 5 --board "$board"
 done
 cluster 2 1 --board 4x2
+cluster 2 2 --board 3x3
+cluster 2 5 --board 5x2
 for _ in 1 2; do
     for workers in 1 2; do cluster "$workers" 0 --board 5x2; done
 done
