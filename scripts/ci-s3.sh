@@ -25,10 +25,10 @@ servers=("$@")
 # Ceph holds sockets in it, whose paths must be short.
 work=$(mktemp -d /tmp/s3.XXXXXX)
 moto_pid=
+ceph_port=
 ceph_conf=$work/ceph/ceph.conf
 
-stop_servers() {
-    [ -z "$moto_pid" ] || kill "$moto_pid" 2>/dev/null || true
+stop_ceph() {
     local file pid
     for file in "$work"/ceph/*.pid; do
         [ -f "$file" ] || continue
@@ -40,6 +40,11 @@ stop_servers() {
         done
         kill -9 "$pid" 2>/dev/null || true
     done
+}
+
+stop_servers() {
+    [ -z "$moto_pid" ] || kill "$moto_pid" 2>/dev/null || true
+    stop_ceph
     rm -rf "$work"
 }
 trap stop_servers EXIT
@@ -76,48 +81,18 @@ start_moto() {
     export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$port
 }
 
-# The daemons, from an empty folder with a configuration: $1 is the id of the cluster, $2 the address of the monitor.
-bring_up_ceph() {
-    local base=$work/ceph keys=$work/ceph/keyring osd_id
-    osd_id=$(cat /proc/sys/kernel/random/uuid)
-    ceph-authtool --create-keyring "$keys" --gen-key -n mon. --cap mon 'allow *'
-    ceph-authtool "$keys" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *'
-    ceph-authtool "$keys" --gen-key -n osd.0 --cap mon 'allow profile osd' --cap osd 'allow *'
-    ceph-authtool "$keys" --gen-key -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx'
-    monmaptool --create --fsid "$1" --addv a "$2" "$base/monmap"
-    ceph-mon --mkfs -i a --monmap "$base/monmap" --keyring "$keys"
-    ceph-mon -i a
-    # The same id in both, or the daemon never comes up.
-    timeout 60 ceph osd new "$osd_id"
-    ceph-osd -i 0 --mkfs --osd-uuid "$osd_id"
-    ceph-osd -i 0
-    for _ in $(seq 120); do
-        if ceph osd stat | grep -q '1 up'; then break; fi
-        sleep 0.5
-    done
-    ceph osd stat | grep -q '1 up'
-    timeout 60 radosgw -n client.rgw
-    timeout 60 radosgw-admin -n client.rgw user create --uid=tester --display-name=tester \
-        --access-key=testing --secret-key=testing
-}
-
-# One monitor, one object daemon that keeps everything in memory, and the gateway.
-start_ceph() {
-    if ! command -v radosgw >/dev/null || ! command -v ceph-osd >/dev/null; then
-        [ "$(id -u)" = 0 ] || fail "Ceph is not installed, and only root can: apt-get install radosgw ceph-mon ceph-osd ceph-common"
-        step apt-get update -qq || fail "apt-get update failed"
-        step env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-            radosgw ceph-mon ceph-osd ceph-common >/dev/null || fail "apt-get could not install Ceph"
-    fi
-    local base=$work/ceph keys=$work/ceph/keyring port fsid mon_v1 mon_v2
+# Settings of a cluster with one monitor, one object daemon that keeps everything in memory, and the gateway, on ports
+# that were free a moment ago; from there on $ceph_port is the gateway's.
+configure_ceph() {
+    local base=$work/ceph fsid mon_v1 mon_v2
     mkdir -p "$base/mon" "$base/osd0" "$base/rgw"
     fsid=$(cat /proc/sys/kernel/random/uuid)
-    port=$(free_port) mon_v1=$(free_port) mon_v2=$(free_port)
+    ceph_port=$(free_port) mon_v1=$(free_port) mon_v2=$(free_port)
     cat >"$ceph_conf" <<EOF
 [global]
 fsid = $fsid
 mon host = [v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]
-keyring = $keys
+keyring = $base/keyring
 osd pool default size = 1
 osd pool default min size = 1
 mon allow pool size one = true
@@ -137,14 +112,55 @@ rgw data = $base/rgw
 [mon.a]
 public addr = 127.0.0.1
 [client.rgw]
-rgw frontends = beast endpoint=127.0.0.1:$port
+rgw frontends = beast endpoint=127.0.0.1:$ceph_port
 EOF
     export CEPH_CONF=$ceph_conf
-    # As a job of its own, because the shell goes on after errors within a condition.
-    bring_up_ceph "$fsid" "[v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]" >"$work/ceph.log" 2>&1 &
-    wait $! || { cat "$work/ceph.log" >&2; fail "Ceph did not start, as said above"; }
-    wait_for_port "$port" "the Ceph Object Gateway" "$work/ceph.log"
-    export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$port
+    monmaptool --create --fsid "$fsid" --addv a "[v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]" "$base/monmap"
+}
+
+# The daemons, of what was configured.
+bring_up_ceph() {
+    local base=$work/ceph keys=$work/ceph/keyring osd_id
+    osd_id=$(cat /proc/sys/kernel/random/uuid)
+    set -x
+    ceph-authtool --create-keyring "$keys" --gen-key -n mon. --cap mon 'allow *'
+    ceph-authtool "$keys" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *'
+    ceph-authtool "$keys" --gen-key -n osd.0 --cap mon 'allow profile osd' --cap osd 'allow *'
+    ceph-authtool "$keys" --gen-key -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx'
+    ceph-mon --mkfs -i a --monmap "$base/monmap" --keyring "$keys"
+    ceph-mon -i a
+    # The same id in both, or the daemon never comes up.
+    timeout 60 ceph osd new "$osd_id"
+    ceph-osd -i 0 --mkfs --osd-uuid "$osd_id"
+    ceph-osd -i 0
+    timeout 60 bash -c 'until ceph osd stat | grep -q "1 up"; do sleep 0.5; done'
+    timeout 60 radosgw -n client.rgw
+    timeout 60 radosgw-admin -n client.rgw user create --uid=tester --display-name=tester \
+        --access-key=testing --secret-key=testing
+}
+
+start_ceph() {
+    if ! command -v radosgw >/dev/null || ! command -v ceph-osd >/dev/null; then
+        [ "$(id -u)" = 0 ] || fail "Ceph is not installed, and only root can: apt-get install radosgw ceph-mon ceph-osd ceph-common"
+        step apt-get update -qq || fail "apt-get update failed"
+        step env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+            radosgw ceph-mon ceph-osd ceph-common >/dev/null || fail "apt-get could not install Ceph"
+    fi
+    # Another process may take a port before Ceph does: then once more, with others.
+    for attempt in 1 2 3; do
+        rm -rf "$work/ceph"
+        configure_ceph >/dev/null
+        # As a job of its own, because the shell goes on after errors within a condition.
+        bring_up_ceph >"$work/ceph.log" 2>&1 &
+        if wait $!; then
+            wait_for_port "$ceph_port" "the Ceph Object Gateway" "$work/ceph.log"
+            export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$ceph_port
+            return
+        fi
+        stop_ceph
+        { printf '\nCeph did not start (attempt %s):\n' "$attempt"; tail -n 40 "$work"/ceph/*.log "$work/ceph.log"; df -h "$work"; } >&2
+    done
+    fail "Ceph did not start, as said above: the last command there is the one that failed"
 }
 
 python_tools
