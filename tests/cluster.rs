@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::cluster::{Cluster, start_coordinator};
@@ -161,15 +162,54 @@ fn a_shard_that_is_lost_or_damaged_is_made_again() {
         if remove {
             fs::remove_file(&shard).unwrap();
         } else {
-            let mut bytes = fs::read(&shard).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            fs::write(&shard, bytes).unwrap();
+            flip_a_bit(&shard);
         }
         cluster.client(&["resume", &job]).exits(0);
         cluster.wait(&job);
         assert_eq!(cluster.verified_fingerprint(&job), expected);
     }
+}
+
+#[test]
+fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
+    let cluster = Cluster::new(2);
+    let job = cluster.submit("--board 3x2");
+    cluster.wait(&job);
+    let expected = cluster.verified_fingerprint(&job);
+    let shards = |kind| {
+        let shards =
+            fs::read_dir(cluster.run(&job).join("shards")).unwrap().map(|entry| entry.unwrap().path());
+        let is_of = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(kind);
+        shards.filter(is_of).collect::<Vec<_>>()
+    };
+    let check_again = || {
+        let resumed = cluster.client(&["resume", &job]).exits(0);
+        assert!(resumed.stdout.contains("read again"), "{resumed:?}");
+        cluster.wait(&job);
+        assert_eq!(cluster.verified_fingerprint(&job), expected);
+        cluster.client(&["status", &job, "--json"]).exits(0).json()
+    };
+    // Of a run in good order nothing is made again.
+    let epochs = cluster.client(&["status", &job, "--json"]).exits(0).json()["epochs"].clone();
+    let before = (shards("reach-"), shards("values-"));
+    assert_eq!(check_again()["epochs"], epochs);
+    assert_eq!((shards("reach-"), shards("values-")), before);
+    // One of each pass is damaged, then one is gone.
+    for kind in ["reach-", "values-"] {
+        let shard = shards(kind).pop().unwrap();
+        flip_a_bit(&shard);
+        on_run(&cluster.run(&job), "verify", &[]).exits(1).says(&["exact2048 resume"]);
+        check_again();
+    }
+    fs::remove_file(shards("values-").pop().unwrap()).unwrap();
+    check_again();
+}
+
+fn flip_a_bit(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(file, bytes).unwrap();
 }
 
 #[test]

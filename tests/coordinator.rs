@@ -175,7 +175,6 @@ fn a_run_that_is_there_is_continued() {
     assert_eq!(job["states"], solved["states"]);
     assert_eq!(job["run"], format!("file://{}", run.display()));
     coordinator.ask(&["status", "mine", "--watch"]).exits(0);
-    coordinator.ask(&["resume", "mine"]).exits(1).says(&["job mine is done"]);
     // It is done: whoever wants may open it for writing.
     try_solve(&run, "--board 2x2").exits(0);
     // One that is worked on is the coordinator's alone.

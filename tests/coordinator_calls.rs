@@ -530,6 +530,7 @@ fn what_is_printed_as_json_stays() {
         "job",
         "state",
         "cancelling",
+        "checking",
         "board",
         "objective",
         "spawn4",

@@ -18,6 +18,7 @@ pub struct JobView {
     #[serde(skip_serializing_if = "str::is_empty")]
     failure: String,
     cancelling: bool,
+    checking: bool,
     board: String,
     objective: String,
     spawn4: String,
@@ -119,6 +120,15 @@ pub fn state_name(state: JobState) -> &'static str {
     }
 }
 
+/// A word for what happens to a job.
+fn doing_name(job: &Job) -> &'static str {
+    match job.state() {
+        _ if job.cancelling => "cancelling",
+        _ if job.checking => "checking",
+        state => state_name(state),
+    }
+}
+
 /// A word for a pass, as in the names of fields.
 fn phase_name(pass: Pass) -> Option<&'static str> {
     match pass {
@@ -153,6 +163,7 @@ impl From<&Job> for JobView {
             state: state_name(job.state()),
             failure: job.failure.clone(),
             cancelling: job.cancelling,
+            checking: job.checking,
             board: format!("{}x{}", parameters.rows, parameters.columns),
             spawn4: spawn4(&parameters),
             objective: parameters.objective,
@@ -219,6 +230,7 @@ pub fn headline(job: &Job) -> String {
     let state = match job.state() {
         JobState::Running if job.cancelling => "being cancelled",
         JobState::Running if job.workers == 0 => "waiting for workers",
+        JobState::Done if job.checking => "done, its shards are read again",
         state => state_name(state),
     };
     let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
@@ -294,10 +306,9 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
 fn job_row(job: &Job) -> Vec<String> {
     let running = job.state() == JobState::Running;
     let of_running = |text: String| if running { text } else { String::new() };
-    let state = if job.cancelling { "cancelling" } else { state_name(job.state()) };
     vec![
         job.name.clone(),
-        state.to_owned(),
+        doing_name(job).to_owned(),
         phase_name(job.pass()).unwrap_or_default().replace('_', " "),
         job.layer.map(|layer| HumanCount(layer.into()).to_string()).unwrap_or_default(),
         format!("{:.1}%", 100.0 * job.done),
@@ -337,7 +348,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     );
     write_field(out, "board", what)?;
     write_field(out, "run", &job.run_url)?;
-    write_field(out, "state", if job.cancelling { "cancelling" } else { state_name(job.state()) })?;
+    write_field(out, "state", doing_name(job))?;
     if !job.failure.is_empty() {
         write_field(out, "failure", &job.failure)?;
     }

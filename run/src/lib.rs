@@ -13,7 +13,7 @@ mod run;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogShard, JournalRecord, Record, Retraction, kind_of};
-pub use mend::{blamed_shard, forget_damaged_shards};
+pub use mend::{blamed_shard, damaged_shards};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use parts::CacheUse;
 pub use run::{Run, RunError};

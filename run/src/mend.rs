@@ -1,7 +1,7 @@
 //! Shards that are lost or damaged: which they are. They are functions of others, and are made again.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_storage::{ShardKind, StorageError};
 use exact2048_worker::WorkerError;
@@ -28,48 +28,44 @@ pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogS
     }
 }
 
-/// Checks every committed shard, and forgets those that are not whole, so that they are made again.
+/// Reads every committed shard, and returns those that are lost or damaged, so that they must be made again.
 ///
-/// `warn` is told of each of them.
+/// `warn` is told of each of them. Once `is_stopped`, no further shard is read.
 ///
 /// # Errors
 ///
 /// What keeps a shard from being read that may be whole.
-pub fn forget_damaged_shards(
+pub fn damaged_shards(
     catalog: &Catalog,
     threads: usize,
-    stop: &AtomicBool,
+    is_stopped: &(dyn Fn() -> bool + Sync),
     warn: &(dyn Fn(&StorageError) + Sync),
-) -> Result<(), StorageError> {
+) -> Result<Vec<Arc<CatalogShard>>, StorageError> {
     let shards = catalog.shards();
     let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
+    let found = Mutex::new(Ok(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(shards.len()) {
             scope.spawn(|| {
                 while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
-                    && !stop.load(Ordering::Relaxed)
+                    && !is_stopped()
                 {
-                    match shard.original().and_then(|reader| reader.verify()) {
-                        Ok(()) => {}
-                        Err(error) if is_lost(&error) => {
+                    let Err(error) = shard.original().and_then(|reader| reader.verify()) else { continue };
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    match &mut *found {
+                        Ok(damaged) if is_lost(&error) => {
                             warn(&error);
-                            catalog.remove(&shard.path);
+                            damaged.push(Arc::clone(shard));
                         }
                         // Perhaps whole, but not to be read now: making it again would be a waste.
-                        Err(error) => {
-                            let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                            failure.get_or_insert(error);
-                        }
+                        Ok(_) => *found = Err(error),
+                        Err(_) => {}
                     }
                 }
             });
         }
     });
-    match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a shard must be made again: it is not there, or not what it should be.

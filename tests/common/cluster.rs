@@ -98,7 +98,7 @@ impl Cluster {
     /// Waits until a job is done.
     #[track_caller]
     pub fn wait(&self, job: &str) -> Value {
-        self.wait_until(job, |status| status["state"] == "done")
+        self.wait_until(job, |status| status["state"] == "done" && status["checking"] == false)
     }
 
     /// The fingerprint of a job that is done, after everything in its run was verified.

@@ -1,4 +1,4 @@
-//! `exact2048 resume`: puts a job of a cluster that has stopped back in the queue.
+//! `exact2048 resume`: puts a job of a cluster that has stopped back in the queue, or has one that is done checked.
 
 use std::io::Write;
 
@@ -15,7 +15,8 @@ use crate::job_view::JobView;
 Examples:
   exact2048 resume --coordinator http://head:2049 4x3
 
-For jobs that were cancelled or have failed. They go on from what is committed, after the jobs that are in the queue.")]
+Jobs that were cancelled or have failed go on from what is committed, after the jobs that are in the queue. Of a job that
+is done every shard is read again; what is lost or damaged is computed again.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
@@ -37,7 +38,14 @@ pub fn main(args: &Args) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
         return Ok(());
     }
-    let what = if job.state() == JobState::Queued { "is in the queue" } else { "goes on" };
+    let what = match job.state() {
+        JobState::Queued => "is in the queue",
+        JobState::Done if job.checking => {
+            "is done; its shards are read again, status --watch says when that is over"
+        }
+        JobState::Done => "is done",
+        _ => "goes on",
+    };
     writeln!(out, "{} {what}", job.name)?;
     Ok(())
 }

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::logs::with_causes;
-use exact2048_run::{Oracle, Run, StartValues, forget_damaged_shards};
+use exact2048_run::{Oracle, Run, StartValues, damaged_shards};
+use exact2048_storage::StorageError;
 use exact2048_worker::Tuning;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -92,9 +93,10 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let mut run = Run::open_or_create(location, &params)?;
     let stop = stop_on_signals()?;
-    forget_damaged_shards(run.catalog(), threads, &stop, &|error| {
-        eprintln!("warning: {}; recomputing it", with_causes(error));
-    })?;
+    let warn = |error: &StorageError| eprintln!("warning: {}; recomputing it", with_causes(error));
+    for shard in damaged_shards(run.catalog(), threads, &|| stop.load(Ordering::Relaxed), &warn)? {
+        run.catalog().remove(&shard.path);
+    }
     let found_finished = run.missing().is_empty();
     let seconds = if found_finished {
         Seconds::default()

@@ -89,7 +89,8 @@ fn fail_on_problems(run: &Run, outcome: &Outcome) -> Result<()> {
     }
     if damaged {
         eprintln!(
-            "to mend it: the solve command that made {} computes lost and damaged shards again",
+            "to mend it: the solve command that made {} computes lost and damaged shards again, and where a cluster made it, \
+             exact2048 resume does",
             run.dir().path().display()
         );
     } else {

@@ -6,6 +6,7 @@
 //! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
 //! | [`Shell`] (`shell`) | calls the pure code with the time, and carries out what it asks for |
 //! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
+//! | `recheck` | the shards of a job that is done, read again |
 //! | `holding` | how long a pull waits for news |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
 //! | `observe` | logs and metrics |
@@ -14,6 +15,7 @@ mod holding;
 mod job_run;
 mod observe;
 mod queue;
+mod recheck;
 mod records;
 mod requests;
 mod restore;

@@ -52,7 +52,8 @@ impl Shell {
             let ClusterStatus { jobs, workers, .. } = state.cluster.status(now);
             let message = |status: &JobStatus| {
                 let known = state.jobs.get(&status.job)?;
-                Some(job_message(status, &known.params, &known.url))
+                let message = job_message(status, &known.params, &known.url);
+                Some(v1::Job { checking: known.checking, ..message })
             };
             let unavailable = state.jobs.iter().filter_map(|(job, known)| unavailable_message(job, known));
             Overview {
@@ -110,7 +111,7 @@ impl Shell {
         self.overview().job(&job)
     }
 
-    /// Puts a job that has stopped back in the queue.
+    /// Puts a job that has stopped back in the queue. Of one that is done, the shards are read again first.
     ///
     /// # Errors
     ///
@@ -124,8 +125,9 @@ impl Shell {
                 self.note(QueueRecord::Resumed { job: job.clone() }).await?;
                 self.with(|state, now| state.cluster.resume(now, &job)).map_err(|e| cluster_status(&e))?;
             }
+            Some(JobState::Done) => self.recheck(&job),
             // One that is still being cancelled goes on; of the others the cluster says what is wrong.
-            Some(JobState::Queued | JobState::Running | JobState::Done) => {
+            Some(JobState::Queued | JobState::Running) => {
                 self.with(|state, now| state.cluster.resume(now, &job)).map_err(|e| cluster_status(&e))?;
                 self.note(QueueRecord::Resumed { job: job.clone() }).await?;
             }

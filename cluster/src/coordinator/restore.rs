@@ -78,6 +78,7 @@ impl Opened {
             run: run.map(|run| Arc::new(Mutex::new(run))),
             opening,
             unavailable: None,
+            checking: false,
         };
         let Contents { params, commits, bytes: committed_bytes } = contents;
         let submission = Submission { job, params, commits, committed_bytes, least_memory };
@@ -125,8 +126,16 @@ impl Shell {
             Err(error) => {
                 let reason = format!("{error:#}");
                 tracing::error!(%job, reason, "the run of a job cannot be opened");
-                let (run, unavailable) = (None, Some(reason));
-                let known = Known { params, location, url, run, opening: 0, unavailable, stopped: true };
+                let known = Known {
+                    params,
+                    location,
+                    url,
+                    run: None,
+                    opening: 0,
+                    unavailable: Some(reason),
+                    stopped: true,
+                    checking: false,
+                };
                 self.with(|state, _| state.jobs.insert(job, known));
                 Ok(())
             }

@@ -168,9 +168,7 @@ impl Watcher {
             let Overview { mut jobs, workers } = self.shell.overview();
             if let Some(job) = &self.job {
                 jobs.retain(|found| found.name == job.0);
-                let stopped =
-                    |job: &v1::Job| !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running);
-                self.ended = jobs.iter().all(stopped);
+                self.ended = jobs.iter().all(has_stopped);
             }
             let now = WatchResponse { jobs, workers };
             if self.ended || self.last.as_ref().is_none_or(|last| still(last) != still(&now)) {
@@ -180,6 +178,11 @@ impl Watcher {
         }
         None
     }
+}
+
+/// Whether nothing happens to a job any more unless somebody asks for it.
+fn has_stopped(job: &v1::Job) -> bool {
+    !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
 }
 
 /// A message without what changes while nothing happens.

@@ -70,6 +70,8 @@ pub(super) struct Known {
     pub unavailable: Option<String>,
     /// Whether the run is to be let go of.
     pub stopped: bool,
+    /// Whether its shards are being read again.
+    pub checking: bool,
 }
 
 impl Shell {
@@ -295,6 +297,11 @@ impl Shell {
 
     pub(super) async fn stopped(&self) {
         self.stop.cancelled().await;
+    }
+
+    /// Cancelled when this coordinator is to end.
+    pub(super) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
     }
 }
 

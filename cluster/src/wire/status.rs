@@ -38,6 +38,7 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         epochs: status.epochs,
         workers: status.workers,
         fingerprint: status.fingerprint.map(|sum| format!("{sum:032x}")).unwrap_or_default(),
+        ..v1::Job::default()
     }
 }
 

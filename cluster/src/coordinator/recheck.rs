@@ -1,0 +1,60 @@
+//! The shards of a job that is done, read again because somebody asks for it: what is lost or damaged of them is
+//! computed again. Those of other jobs are read by their workers, which say what they cannot read.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use anyhow::Result;
+use exact2048_coordinator::Commit;
+use exact2048_coordinator::cluster::JobId;
+use exact2048_game::Params;
+use exact2048_net::logs::with_causes;
+use exact2048_run::{Run, damaged_shards};
+use exact2048_storage::{Location, StorageError};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::shell::Shell;
+
+impl Shell {
+    /// Begins to read all shards of a job that is done, unless that is under way. What comes of it is in the log and
+    /// in the state of the job.
+    pub(super) fn recheck(self: &Arc<Self>, job: &JobId) {
+        let begun = self.with(|state, _| {
+            let known = state.jobs.get_mut(job).filter(|known| !known.checking)?;
+            known.checking = true;
+            Some((known.location.clone(), known.params.clone()))
+        });
+        let Some((location, params)) = begun else { return };
+        tracing::info!(%job, "the shards of a job are read again");
+        let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
+        tokio::spawn(async move {
+            let read = spawn_blocking(move || damaged_commits(&location, &params, &stop)).await;
+            let damaged = read.unwrap_or_else(|panic| Err(panic.into())).unwrap_or_else(|error| {
+                tracing::warn!(%job, error = format!("{error:#}"), "the shards of a job cannot be read");
+                Vec::new()
+            });
+            tracing::info!(%job, damaged_ranges = damaged.len(), "the shards of a job were read again");
+            shell.with(|state, now| {
+                state.jobs.get_mut(&job).into_iter().for_each(|known| known.checking = false);
+                for commit in damaged {
+                    let lost = state.cluster.shard_lost(now, &job, commit.phase, commit.first, commit.last);
+                    if let Err(error) = lost {
+                        tracing::warn!(%job, %error, "a damaged shard stays");
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// The commits of a run of which a shard is lost or damaged. Reads every byte of it.
+fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Vec<Commit>> {
+    let run = Run::open(location)?;
+    run.require(params)?;
+    let warn = |error: &StorageError| tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
+    let threads = available_parallelism().map_or(1, NonZero::get);
+    let damaged = damaged_shards(run.catalog(), threads, &|| stop.is_cancelled(), &warn)?;
+    Ok(damaged.iter().map(|shard| shard.commit.clone()).collect())
+}
