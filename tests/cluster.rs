@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use common::cluster::{Cluster, start_coordinator};
 use common::{Solved, layers, on_run, solve, solve_args, text, whole};
 
@@ -75,11 +77,17 @@ fn workers_that_are_killed_are_made_up_for() {
     let expected = expected("--board 4x2");
     let mut cluster = Cluster::new(3);
     let job = cluster.submit("--board 4x2");
+    let mut retries = 0;
     for kill in 0..4 {
-        std::thread::sleep(Duration::from_millis(300));
+        cluster.wait_until(&job, |status| status["state"] == "done" || whole(&status["worker_count"]) > 0);
+        std::thread::sleep(Duration::from_millis(100));
         cluster.kill_worker(kill % cluster.workers.len());
         cluster.add_worker(&[]);
+        let status = cluster
+            .wait_until(&job, |status| status["state"] == "done" || whole(&status["retries"]) > retries);
+        retries = whole(&status["retries"]);
     }
+    assert!(retries >= 2, "the job was over before the kills: {retries} retries");
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), expected);
 }
@@ -90,8 +98,13 @@ fn a_coordinator_that_is_killed_goes_on_where_it_was() {
     let mut cluster = Cluster::new(2);
     let job = cluster.submit("--board 4x2");
     let second = cluster.submit("--board 2x2");
-    for _ in 0..3 {
-        std::thread::sleep(Duration::from_millis(400));
+    for restart in 0..3 {
+        let working = |status: &Value| whole(&status["worker_count"]) > 0 && whole(&status["states"]) > 0;
+        let status = cluster.wait_until(&job, |status| status["state"] == "done" || working(status));
+        assert!(
+            restart > 0 || status["state"] == "running",
+            "the job was over before the first kill: {status}"
+        );
         cluster.restart_coordinator();
     }
     cluster.wait(&job);
@@ -104,7 +117,8 @@ fn all_that_is_killed_at_once_goes_on_where_it_was() {
     let expected = expected("--board 4x2");
     let mut cluster = Cluster::new(2);
     let job = cluster.submit("--board 4x2");
-    cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
+    let status = cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
+    assert_eq!(status["state"], "running", "the job was over before it was killed");
     while !cluster.workers.is_empty() {
         cluster.kill_worker(0);
     }
@@ -145,7 +159,8 @@ fn workers_may_join_and_leave() {
 #[test]
 fn a_shard_that_is_lost_or_damaged_is_made_again() {
     let expected = expected("--board 4x2");
-    for remove in [true, false] {
+    let damages: [fn(&Path); 3] = [remove, flip_a_bit, cut_short];
+    for damage in damages {
         let cluster = Cluster::new(2);
         let job = cluster.submit("--board 4x2");
         // A shard of the way up, which the way down needs.
@@ -159,11 +174,7 @@ fn a_shard_that_is_lost_or_damaged_is_made_again() {
             .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("reach-"))
             .max_by_key(|path| fs::metadata(path).unwrap().len())
             .unwrap();
-        if remove {
-            fs::remove_file(&shard).unwrap();
-        } else {
-            flip_a_bit(&shard);
-        }
+        damage(&shard);
         cluster.client(&["resume", &job]).exits(0);
         cluster.wait(&job);
         assert_eq!(cluster.verified_fingerprint(&job), expected);
@@ -201,8 +212,27 @@ fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
         on_run(&cluster.run(&job), "verify", &[]).exits(1).says(&["exact2048 resume"]);
         check_again();
     }
-    fs::remove_file(shards("values-").pop().unwrap()).unwrap();
-    check_again();
+    remove(&shards("values-").pop().unwrap());
+    let mended = check_again();
+    // Where they cannot be read, that is said, and nothing is taken for lost.
+    let manifest = cluster.run(&job).join("manifest.json");
+    let sound = fs::read(&manifest).unwrap();
+    fs::write(&manifest, b"{}").unwrap();
+    cluster.client(&["resume", &job]).exits(0);
+    let unread = cluster.wait(&job);
+    assert!(text(&unread["trouble"]).contains("manifest.json"), "{unread}");
+    cluster.client(&["status", &job, "--watch"]).exits(1).says(&["is done, but", "manifest.json"]);
+    fs::write(&manifest, sound).unwrap();
+    assert_eq!(check_again()["epochs"], mended["epochs"]);
+}
+
+fn remove(file: &Path) {
+    fs::remove_file(file).unwrap();
+}
+
+fn cut_short(file: &Path) {
+    let bytes = fs::read(file).unwrap();
+    fs::write(file, &bytes[..bytes.len() * 2 / 3]).unwrap();
 }
 
 fn flip_a_bit(file: &Path) {

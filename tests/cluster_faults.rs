@@ -113,17 +113,16 @@ fn a_network_that_is_cut_and_healed_does_no_harm() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
+    let workers_there = || ask(&["status", "--json"]).exits(0).stdout.matches("\"worker\":").count();
     wait_for("it begins", &|status| whole(&status["states"]) > 0);
     hosts[0].cut();
+    assert_ne!(status()["state"], "done", "the cut came too late");
     // The other goes on alone once the lease of this one is over.
-    wait_for("the cut is noticed", &|status| whole(&status["retries"]) > 0 || status["state"] == "done");
-    hosts[0].heal();
+    wait_for("the cut is noticed", &|status| whole(&status["retries"]) > 0);
+    wait_for("it is lost", &|_| workers_there() == 1);
     wait_for("it ends", &|status| status["state"] == "done");
-    // The one that was cut off is back.
-    wait_for("it is back", &|_| {
-        let all = ask(&["status", "--json"]).exits(0);
-        all.stdout.matches("\"worker\":").count() >= 2
-    });
+    hosts[0].heal();
+    wait_for("it is back", &|_| workers_there() == 2);
     let info = on_run(&place.join("store/4x2"), "info", &["--json"]).exits(0).json();
     assert_eq!(text(&info["fingerprint"]), FINGERPRINT);
     on_run(&place.join("store/4x2"), "verify", &[]).exits(0);
@@ -167,6 +166,56 @@ fn a_worker_whose_disk_is_full_says_so_and_the_job_goes_on() {
     let all = cluster.client(&["status"]).exits(0).stdout;
     assert!(all.contains("full"), "{all}\n{}", cluster.logs());
     cluster.add_worker(&[]);
+    // The other does it alone.
+    let status = cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
+    assert_eq!(whole(&status["worker_count"]), 1, "{status}");
     cluster.wait(&job);
     assert_eq!(cluster.fingerprint(&job), "b779c570d9cdbdf790b00c3c1c2056d5", "{}", full.log());
+}
+
+#[test]
+fn a_full_store_is_told_and_the_job_goes_on_when_there_is_room() {
+    if !is_root("a_full_store_is_told_and_the_job_goes_on_when_there_is_room") {
+        return;
+    }
+    let cluster = Cluster::new(2);
+    // Room for the states of 4x2, and not for their values.
+    let disk = Disk::new(&cluster.run("4x2"), "2m");
+    let job = cluster.submit("--board 4x2");
+    cluster.client(&["status", &job, "--watch"]).exits(1);
+    let failed = cluster.client(&["status", &job, "--json"]).exits(0).json();
+    let reason = text(&failed["failure"]);
+    for words in ["values-", "disk full", "What was committed is safe", "free some space"] {
+        assert!(reason.contains(words), "{words:?} is missing from: {reason}");
+    }
+    let shown = cluster.client(&["status", &job]).exits(0).stdout;
+    assert!(shown.contains("exact2048 resume 4x2"), "{shown}");
+    on_run(&disk.0, "verify", &[]).exits(0);
+    system(&format!("mount -o remount,size=64m {}", disk.0.display()));
+    cluster.client(&["resume", &job]).exits(0);
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), FINGERPRINT);
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_to_is_told_and_waited_for() {
+    if !is_root("a_journal_that_cannot_be_written_to_is_told_and_waited_for") {
+        return;
+    }
+    let cluster = Cluster::new(1);
+    // Room for the queue and not for a page more: neither the journal of the job nor a shard of it.
+    let journal = cluster.run("3x2").join("journal");
+    std::fs::create_dir(cluster.run("3x2")).unwrap();
+    let disk = Disk::new(&journal, "8k");
+    let job = cluster.submit("--board 3x2");
+    let stuck = cluster.wait_until(&job, |status| !text(&status["trouble"]).is_empty());
+    assert_eq!(stuck["state"], "running", "{stuck}");
+    assert!(text(&stuck["trouble"]).contains("journal"), "{stuck}");
+    assert!(stuck["eta_seconds"].is_null() && stuck["job_eta_seconds"].is_null(), "{stuck}");
+    let shown = cluster.client(&["status", &job]).exits(0).stdout;
+    assert!(shown.contains("stuck") && shown.contains("tried again"), "{shown}");
+    system(&format!("mount -o remount,size=16m {}", disk.0.display()));
+    let done = cluster.wait(&job);
+    assert_eq!(text(&done["trouble"]), "");
+    cluster.verified_fingerprint(&job);
 }

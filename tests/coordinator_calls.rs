@@ -248,14 +248,21 @@ async fn what_can_never_be_committed_fails_its_epoch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
     let coordinator = Coordinator::new();
+    // Where there are no workers yet, it is taken.
+    coordinator.ask(&["submit", "--board", "3x3", "--name", "earlier"]).exits(0);
+    coordinator.ask(&["cancel", "earlier"]).exits(0);
     let mut worker = Script::new(&coordinator, 1).await;
     worker.pull.memory_bytes = 1 << 20;
     worker.pull().await.unwrap();
     let refused = coordinator.ask(&["submit", "--board", "3x3"]).exits(1);
     refused.says(&["the job fits no worker", "2 threads", "GiB", "--memory"]);
     let all = coordinator.ask(&["status", "--json"]).exits(0).json();
-    assert_eq!(all["jobs"].as_array().unwrap().len(), 0);
+    assert_eq!(all["jobs"].as_array().unwrap().len(), 1);
     assert!(!coordinator.place.join("store/3x3").exists(), "nothing was made for it");
+    let refused = coordinator.ask(&["resume", "earlier"]).exits(1);
+    refused.says(&["the job fits no worker", "2 threads", "GiB", "--memory"]);
+    let job = coordinator.ask(&["status", "earlier", "--json"]).exits(0).json();
+    assert_eq!(job["state"], "cancelled");
     coordinator.server.stop();
 }
 
@@ -531,6 +538,7 @@ fn what_is_printed_as_json_stays() {
         "state",
         "cancelling",
         "checking",
+        "trouble",
         "board",
         "objective",
         "spawn4",

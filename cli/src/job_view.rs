@@ -19,6 +19,7 @@ pub struct JobView {
     failure: String,
     cancelling: bool,
     checking: bool,
+    trouble: String,
     board: String,
     objective: String,
     spawn4: String,
@@ -125,6 +126,8 @@ fn doing_name(job: &Job) -> &'static str {
     match job.state() {
         _ if job.cancelling => "cancelling",
         _ if job.checking => "checking",
+        JobState::Running if !job.trouble.is_empty() => "stuck",
+        JobState::Running if job.workers == 0 => "waiting for workers",
         state => state_name(state),
     }
 }
@@ -164,6 +167,7 @@ impl From<&Job> for JobView {
             failure: job.failure.clone(),
             cancelling: job.cancelling,
             checking: job.checking,
+            trouble: job.trouble.clone(),
             board: format!("{}x{}", parameters.rows, parameters.columns),
             spawn4: spawn4(&parameters),
             objective: parameters.objective,
@@ -228,10 +232,8 @@ pub fn line(job: &Job) -> String {
 /// What a job is doing and when it is done, in few words.
 pub fn headline(job: &Job) -> String {
     let state = match job.state() {
-        JobState::Running if job.cancelling => "being cancelled",
-        JobState::Running if job.workers == 0 => "waiting for workers",
         JobState::Done if job.checking => "done, its shards are read again",
-        state => state_name(state),
+        _ => doing_name(job),
     };
     let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
         return state.to_owned();
@@ -247,6 +249,9 @@ pub fn headline(job: &Job) -> String {
 
 /// How fast a running job is, and what it has so far; nothing of others.
 pub fn details(job: &Job) -> String {
+    if !job.trouble.is_empty() {
+        return job.trouble.clone();
+    }
     if job.state() != JobState::Running || phase_name(job.pass()).is_none() {
         return String::new();
     }
@@ -296,6 +301,10 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
         output::write_table(out, &output::table(&header, 3, jobs.iter().map(job_row)))?;
     }
     writeln!(out)?;
+    write_workers_or_advice(out, workers)
+}
+
+fn write_workers_or_advice(out: &mut impl Write, workers: &[Worker]) -> io::Result<()> {
     if workers.is_empty() {
         writeln!(out, "no workers: start some with exact2048 worker")
     } else {
@@ -349,8 +358,10 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     write_field(out, "board", what)?;
     write_field(out, "run", &job.run_url)?;
     write_field(out, "state", doing_name(job))?;
-    if !job.failure.is_empty() {
-        write_field(out, "failure", &job.failure)?;
+    for (name, what) in [("failure", &job.failure), ("trouble", &job.trouble)] {
+        if !what.is_empty() {
+            write_field(out, name, what)?;
+        }
     }
     if job.state() == JobState::Failed {
         write_field(out, "to go on", format!("exact2048 resume {}, once its cause is gone", job.name))?;
@@ -379,7 +390,12 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     }
     if at_work(job, workers).next().is_some() {
         writeln!(out)?;
-        write_workers(out, at_work(job, workers))?;
+        return write_workers(out, at_work(job, workers));
+    }
+    if job.state() == JobState::Running {
+        // They say why they are not at it.
+        writeln!(out)?;
+        return write_workers_or_advice(out, workers);
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ fn what_can_never_be_committed_is_done_again() {
     let second = cluster.signal().epoch.unwrap();
     assert!(second > first);
     let action = to_commit(&mut cluster, 4100, second, 2);
-    cluster.committed(at(4200), action.ticket());
+    cluster.committed(at(4200), action.ticket(), 10);
     let status = cluster.status(at(4200));
     assert_eq!((status.jobs[0].state.name(), status.jobs[0].retries, status.states), ("done", 1, 4));
 }
@@ -147,7 +147,7 @@ fn events_tell_the_story() {
     };
     let epoch = share.epoch;
     let action = to_commit(&mut cluster, 2100, epoch, 0);
-    cluster.committed(at(2200), action.ticket());
+    cluster.committed(at(2200), action.ticket(), 10);
     let expected = [
         Event::Appended(action),
         Event::EpochEnded { job: job("a"), epoch },

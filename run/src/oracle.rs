@@ -128,8 +128,11 @@ impl Oracle {
         }
         if let Some(next) = run.missing().first() {
             let reason = format!(
-                "layers {} to {} are not done ({:?}); give the solve command that began it again",
-                next.first, next.last, next.phase
+                "there is still to {} layers {} to {}; resume its job if a cluster works on it, else give the solve \
+                 command that began it again",
+                next.phase.name(),
+                next.first,
+                next.last
             );
             return Err(QueryError::NotSolved { reason });
         }

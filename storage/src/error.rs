@@ -230,7 +230,7 @@ pub enum StorageError {
 /// Shards can be computed again, the manifest and the journal cannot.
 fn remedy(file: &Path) -> &'static str {
     if file.extension().is_some_and(|extension| extension == "shard") {
-        "The shard has to be computed again or restored from a copy"
+        "The command that made it computes the shard again: solve, or resume on a cluster"
     } else {
         "Restore the file from a copy: the run cannot be read without it"
     }

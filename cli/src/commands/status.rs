@@ -196,7 +196,8 @@ impl Display {
             write_one(&mut io::stdout().lock(), job, &workers)?;
         }
         match job.state() {
-            JobState::Done => Ok(()),
+            JobState::Done if job.trouble.is_empty() => Ok(()),
+            JobState::Done => bail!("{} is done, but {}", job.name, job.trouble),
             JobState::Failed => {
                 let Job { name, failure, .. } = job;
                 bail!("{name} failed: {failure}. To go on once the cause is gone: exact2048 resume {name}")

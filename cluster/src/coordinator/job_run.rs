@@ -23,10 +23,12 @@ impl Contents {
     /// What an open run holds.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        let catalog = run.catalog();
-        let bytes = catalog.shards().iter().map(|shard| shard.record.bytes).sum();
-        Self { params: run.params().clone(), commits: catalog.commits(), bytes }
+        Self { params: run.params().clone(), commits: run.catalog().commits(), bytes: bytes_of(run) }
     }
+}
+
+fn bytes_of(run: &Run) -> u64 {
+    run.catalog().shards().iter().map(|shard| shard.record.bytes).sum()
 }
 
 /// A run that is open for writing, and that opens itself again after a failure.
@@ -80,6 +82,12 @@ impl JobRun {
     #[must_use]
     pub fn opening(&self) -> u64 {
         self.opening
+    }
+
+    /// Bytes of the committed shards; 0 while the run could not be opened again after a failure.
+    #[must_use]
+    pub fn committed_bytes(&self) -> u64 {
+        self.run.as_ref().map_or(0, bytes_of)
     }
 
     /// Appends a record to the journal. The same record may be appended again after a failure: it will be there once.

@@ -1,13 +1,18 @@
 //! What happens, in logs and metrics.
 
 use exact2048_coordinator::cluster::{Action, Event, JobState, Status};
+use exact2048_run::kind_of;
+use exact2048_storage::ShardKind;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
+
+use super::records;
 
 const WORKERS: &str = "exact2048_workers";
 const JOBS: &str = "exact2048_jobs";
 const STATES: &str = "exact2048_states_total";
 const STATES_RATE: &str = "exact2048_states_per_second";
 const BYTES: &str = "exact2048_committed_bytes";
+const WRITTEN: &str = "exact2048_written_bytes_total";
 const COMMITS: &str = "exact2048_commits_total";
 const RETRACTIONS: &str = "exact2048_retractions_total";
 const EPOCHS: &str = "exact2048_epochs_total";
@@ -28,6 +33,7 @@ pub fn describe() {
         "States a second of the job that is worked on, over the last 20 seconds or so"
     );
     describe_gauge!(BYTES, "Bytes of committed shards of all jobs");
+    describe_counter!(WRITTEN, "Bytes of shards that were committed, by kind");
     describe_counter!(COMMITS, "Ranges of layers that were committed");
     describe_counter!(RETRACTIONS, "Commits that were taken back because a shard was lost");
     describe_counter!(EPOCHS, "Epochs that began");
@@ -36,6 +42,9 @@ pub fn describe() {
     describe_counter!(APPENDS_FAILED, "Appends to journals that failed and are tried again");
     for name in [COMMITS, RETRACTIONS, EPOCHS, EPOCHS_FAILED, WORKERS_LOST, APPENDS_FAILED] {
         counter!(name).increment(0);
+    }
+    for kind in [ShardKind::Reach, ShardKind::Values] {
+        counter!(WRITTEN, "kind" => kind.to_string()).increment(0);
     }
 }
 
@@ -82,10 +91,12 @@ pub fn tell(event: &Event) {
             counter!(EPOCHS_FAILED).increment(1);
             tracing::warn!(%job, epoch, reason, "an epoch failed: what it had not committed is done again");
         }
-        Event::Appended(Action::Commit { job, epoch, commit, sealed_bytes, shards, .. }) => {
+        Event::Appended(Action::Commit { job, epoch, commit, shards, .. }) => {
+            let bytes = records::bytes(shards);
             counter!(COMMITS).increment(1);
+            counter!(WRITTEN, "kind" => kind_of(commit.phase).to_string()).increment(bytes);
             let (phase, first, last, shards) = (commit.phase, commit.first.0, commit.last.0, shards.len());
-            tracing::info!(%job, epoch, ?phase, first, last, shards, bytes = sealed_bytes, "committed");
+            tracing::info!(%job, epoch, ?phase, first, last, shards, bytes, "committed");
         }
         Event::Appended(Action::Retract { job, epoch, commit, .. }) => {
             counter!(RETRACTIONS).increment(1);

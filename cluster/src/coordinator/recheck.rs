@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use anyhow::Result;
 use exact2048_coordinator::Commit;
-use exact2048_coordinator::cluster::JobId;
+use exact2048_coordinator::cluster::{JobId, LeastMemory};
 use exact2048_game::Params;
 use exact2048_net::logs::with_causes;
 use exact2048_run::{Run, damaged_shards};
@@ -15,6 +15,7 @@ use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use super::restore::least_memory;
 use super::shell::Shell;
 
 impl Shell {
@@ -24,6 +25,7 @@ impl Shell {
         let begun = self.with(|state, _| {
             let known = state.jobs.get_mut(job).filter(|known| !known.checking)?;
             known.checking = true;
+            known.trouble = None;
             Some((known.location.clone(), known.params.clone()))
         });
         let Some((location, params)) = begun else { return };
@@ -31,30 +33,54 @@ impl Shell {
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
         tokio::spawn(async move {
             let read = spawn_blocking(move || damaged_commits(&location, &params, &stop)).await;
-            let damaged = read.unwrap_or_else(|panic| Err(panic.into())).unwrap_or_else(|error| {
-                tracing::warn!(%job, error = format!("{error:#}"), "the shards of a job cannot be read");
-                Vec::new()
-            });
-            tracing::info!(%job, damaged_ranges = damaged.len(), "the shards of a job were read again");
-            shell.with(|state, now| {
-                state.jobs.get_mut(&job).into_iter().for_each(|known| known.checking = false);
-                for commit in damaged {
-                    let lost = state.cluster.shard_lost(now, &job, commit.phase, commit.first, commit.last);
-                    if let Err(error) = lost {
-                        tracing::warn!(%job, %error, "a damaged shard stays");
-                    }
+            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.into())));
+        });
+    }
+
+    fn end_recheck(&self, job: &JobId, read: Result<Damaged>) {
+        let trouble = match &read {
+            Ok(Damaged { commits, .. }) => {
+                tracing::info!(%job, damaged_ranges = commits.len(), "the shards of a job were read again");
+                None
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(%job, error, "the shards of a job cannot be read");
+                Some(format!("its shards could not be read again: {error}"))
+            }
+        };
+        self.with(|state, now| {
+            state.trouble(job, trouble);
+            state.jobs.get_mut(job).into_iter().for_each(|known| known.checking = false);
+            let Ok(Damaged { commits, least_memory }) = read else { return };
+            if !commits.is_empty() {
+                // It may have been done when this coordinator started. If it fits no worker, it waits for one.
+                let _ = state.cluster.learn_memory(now, job, least_memory);
+            }
+            for commit in commits {
+                let lost = state.cluster.shard_lost(now, job, commit.phase, commit.first, commit.last);
+                if let Err(error) = lost {
+                    tracing::warn!(%job, %error, "a damaged shard stays");
                 }
-            });
+            }
         });
     }
 }
 
+/// What is to be done again of a run.
+struct Damaged {
+    commits: Vec<Commit>,
+    /// Of a worker that is to do it.
+    least_memory: LeastMemory,
+}
+
 /// The commits of a run of which a shard is lost or damaged. Reads every byte of it.
-fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Vec<Commit>> {
+fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Damaged> {
     let run = Run::open(location)?;
     run.require(params)?;
     let warn = |error: &StorageError| tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
     let threads = available_parallelism().map_or(1, NonZero::get);
     let damaged = damaged_shards(run.catalog(), threads, &|| stop.is_cancelled(), &warn)?;
-    Ok(damaged.iter().map(|shard| shard.commit.clone()).collect())
+    let least_memory = if damaged.is_empty() { LeastMemory::new(Vec::new()) } else { least_memory(params) };
+    Ok(Damaged { commits: damaged.iter().map(|shard| shard.commit.clone()).collect(), least_memory })
 }

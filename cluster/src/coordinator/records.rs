@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use exact2048_coordinator::cluster::{Action, WriteShard};
+use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WriteShard};
 use exact2048_run::{JournalRecord, Record, Retraction, kind_of};
 use exact2048_storage::ShardRecord;
 
@@ -55,10 +55,16 @@ pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
     Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads }))
 }
 
+/// Bytes of the shards of a commit, as far as their records are understood.
+pub fn bytes(shards: &[OfWorker]) -> u64 {
+    let records = shards.iter().filter_map(|shard| serde_json::from_str(&shard.record).ok());
+    records.map(|record: ShardRecord| record.bytes).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::cluster::{JobId, ShardRecord as OfWorker, WorkerId};
+    use exact2048_coordinator::cluster::{JobId, WorkerId};
     use exact2048_coordinator::{Commit, Phase};
     use exact2048_game::Layer;
     use exact2048_storage::ShardKind;
@@ -90,7 +96,6 @@ mod tests {
             job: JobId("a".to_owned()),
             epoch: 1,
             commit: Commit { phase, first, last, layers: vec![], fingerprint: Some(3) },
-            sealed_bytes: 0,
             shards: records.iter().enumerate().map(shard).collect(),
         }
     }

@@ -50,11 +50,7 @@ impl Shell {
     pub fn overview(&self) -> Overview {
         self.with(|state, now| {
             let ClusterStatus { jobs, workers, .. } = state.cluster.status(now);
-            let message = |status: &JobStatus| {
-                let known = state.jobs.get(&status.job)?;
-                let message = job_message(status, &known.params, &known.url);
-                Some(v1::Job { checking: known.checking, ..message })
-            };
+            let message = |status: &JobStatus| Some(known_message(status, state.jobs.get(&status.job)?));
             let unavailable = state.jobs.iter().filter_map(|(job, known)| unavailable_message(job, known));
             Overview {
                 jobs: jobs.iter().filter_map(message).chain(unavailable).collect(),
@@ -69,14 +65,13 @@ impl Shell {
     ///
     /// Those of the calls of the service.
     pub async fn submit(self: Arc<Self>, job: JobId, params: Params) -> Result<v1::Job, Status> {
+        let least = least_memory_of(params.clone()).await?;
         let _one = self.changing.lock().await;
-        let wanted = params.clone();
-        let least = spawn_blocking(move || least_memory(&wanted)).await.map_err(|e| of_panic(&e))?;
         self.check(&job, &least)?;
         self.confirm().await?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
         let (id, wanted) = (job.clone(), params.clone());
-        let opened = spawn_blocking(move || Opened::new(location, id, &wanted, true, least)).await;
+        let opened = spawn_blocking(move || Opened::new(location, id, &wanted, true, || least)).await;
         let Opened { known, submission } = opened.map_err(|e| of_panic(&e))?.map_err(|e| of_any(&e))?;
         let params = known.params.clone();
         self.note(QueueRecord::Submitted { job: job.clone(), params }).await?;
@@ -117,6 +112,7 @@ impl Shell {
     ///
     /// Those of the calls of the service.
     pub async fn resume(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
+        self.require_memory(&job).await?;
         let _one = self.changing.lock().await;
         match self.state_of(&job)? {
             None => self.make_available(&job).await?,
@@ -133,6 +129,15 @@ impl Shell {
             }
         }
         self.overview().job(&job)
+    }
+
+    /// Requires that a job which has stopped fits some worker, if there are any.
+    async fn require_memory(&self, job: &JobId) -> Result<(), Status> {
+        let Some(JobState::Cancelled | JobState::Failed { .. }) = self.state_of(job)? else { return Ok(()) };
+        let params = self.with(|state, _| state.jobs.get(job).map(|known| known.params.clone()));
+        let Some(params) = params else { return Ok(()) };
+        let least = least_memory_of(params).await?;
+        self.with(|state, now| state.cluster.learn_memory(now, job, least)).map_err(|e| cluster_status(&e))
     }
 
     /// Opens the run of a job that has stopped, and tells the cluster what is in it.
@@ -168,7 +173,7 @@ impl Shell {
         self.confirm().await?;
         let id = job.clone();
         let opened =
-            spawn_blocking(move || Opened::new(location, id, &params, true, least_memory(&params))).await;
+            spawn_blocking(move || Opened::new(location, id, &params, true, || least_memory(&params))).await;
         let Opened { known, submission } = opened.map_err(|e| of_panic(&e))?.map_err(|e| of_any(&e))?;
         self.note(QueueRecord::Resumed { job: job.clone() }).await?;
         self.with(|state, now| {
@@ -216,6 +221,23 @@ impl Shell {
             Err(AppendError::Failed(error)) => Err(of_run(&error)),
         }
     }
+}
+
+/// What memory a job needs, worked out beside whatever else is asked for.
+async fn least_memory_of(params: Params) -> Result<LeastMemory, Status> {
+    spawn_blocking(move || least_memory(&params)).await.map_err(|error| of_panic(&error))
+}
+
+/// The message of a job, with what only the shell knows of it.
+fn known_message(status: &JobStatus, known: &Known) -> v1::Job {
+    let mut message = job_message(status, &known.params, &known.url);
+    message.checking = known.checking;
+    if let Some(trouble) = &known.trouble {
+        message.trouble = trouble.clone();
+        // Who knows.
+        (message.eta_seconds, message.job_eta_seconds) = (None, None);
+    }
+    message
 }
 
 fn unavailable_message(job: &JobId, known: &Known) -> Option<v1::Job> {

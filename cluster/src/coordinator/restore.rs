@@ -55,7 +55,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the run of a job; begins it, if there is none and `may_write`.
+    /// Opens the run of a job; begins it, if there is none and `may_write`. What memory it needs is asked for only if it
+    /// is to be worked on now.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl Opened {
         job: JobId,
         params: &Params,
         may_write: bool,
-        least_memory: LeastMemory,
+        least_memory: impl FnOnce() -> LeastMemory,
     ) -> Result<Self> {
         let url = location.url()?;
         let (run, contents) = open(&location, params, may_write)?;
@@ -79,8 +80,11 @@ impl Opened {
             opening,
             unavailable: None,
             checking: false,
+            trouble: None,
         };
         let Contents { params, commits, bytes: committed_bytes } = contents;
+        let is_to_do = may_write && !missing_segments(&params, &commits).is_empty();
+        let least_memory = if is_to_do { least_memory() } else { LeastMemory::new(Vec::new()) };
         let submission = Submission { job, params, commits, committed_bytes, least_memory };
         Ok(Self { known, submission })
     }
@@ -112,7 +116,8 @@ impl Shell {
         let QueuedJob { job, params, cancelled } = queued;
         let location = self.store.child(&job.0)?;
         let url = location.url()?;
-        let opened = Opened::new(location.clone(), job.clone(), &params, !cancelled, least_memory(&params));
+        let opened =
+            Opened::new(location.clone(), job.clone(), &params, !cancelled, || least_memory(&params));
         match opened {
             Ok(opened) => self.with(|state, now| {
                 let is_done = opened.is_done();
@@ -135,6 +140,7 @@ impl Shell {
                     unavailable: Some(reason),
                     stopped: true,
                     checking: false,
+                    trouble: None,
                 };
                 self.with(|state, _| state.jobs.insert(job, known));
                 Ok(())

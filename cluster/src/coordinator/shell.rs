@@ -72,6 +72,8 @@ pub(super) struct Known {
     pub stopped: bool,
     /// Whether its shards are being read again.
     pub checking: bool,
+    /// What keeps it from going on, or kept it from being checked.
+    pub trouble: Option<String>,
 }
 
 impl Shell {
@@ -226,9 +228,10 @@ impl Shell {
             let (shell, asked) = (Arc::clone(&self), action.clone());
             let done = tokio::task::spawn_blocking(move || shell.append(&asked)).await;
             match done.unwrap_or_else(|panic| Err(Refused::Failed(anyhow::Error::from(panic)))) {
-                Ok(()) => self.with(|state, now| {
+                Ok(committed_bytes) => self.with(|state, now| {
                     state.appending = None;
-                    state.cluster.committed(now, action.ticket());
+                    state.trouble(job_of(&action), None);
+                    state.cluster.committed(now, action.ticket(), committed_bytes);
                 }),
                 Err(Refused::Never(reason)) => {
                     tracing::error!(job = %job_of(&action), reason, "a range cannot be committed");
@@ -240,27 +243,33 @@ impl Shell {
                 Err(Refused::Fenced(reason)) => self.fence(reason),
                 Err(Refused::Failed(error)) => {
                     observe::append_failed(&action, &error);
-                    self.with(|state, now| state.cluster.commit_failed(now, action.ticket(), false));
+                    let trouble =
+                        format!("its journal cannot be written to, which is tried again: {error:#}");
+                    self.with(|state, now| {
+                        state.trouble(job_of(&action), Some(trouble));
+                        state.cluster.commit_failed(now, action.ticket(), false);
+                    });
                 }
             }
         }
     }
 
-    /// Makes an append. Blocks on the store.
-    fn append(&self, action: &Action) -> Result<(), Refused> {
+    /// Makes an append, and returns the bytes of the run's shards after it. Blocks on the store.
+    fn append(&self, action: &Action) -> Result<u64, Refused> {
         let record = records::of_action(action).map_err(Refused::Never)?;
         let job = job_of(action);
         let run = self.run_of(job)?;
         let mut run = lock(&run);
         let appended = run.append(record, || lock(&self.queue).confirm());
-        let opening = run.opening();
+        let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
         drop(run);
         self.with(|state, _| {
             if let Some(known) = state.jobs.get_mut(job) {
                 known.opening = opening;
             }
         });
-        Ok(appended?)
+        appended?;
+        Ok(committed_bytes)
     }
 
     /// The run of a job. One that had stopped is opened again, with what is in its journal.
@@ -344,6 +353,11 @@ impl State {
             }
             _ => {}
         }
+    }
+
+    /// Remembers what keeps a job from going on, or that nothing does.
+    pub(super) fn trouble(&mut self, job: &JobId, trouble: Option<String>) {
+        self.jobs.get_mut(job).into_iter().for_each(|known| known.trouble = trouble.clone());
     }
 
     /// Lets go of the runs of jobs that have stopped, so that others may open them.

@@ -178,7 +178,7 @@ impl<'a> World<'a> {
                     .push(WorkerReport::ShardWritten { shard, record: String::new() });
             }
             Event::Appended(ticket) => {
-                self.cluster.committed(self.now, ticket);
+                self.cluster.committed(self.now, ticket, 0);
                 self.act();
             }
         }

@@ -60,7 +60,6 @@ struct Order {
 #[derive(Debug)]
 pub(super) struct WrittenRange {
     pub commit: Commit,
-    pub sealed_bytes: u64,
     pub shards: Vec<ShardRecord>,
 }
 
@@ -216,12 +215,12 @@ impl Epoch {
         });
         let shards = shards.collect();
         self.last_range = now;
-        let (commit, sealed_bytes) = self.take_commit(order.end, order.shard);
-        Some(WrittenRange { commit, sealed_bytes, shards })
+        let commit = self.take_commit(order.end, order.shard);
+        Some(WrittenRange { commit, shards })
     }
 
     /// Sums up a written range and forgets its layers.
-    fn take_commit(&mut self, end: u32, range: WriteShard) -> (Commit, u64) {
+    fn take_commit(&mut self, end: u32, range: WriteShard) -> Commit {
         let mut layers = BTreeMap::new();
         let (mut fingerprint, mut sealed_bytes) = (0u128, 0);
         for position in self.written..end {
@@ -236,14 +235,13 @@ impl Epoch {
         self.ready_bytes -= sealed_bytes;
         let phase = self.segment().phase;
         let enumerated = phase == Phase::Enumerate;
-        let commit = Commit {
+        Commit {
             phase,
             first: range.first,
             last: range.last,
             layers: if enumerated { layers.into_values().collect() } else { Vec::new() },
             fingerprint: (!enumerated).then_some(fingerprint),
-        };
-        (commit, sealed_bytes)
+        }
     }
 
     fn layer(&self, position: u32) -> Layer {

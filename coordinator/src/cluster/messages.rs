@@ -278,8 +278,6 @@ pub enum Action {
         epoch: u64,
         /// The range and its counts.
         commit: Commit,
-        /// Bytes of its shards, as their writers estimated them.
-        sealed_bytes: u64,
         /// The shards, one of each member of the epoch.
         shards: Vec<ShardRecord>,
     },

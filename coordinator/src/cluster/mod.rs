@@ -284,6 +284,20 @@ impl Cluster {
         Ok(())
     }
 
+    /// Takes in what memory a job needs, and says why it would not be worked on, if it fits none of the workers that there
+    /// are.
+    pub fn learn_memory(
+        &mut self,
+        now: Duration,
+        id: &JobId,
+        least: LeastMemory,
+    ) -> Result<(), ClusterError> {
+        self.pass_time(now);
+        let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        job.least_memory = least.clone();
+        self.does_not_fit(&least).map_or(Ok(()), Err)
+    }
+
     /// Takes in that committed layers of a job cannot be read: the commits that hold them are computed again, at once
     /// where the job is active, at its turn where it was done. Says whether there was such a commit.
     pub fn shard_lost(
@@ -304,13 +318,13 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The append with this ticket is in the journal.
-    pub fn committed(&mut self, now: Duration, ticket: u64) {
+    /// The append with this ticket is in the journal, whose run has so many bytes of shards now.
+    pub fn committed(&mut self, now: Duration, ticket: u64, committed_bytes: u64) {
         self.pass_time(now);
         if let Some(append) = self.journal.succeeded(ticket)
             && !self.fenced
         {
-            self.appended(append);
+            self.appended(append, committed_bytes);
         }
         self.advance();
     }

@@ -66,9 +66,9 @@ impl Cluster {
                 let Some((current, member)) = current(&mut self.epoch, shard.epoch, worker) else { return };
                 if let Some(written) = current.shard_written(member, shard, record, now) {
                     let (job, epoch) = (current.share.job.clone(), current.number());
-                    let WrittenRange { commit, sealed_bytes, shards } = written;
+                    let WrittenRange { commit, shards } = written;
                     let ticket = self.journal.ticket();
-                    self.journal.push(Action::Commit { ticket, job, epoch, commit, sealed_bytes, shards });
+                    self.journal.push(Action::Commit { ticket, job, epoch, commit, shards });
                 }
             }
             WorkerReport::Failed { epoch, failure } => self.failed(worker, epoch, failure),
@@ -132,12 +132,13 @@ impl Cluster {
     }
 
     /// An append is in the journal: only now does it count.
-    pub(super) fn appended(&mut self, append: Action) {
+    pub(super) fn appended(&mut self, append: Action, committed_bytes: u64) {
         self.events.push(Event::Appended(append.clone()));
-        let Action::Commit { job: id, commit, sealed_bytes, .. } = append else { return };
+        let (Action::Commit { job: id, .. } | Action::Retract { job: id, .. }) = &append;
+        self.jobs.get_mut(id).into_iter().for_each(|job| job.bytes = committed_bytes);
+        let Action::Commit { job: id, commit, .. } = append else { return };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.commits.push(commit);
-            job.bytes += sealed_bytes;
             job.failures = 0;
             job.replan();
         }

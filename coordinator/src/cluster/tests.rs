@@ -134,7 +134,7 @@ fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
     assert_eq!(late.pull(&mut cluster, now).share, None);
     let actions = cluster.take_actions();
     let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
-    cluster.committed(now, *ticket);
+    cluster.committed(now, *ticket, 0);
     for worker in &mut workers {
         let reply = worker.pull(&mut cluster, now);
         let share = reply.share.expect("the next share in the first reply after the commit");
@@ -230,7 +230,7 @@ fn after_failures_commits_come_sooner() {
         worker.pull(&mut cluster, *now);
         let actions = cluster.take_actions();
         let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
-        cluster.committed(*now, *ticket);
+        cluster.committed(*now, *ticket, 0);
     };
     written_after(&mut now, worker, [4, 6], interval / 4);
     written_after(&mut now, worker, [8, 10], interval / 4);
@@ -321,7 +321,7 @@ fn the_time_left_is_told_in_both_passes() {
         worker.pull(&mut cluster, now);
         let status = cluster.status(now).jobs.remove(0);
         if let [Action::Commit { ticket, .. }] = cluster.take_actions().as_slice() {
-            cluster.committed(now, *ticket);
+            cluster.committed(now, *ticket, 0);
         }
         status
     };

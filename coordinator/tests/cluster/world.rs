@@ -272,7 +272,7 @@ impl World {
                         coordinator.answered = ticket;
                         *coordinator.slots.entry(job).or_default() += 1;
                     }
-                    coordinator.cluster.committed(now, ticket);
+                    coordinator.cluster.committed(now, ticket, 0);
                 }
                 self.act(by);
             }
