@@ -2,8 +2,8 @@
 """Runs what rendered manifests say as processes of this machine, and probes them as kubelet would.
 
 There is no Kubernetes in it: that the programs understand their arguments and environment, pass their probes, solve the
-job of the manifests, answer queries and end in good order on SIGTERM is what it shows. scripts/ci-k8s.sh calls it, with
-names of pods and services in /etc/hosts; every pod has a loopback address of its own.
+job of the manifests after it was cancelled, answer queries and end in good order on SIGTERM is what it shows.
+scripts/ci-k8s.sh calls it, with names of pods and services in /etc/hosts; every pod has a loopback address of its own.
 """
 
 import argparse
@@ -137,6 +137,19 @@ def wait_for(what, seconds, test):
         time.sleep(0.2)
 
 
+def cancel(submit):
+    """Submits the job and cancels it: the Job fails for good, by the exit code that it has a rule for."""
+    rules = submit.manifests["Job", "exact2048-submit"]["spec"]["podFailurePolicy"]["rules"]
+    for_good = next(rule["onExitCodes"]["values"] for rule in rules if rule["action"] == "FailJob")
+    submit.run()
+    container = submit.spec["containers"][0]
+    command = {**container, "args": ['exact2048 cancel $CONNECT "$EXACT2048_JOB"']}
+    wait_for("the job", 30, lambda: submit.start(command).wait(timeout=30) == 0)
+    code = submit.process.wait(timeout=30)
+    assert code in for_good, f"the Job ended with {code} when its job was cancelled"
+    print("a cancelled job fails the Job")
+
+
 def load(path):
     """The rendered manifests by kind and name."""
     manifests = {}
@@ -157,12 +170,14 @@ def main(place):
     pods = {name: [Pod(manifests, workloads[name], ip, place) for ip in ips] for name, ips in PODS.items()}
     everyone = [pod for group in pods.values() for pod in group]
     try:
+        submit = pods["exact2048-submit"][0]
         for name in ("exact2048-coordinator", "exact2048-worker"):
             for pod in pods[name]:
                 pod.run()
                 for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
                     wait_for(f"{kind} of {pod.name}", 60, lambda: pod.healthy(kind))
-        submit = pods["exact2048-submit"][0]
+            if name == "exact2048-coordinator":
+                cancel(submit)
         submit.run()
         query = pods["exact2048-query"][0]
         query.run()
@@ -177,7 +192,9 @@ def main(place):
         ask = [place.program, "query", "--server", f"{'https' if place.tls else 'http'}://exact2048-query:2048"]
         ask += ["--tls-ca", place.tls / "ca.crt"] if place.tls else ["--insecure"]
         token = manifests["Secret", secret(query.spec, "query-token")]["decoded"]
-        subprocess.run([*ask, place.board], env=token, check=True, timeout=30)
+        # With tls/ it counts as ready before it has seen that the run is solved.
+        asked = [*ask, place.board]
+        wait_for("an answer", 60, lambda: subprocess.run(asked, env=token, timeout=30).returncode == 0)
         print("the query service answers")
         for name in ("exact2048-query", "exact2048-worker", "exact2048-coordinator"):
             for pod in pods[name]:

@@ -211,6 +211,9 @@ expect_fingerprint 4x2 205b5cbae9d1a46ab8490f0dd978fa44
 # Solved already: the same command sees that.
 submit --board 4x2
 expect_end 60 COMPLETED
+submit --board 3x2 --name other
+expect_end 60 FAILED
+grep -q 'error: --name .*EXACT2048_JOB' "$work/jobs/$id.out" || fail "job $id does not say what to use instead of --name"
 
 printf '\n==> solving 3x3 on this machine alone, to compare with\n'
 "$program" solve --board 3x3 --run "$work/alone" --json >/dev/null
