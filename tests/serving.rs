@@ -428,8 +428,15 @@ async fn requests_are_counted() {
         "exact2048_states_answered_total{status=\"ok\"} 3",
         "exact2048_states_answered_total{status=\"unreachable\"} 1",
         "exact2048_run_solved 1",
+        "exact2048_states_answered_total{status=\"invalid\"} 0",
         "exact2048_cache_hits_total ",
         "exact2048_cache_bytes ",
+        "# HELP exact2048_states_answered_total ",
+        "# HELP exact2048_cache_hits_total ",
+        "# HELP exact2048_cache_misses_total ",
+        "# HELP exact2048_cache_bytes ",
+        "# HELP exact2048_cache_capacity_bytes ",
+        "# HELP exact2048_run_solved ",
     ] {
         assert!(metrics.contains(line), "{line} is missing from {metrics}");
     }

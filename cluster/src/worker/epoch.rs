@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::Dispatch;
 use super::links::{Link, Sender as LinkSender};
+use super::observe;
 use super::outbox::Outbox;
 
 /// Layers that a worker may be ahead of the slowest one of the epoch, itself included.
@@ -204,7 +205,7 @@ impl<V: Value> Running<V> {
             writer.push(frame)?;
         }
         let record = writer.finish()?;
-        counter!("exact2048_written_bytes_total").increment(record.bytes);
+        counter!(observe::WRITTEN_BYTES).increment(record.bytes);
         tracing::info!(epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
         Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }

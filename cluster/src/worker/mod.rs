@@ -11,6 +11,7 @@
 //! | `links`, `exchange` | blocks to and from the other workers |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
+//! | `observe` | what is counted and measured |
 
 mod copies;
 mod epoch;
@@ -19,9 +20,11 @@ mod host;
 pub mod identity;
 mod jobs;
 mod links;
+mod observe;
 mod outbox;
 mod peers;
 mod process;
 mod runner;
 
+pub use observe::describe;
 pub use process::{Ended, WorkerOptions, run};

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use super::links::Sender;
+use super::observe;
 
 /// Peers that are asked for one shard, at most: with many workers the store is faster than to ask them all.
 const MOST_ASKED: usize = 2;
@@ -122,15 +123,16 @@ impl Peers for PeerCopies {
 
     fn note(&self, wanted: &WantedCopy, outcome: Outcome<'_>) {
         let from = match outcome {
-            Outcome::Taken => "peer",
-            Outcome::FromStore => "store",
+            Outcome::Cached => return counter!(observe::CACHED_SHARDS).increment(1),
+            Outcome::Taken => observe::PEER,
+            Outcome::FromStore => observe::STORE,
             Outcome::Refused(error) => {
                 let shard = format!("{:016x}", wanted.header_checksum);
                 return tracing::debug!(shard, error = with_causes(error), "a peer's copy is not taken");
             }
         };
-        counter!("exact2048_fetched_shards_total", "from" => from).increment(1);
-        counter!("exact2048_fetched_bytes_total", "from" => from).increment(wanted.bytes);
+        counter!(observe::FETCHED_SHARDS, "from" => from).increment(1);
+        counter!(observe::FETCHED_BYTES, "from" => from).increment(wanted.bytes);
     }
 }
 

@@ -27,6 +27,7 @@ use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
+use super::observe;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
@@ -186,7 +187,7 @@ impl Process {
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
-            histogram!("exact2048_pull_seconds").record(begun.elapsed());
+            histogram!(observe::PULL_SECONDS).record(begun.elapsed());
             if self.epoch.is_some() {
                 let rest = PACE.saturating_sub(begun.elapsed());
                 tokio::select! {
@@ -264,11 +265,11 @@ impl Process {
             self.highest = Some(number);
             let stop = Arc::new(AtomicBool::new(false));
             self.epoch = Some(Begun { number, stop: Arc::clone(&stop) });
-            counter!("exact2048_epochs_total").increment(1);
+            counter!(observe::EPOCHS).increment(1);
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
-        gauge!("exact2048_in_epoch").set(if self.epoch.is_some() { 1.0 } else { 0.0 });
+        gauge!(observe::IN_EPOCH).set(if self.epoch.is_some() { 1.0 } else { 0.0 });
         let running = self.current.borrow().clone();
         let Some(running) = running else { return };
         if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {

@@ -12,11 +12,13 @@ use exact2048_run::crew::CrewError;
 use exact2048_run::{RunError, blamed_shard};
 use exact2048_storage::{Attempt, Scratch, StorageError};
 use exact2048_worker::{Value, WorkerError};
+use metrics::counter;
 
 use super::epoch::{Epoch, EpochFailure, Parts, Running};
 use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
 use super::links::Sender;
+use super::observe;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use crate::wire::Assignment;
@@ -68,6 +70,7 @@ impl Runner {
             self.peers.leave();
             self.current.send_replace(None);
             if let Err(failure) = failure {
+                counter!(observe::EPOCHS_FAILED).increment(1);
                 tracing::warn!(job = %share.job, epoch, %failure, "the epoch failed here");
                 self.report(epoch, failure);
             }
