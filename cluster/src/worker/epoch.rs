@@ -68,6 +68,8 @@ pub enum EpochFailure {
 
 /// An epoch with its crew.
 pub struct Running<V> {
+    /// The worker that this is.
+    worker: WorkerId,
     share: Arc<Share>,
     owners: Owners,
     crew: Crew<V, Dispatch<V>>,
@@ -105,6 +107,7 @@ impl<V: Value> Running<V> {
     pub fn new(parts: Parts<V>) -> (Arc<Self>, Receiver<WriteShard>) {
         let Parts { share, me, worker, outbox, sender, stop } = parts;
         let owners = share.owners();
+        let id = sender.worker;
         let ended = CancellationToken::new();
         let lost_peer = Arc::new(Mutex::new(None));
         let open = |(index, peer)| {
@@ -142,7 +145,8 @@ impl<V: Value> Running<V> {
         };
         let (orders, frontiers) =
             (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
-        (Arc::new(Self { share, owners, crew, stop, ended, orders, frontiers, lost_peer }), receive)
+        let running = Self { worker: id, share, owners, crew, stop, ended, orders, frontiers, lost_peer };
+        (Arc::new(running), receive)
     }
 
     /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
@@ -206,7 +210,8 @@ impl<V: Value> Running<V> {
         }
         let record = writer.finish()?;
         counter!(observe::WRITTEN_BYTES).increment(record.bytes);
-        tracing::info!(epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
+        let (worker, job) = (self.worker, &self.share.job);
+        tracing::info!(%worker, %job, epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
         Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }
 

@@ -11,6 +11,7 @@
 //! | `links`, `exchange` | blocks to and from the other workers |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
+//! | `outage` | when a coordinator that does not answer is logged |
 //! | `observe` | what is counted and measured |
 
 mod copies;
@@ -21,6 +22,7 @@ pub mod identity;
 mod jobs;
 mod links;
 mod observe;
+mod outage;
 mod outbox;
 mod peers;
 mod process;
