@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use common::cluster::start_coordinator;
 use common::serving::Server;
 use common::{Place, Solved, exact2048, exact2048_reading, files, layers, on_run, solve};
 use exact2048_game::board::{Board, BoardSize};
@@ -428,8 +429,15 @@ async fn requests_are_counted() {
         "exact2048_states_answered_total{status=\"ok\"} 3",
         "exact2048_states_answered_total{status=\"unreachable\"} 1",
         "exact2048_run_solved 1",
+        "exact2048_states_answered_total{status=\"invalid\"} 0",
         "exact2048_cache_hits_total ",
         "exact2048_cache_bytes ",
+        "# HELP exact2048_states_answered_total ",
+        "# HELP exact2048_cache_hits_total ",
+        "# HELP exact2048_cache_misses_total ",
+        "# HELP exact2048_cache_bytes ",
+        "# HELP exact2048_cache_capacity_bytes ",
+        "# HELP exact2048_run_solved ",
     ] {
         assert!(metrics.contains(line), "{line} is missing from {metrics}");
     }
@@ -484,14 +492,32 @@ async fn grace_has_an_end() {
     server.end().exits(0).says(&["stopping"]);
 
     // A second signal ends it at once, whatever grace there is.
-    let server = serve(&["--grace", "3600"]);
+    let mut server = serve(&["--grace", "3600"]);
     let idle = TcpStream::connect(server.address()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
+    // One that is sent twice counts once.
     server.signal("TERM");
-    std::thread::sleep(Duration::from_millis(100));
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(1200));
+    assert!(server.runs(), "{}", server.log());
     server.signal("TERM");
     server.end().exits(0).says(&["second signal"]);
     drop(idle);
+}
+
+#[test]
+fn who_asks_at_a_wrong_address_is_told_so() {
+    let (server, place) = (serve(&[]), Place::new());
+    let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+    let wrong = &["at this address", "something else answers there", "port"];
+    for ask in [&["status"][..], &["status", "3x2", "--watch"], &["submit", "--board", "2x2"]] {
+        let asked = exact2048([ask, &["--coordinator", &server.url]].concat()).exits(1);
+        asked.says(&["there is no coordinator"]).says(wrong);
+    }
+    let asked = exact2048(["query", "--server", &coordinator.url, "2 0 0 / 0 2 0"]).exits(1);
+    asked.says(&["there is no query server"]).says(wrong);
+    coordinator.stop();
+    server.stop();
 }
 
 /// Bytes that are no HTTP/2, or begin as such and go on otherwise, are told off or dropped; none does harm.

@@ -76,7 +76,12 @@ fn a_token_is_asked_for_and_not_logged() {
         vec!["--log".to_owned(), "trace".to_owned()],
     ]);
     query(&server, &[ca.trust(), token_file(&place, TOKEN)]).exits(0);
-    query(&server, &[ca.trust()]).exits(1).says(&["Unauthenticated", "no token"]);
+    query(&server, &[ca.trust()]).exits(1).says(&[
+        "Unauthenticated",
+        "no token",
+        "--token-file",
+        "EXACT2048_TOKEN",
+    ]);
     let wrong = "another-token-that-nobody-knows";
     query(&server, &[ca.trust(), token_file(&place, wrong)]).exits(1).says(&["Unauthenticated"]);
     let log = server.stop().stderr;

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
 
 use crate::Failure;
-use crate::network::ClientArgs;
+use crate::network::{ClientArgs, refusal};
 
 /// Where the coordinator is.
 #[derive(clap::Args, Debug)]
@@ -65,6 +65,6 @@ pub fn failure(status: &Status) -> anyhow::Error {
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),
         Code::NotFound | Code::AlreadyExists | Code::FailedPrecondition => anyhow!(message),
-        code => anyhow!("the coordinator said {code:?}: {message}"),
+        _ => refusal("coordinator", status),
     }
 }

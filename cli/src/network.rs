@@ -4,13 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use exact2048_net::client::ClientOptions;
 use exact2048_net::limits::Limits;
 use exact2048_net::logs::LogFormat;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::Token;
+use tonic::{Code, Status};
 
 use crate::Failure;
 
@@ -129,6 +130,21 @@ impl ClientArgs {
             return Err(Failure::usage(message));
         }
         Ok(())
+    }
+}
+
+/// What a status is on the command line that has no meaning of its own there: who said it, and what may help.
+pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
+    let message = status.message();
+    match status.code() {
+        Code::Unimplemented => anyhow!(
+            "there is no {who} at this address (something else answers there): is it the right host and port?"
+        ),
+        code @ Code::Unauthenticated => anyhow!(
+            "the {who} said {code:?}: {message}. Name a file with its token with --token-file, or put the token into \
+             {TOKEN_VARIABLE}"
+        ),
+        code => anyhow!("the {who} said {code:?}: {message}"),
     }
 }
 

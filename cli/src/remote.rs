@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
-use crate::network::ClientArgs;
+use crate::network::{ClientArgs, refusal};
 
 /// Time for an answer, which takes a server milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ fn failure(status: &Status) -> anyhow::Error {
         Code::NotFound => Failure::unreachable(message).into(),
         Code::InvalidArgument => Failure::usage(message).into(),
         Code::FailedPrecondition => anyhow!(message),
-        code => anyhow!("the server said {code:?}: {message}"),
+        _ => refusal("query server", status),
     }
 }
 

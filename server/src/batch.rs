@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::failures;
 use crate::messages::is_board;
+use crate::{failures, observe};
 
 /// Boards that one message may hold.
 pub const MAX_BOARDS: usize = 1 << 16;
@@ -93,14 +93,11 @@ fn append(oracle: &Oracle, packed: &[u64], to: &mut BatchGetValuesResponse) -> R
 /// Counts the states answered, by what they were told.
 fn count(response: &BatchGetValuesResponse) {
     for (status, name) in [
-        (BoardStatus::Ok, "ok"),
-        (BoardStatus::Unreachable, "unreachable"),
-        (BoardStatus::Invalid, "invalid"),
+        (BoardStatus::Ok, observe::OK),
+        (BoardStatus::Unreachable, observe::UNREACHABLE),
+        (BoardStatus::Invalid, observe::INVALID),
     ] {
         let of_status = response.statuses.iter().filter(|&&found| found == i32::from(status)).count();
-        counter!(STATES, "status" => name).increment(of_status as u64);
+        counter!(observe::STATES, "status" => name).increment(of_status as u64);
     }
 }
-
-/// States answered, by what they were told.
-pub const STATES: &str = "exact2048_states_answered_total";

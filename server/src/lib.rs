@@ -7,11 +7,13 @@
 mod batch;
 mod failures;
 mod messages;
+mod observe;
 mod serve;
 mod served;
 mod service;
 
 pub use messages::{board_of, direction_of};
+pub use observe::describe;
 pub use serve::serve;
 pub use served::{OpenRun, Served, Snapshot};
 pub use service::QueryService;

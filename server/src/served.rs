@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::{Context, Result};
 use exact2048_run::{Oracle, QueryError, Run, StartValues};
-use metrics::gauge;
+use metrics::{counter, gauge};
 use tonic::Status;
+
+use crate::observe;
 
 /// Opens the run that is served. The one place that knows where it is.
 pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
@@ -62,13 +64,13 @@ impl Served {
     /// Puts the use of the cache into the metrics.
     pub fn record_metrics(&self) {
         let now = self.now();
-        gauge!("exact2048_run_solved").set(if now.is_solved() { 1.0 } else { 0.0 });
+        gauge!(observe::RUN_SOLVED).set(if now.is_solved() { 1.0 } else { 0.0 });
         if let Ok(oracle) = &now.oracle {
             let cache = oracle.cache_use();
-            metrics::counter!("exact2048_cache_hits_total").absolute(cache.hits);
-            metrics::counter!("exact2048_cache_misses_total").absolute(cache.misses);
-            gauge!("exact2048_cache_bytes").set(cache.bytes as f64);
-            gauge!("exact2048_cache_capacity_bytes").set(cache.capacity_bytes as f64);
+            counter!(observe::CACHE_HITS).absolute(cache.hits);
+            counter!(observe::CACHE_MISSES).absolute(cache.misses);
+            gauge!(observe::CACHE_BYTES).set(cache.bytes as f64);
+            gauge!(observe::CACHE_CAPACITY_BYTES).set(cache.capacity_bytes as f64);
         }
     }
 }

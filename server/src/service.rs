@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::served::Served;
-use crate::{batch, failures, messages};
+use crate::{batch, failures, messages, observe};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -51,9 +51,9 @@ impl Query for QueryService {
         let answer = tokio::task::spawn_blocking(move || oracle.evaluate(board)).await;
         let answer = answer.map_err(|error| failures::of_panic(&error))?;
         match &answer {
-            Ok(_) => counter!(batch::STATES, "status" => "ok").increment(1),
+            Ok(_) => counter!(observe::STATES, "status" => observe::OK).increment(1),
             Err(QueryError::Unreachable { .. }) => {
-                counter!(batch::STATES, "status" => "unreachable").increment(1)
+                counter!(observe::STATES, "status" => observe::UNREACHABLE).increment(1)
             }
             Err(_) => {}
         }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use crate::{RunId, StorageError};
 
-/// A committed shard of which this process has no copy.
+/// A committed shard that this process opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WantedCopy {
     /// The run it belongs to.
@@ -18,9 +18,11 @@ pub struct WantedCopy {
     pub writer: Option<u64>,
 }
 
-/// What came of a shard that was missing here.
+/// Where a shard came from.
 #[derive(Debug)]
 pub enum Outcome<'a> {
+    /// There is a copy in the cache: nobody was asked.
+    Cached,
     /// A copy of a peer is the shard.
     Taken,
     /// A copy of a peer ended early, or is not the shard.

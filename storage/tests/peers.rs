@@ -60,6 +60,7 @@ impl Peers for Scripted {
 
     fn note(&self, _: &WantedCopy, outcome: Outcome<'_>) {
         self.outcomes.lock().unwrap().push(match outcome {
+            Outcome::Cached => "cached",
             Outcome::Taken => "taken",
             Outcome::Refused(_) => "refused",
             Outcome::FromStore => "store",
@@ -135,6 +136,7 @@ fn a_copy_that_is_the_shard_is_taken_and_kept() {
     missing.open();
     missing.open();
     assert_eq!(missing.peers.asked.lock().unwrap().len(), 2);
+    assert_eq!(*missing.peers.outcomes.lock().unwrap(), ["taken", "cached"]);
 }
 
 #[test]

@@ -71,6 +71,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         let of_run = Arc::clone(&served);
         let address =
             monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
+        exact2048_server::describe();
         if !address.ip().to_canonical().is_loopback() {
             tracing::warn!(%address, "metrics are served unencrypted and to anyone");
         }

@@ -95,6 +95,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     };
     if let Some(address) = args.server.metrics_listen {
         let address = monitoring::start(address, std::sync::Arc::new(|| {}), stop.over.clone()).await?;
+        worker::describe();
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
     writeln!(io::stdout(), "listening on {}", bound.url())?;

@@ -8,11 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use exact2048_proto::v1::{FetchRequest, FetchResponse};
 use exact2048_storage::{RunId, StoreSettings};
+use metrics::counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::exchange::{invalid, require_version};
+use super::observe;
 
 /// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.
 const PIECE_BYTES: usize = 256 << 10;
@@ -79,6 +81,7 @@ async fn send_pieces(
         let piece = match read.map_err(io::Error::other).flatten() {
             Ok((piece, _)) if piece.is_empty() => return,
             Ok((data, rest)) => {
+                counter!(observe::GIVEN_BYTES).increment(data.len() as u64);
                 file = rest;
                 Ok(FetchResponse { data })
             }

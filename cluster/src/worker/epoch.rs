@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::Dispatch;
 use super::links::{Link, Sender as LinkSender};
+use super::observe;
 use super::outbox::Outbox;
 
 /// Layers that a worker may be ahead of the slowest one of the epoch, itself included.
@@ -67,6 +68,8 @@ pub enum EpochFailure {
 
 /// An epoch with its crew.
 pub struct Running<V> {
+    /// The worker that this is.
+    worker: WorkerId,
     share: Arc<Share>,
     owners: Owners,
     crew: Crew<V, Dispatch<V>>,
@@ -104,6 +107,7 @@ impl<V: Value> Running<V> {
     pub fn new(parts: Parts<V>) -> (Arc<Self>, Receiver<WriteShard>) {
         let Parts { share, me, worker, outbox, sender, stop } = parts;
         let owners = share.owners();
+        let id = sender.worker;
         let ended = CancellationToken::new();
         let lost_peer = Arc::new(Mutex::new(None));
         let open = |(index, peer)| {
@@ -141,7 +145,8 @@ impl<V: Value> Running<V> {
         };
         let (orders, frontiers) =
             (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
-        (Arc::new(Self { share, owners, crew, stop, ended, orders, frontiers, lost_peer }), receive)
+        let running = Self { worker: id, share, owners, crew, stop, ended, orders, frontiers, lost_peer };
+        (Arc::new(running), receive)
     }
 
     /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
@@ -204,8 +209,9 @@ impl<V: Value> Running<V> {
             writer.push(frame)?;
         }
         let record = writer.finish()?;
-        counter!("exact2048_written_bytes_total").increment(record.bytes);
-        tracing::info!(epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
+        counter!(observe::WRITTEN_BYTES).increment(record.bytes);
+        let (worker, job) = (self.worker, &self.share.job);
+        tracing::info!(%worker, %job, epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
         Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }
 

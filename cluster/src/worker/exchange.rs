@@ -19,6 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, Pieces};
 use super::epoch::Epoch;
+use super::observe;
 
 /// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
 const SMALL_BYTES: usize = 4 << 20;
@@ -83,7 +84,7 @@ impl ExchangeService {
                 None => return Err(invalid("content", "an empty message")),
             }
             if let Some(block) = begun.take_if(|block| block.is_whole()) {
-                counter!("exact2048_received_bytes_total").increment(block.bytes.len() as u64);
+                counter!(observe::RECEIVED_BYTES).increment(block.bytes.len() as u64);
                 accept(epoch, from, block).await?;
                 blocks += 1;
             }

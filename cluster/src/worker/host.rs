@@ -11,10 +11,11 @@ use exact2048_game::{Lane, Layer, Params};
 use exact2048_run::crew::Host;
 use exact2048_storage::Frame;
 use exact2048_worker::{BytesList, Value, Worker};
-use metrics::counter;
+use metrics::{counter, gauge};
 use rustc_hash::FxHashMap;
 
 use super::links::Link;
+use super::observe;
 use super::outbox::Outbox;
 
 /// What is finished, on its way.
@@ -71,7 +72,9 @@ impl<V: Value> Dispatch<V> {
         let mut taken = sealed.split_off(&first);
         let mut above = taken.split_off(&Layer(last.0 + 1));
         sealed.append(&mut above);
-        taken.into_values().flatten().collect()
+        let taken: Vec<Frame> = taken.into_values().flatten().collect();
+        gauge!(observe::UNWRITTEN_BYTES).decrement(encoded_bytes(&taken));
+        taken
     }
 
     fn report_done(&self, finished: &mut Finished) {
@@ -94,6 +97,19 @@ impl<V: Value> Dispatch<V> {
     }
 }
 
+impl Drop for Finished {
+    fn drop(&mut self) {
+        // The epoch is over: what was not ordered never will be.
+        let left: f64 = self.sealed.values().map(|frames| encoded_bytes(frames)).sum();
+        gauge!(observe::UNWRITTEN_BYTES).decrement(left);
+    }
+}
+
+/// Bytes that frames take in a shard, as metrics have it.
+fn encoded_bytes(frames: &[Frame]) -> f64 {
+    frames.iter().map(Frame::encoded_bytes).sum::<usize>() as f64
+}
+
 impl<V: Value> Host for Dispatch<V> {
     fn first_stage_done(&self, layer: Layer, lane: Lane) {
         let mut payload: Option<BytesList> = None;
@@ -108,13 +124,13 @@ impl<V: Value> Host for Dispatch<V> {
     }
 
     fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
+        gauge!(observe::UNWRITTEN_BYTES).increment(encoded_bytes(&frames));
         self.lock().sealed.insert(layer, frames);
     }
 
     fn progressed(&self, report: &Report, frontier: Layer) {
         if report.states > 0 {
-            counter!("exact2048_states_total", "phase" => self.share.segment.phase.name())
-                .increment(report.states);
+            counter!(observe::STATES, "phase" => self.share.segment.phase.name()).increment(report.states);
         }
         if self.frontier.swap(frontier.0.into(), Ordering::Relaxed) != u64::from(frontier.0) {
             self.links.iter().flatten().for_each(|link| link.send_frontier(frontier));

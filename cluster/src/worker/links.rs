@@ -13,11 +13,13 @@ use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
 use exact2048_worker::BytesList;
-use metrics::counter;
+use metrics::{counter, gauge};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
+
+use super::observe;
 
 /// Bytes that may wait for one peer, or one block if that is larger: then compute waits.
 const WAITING_BYTES: usize = 64 << 20;
@@ -65,9 +67,11 @@ impl Room {
             waiting = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         *waiting += bytes;
+        gauge!(observe::SENDING_BYTES).increment(bytes as f64);
     }
 
     fn leave(&self, bytes: usize) {
+        gauge!(observe::SENDING_BYTES).decrement(bytes as f64);
         *self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) -= bytes;
         self.sent.notify_all();
     }
@@ -75,6 +79,14 @@ impl Room {
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.sent.notify_all();
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // What was not sent when the stream ended waits no more.
+        let waiting = *self.waiting.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        gauge!(observe::SENDING_BYTES).decrement(waiting as f64);
     }
 }
 
@@ -162,7 +174,7 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
         Parcel::Block { layer, lane, payload } => {
             let bytes = payload.len();
-            counter!("exact2048_pushed_bytes_total").increment(bytes as u64);
+            counter!(observe::PUSHED_BYTES).increment(bytes as u64);
             room.leave(bytes);
             let mut pieces = payload.into_pieces();
             let first = pieces.next().unwrap_or_default();

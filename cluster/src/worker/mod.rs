@@ -11,6 +11,8 @@
 //! | `links`, `exchange` | blocks to and from the other workers |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
+//! | `outage` | when a coordinator that does not answer is logged |
+//! | `observe` | what is counted and measured |
 
 mod copies;
 mod epoch;
@@ -19,9 +21,12 @@ mod host;
 pub mod identity;
 mod jobs;
 mod links;
+mod observe;
+mod outage;
 mod outbox;
 mod peers;
 mod process;
 mod runner;
 
+pub use observe::describe;
 pub use process::{Ended, WorkerOptions, run};

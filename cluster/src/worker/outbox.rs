@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
 use exact2048_coordinator::cluster::WorkerReport;
+use metrics::gauge;
 use tokio::sync::Notify;
+
+use super::observe;
 
 /// Reports, numbered in the order in which they were made. Any thread may report.
 #[derive(Debug, Default)]
@@ -21,10 +24,18 @@ struct Reports {
     waiting: VecDeque<WorkerReport>,
 }
 
+impl Reports {
+    fn measure(&self) {
+        gauge!(observe::REPORTS_WAITING).set(self.waiting.len() as f64);
+    }
+}
+
 impl Outbox {
     /// Adds a report, to be sent with the next pull.
     pub fn report(&self, report: WorkerReport) {
-        self.lock().waiting.push_back(report);
+        let mut reports = self.lock();
+        reports.waiting.push_back(report);
+        reports.measure();
     }
 
     /// Adds a report, to be sent at once.
@@ -50,6 +61,7 @@ impl Outbox {
         while reports.first < number && reports.waiting.pop_front().is_some() {
             reports.first += 1;
         }
+        reports.measure();
     }
 
     fn lock(&self) -> MutexGuard<'_, Reports> {

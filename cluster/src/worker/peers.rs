@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use super::links::Sender;
+use super::observe;
 
 /// Peers that are asked for one shard, at most: with many workers the store is faster than to ask them all.
 const MOST_ASKED: usize = 2;
@@ -91,13 +92,15 @@ impl PeerCopies {
     fn ask(&self, peer: Arc<Peer>, wanted: &WantedCopy) -> Incoming {
         let (send, pieces) = mpsc::channel(WAITING_PIECES);
         let options = ClientOptions { server: peer.member.address.clone(), ..self.client.clone() };
-        let (wanted, patience) = (*wanted, self.patience);
+        let (wanted, patience, worker) = (*wanted, self.patience, self.me);
         self.runtime.spawn(async move {
             let whole = patience + Duration::from_secs(wanted.bytes / SLOWEST);
             let received = timeout(whole, receive(&peer, &options, &wanted, patience, &send)).await;
-            let received = received.unwrap_or_else(|_| Err(Status::deadline_exceeded("its copy took too long")));
+            let received =
+                received.unwrap_or_else(|_| Err(Status::deadline_exceeded("its copy took too long")));
             if let Err(status) = received {
-                tracing::debug!(peer = %peer.member.worker, code = %status.code(), "no copy: {}", status.message());
+                let (code, peer_id) = (status.code(), peer.member.worker);
+                tracing::debug!(%worker, peer = %peer_id, ?code, "no copy: {}", status.message());
                 if !matches!(status.code(), Code::NotFound | Code::ResourceExhausted) {
                     peer.given_up.store(true, Ordering::Relaxed);
                 }
@@ -122,15 +125,16 @@ impl Peers for PeerCopies {
 
     fn note(&self, wanted: &WantedCopy, outcome: Outcome<'_>) {
         let from = match outcome {
-            Outcome::Taken => "peer",
-            Outcome::FromStore => "store",
+            Outcome::Cached => return counter!(observe::CACHED_SHARDS).increment(1),
+            Outcome::Taken => observe::PEER,
+            Outcome::FromStore => observe::STORE,
             Outcome::Refused(error) => {
-                let shard = format!("{:016x}", wanted.header_checksum);
-                return tracing::debug!(shard, error = with_causes(error), "a peer's copy is not taken");
+                let (worker, shard) = (self.me, format!("{:016x}", wanted.header_checksum));
+                return tracing::debug!(%worker, shard, error = with_causes(error), "a peer's copy is not taken");
             }
         };
-        counter!("exact2048_fetched_shards_total", "from" => from).increment(1);
-        counter!("exact2048_fetched_bytes_total", "from" => from).increment(wanted.bytes);
+        counter!(observe::FETCHED_SHARDS, "from" => from).increment(1);
+        counter!(observe::FETCHED_BYTES, "from" => from).increment(wanted.bytes);
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::mpsc::Sender as Channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
-use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_coordinator::cluster::{JobId, PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
+use exact2048_net::logs::with_causes;
 use exact2048_net::serve::Bound;
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
@@ -27,6 +28,8 @@ use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
+use super::observe;
+use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
@@ -110,8 +113,17 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     let copies = Copies::new(options.store.clone());
     let service = ExchangeService::new(Arc::clone(&current), options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
-    let mut process =
-        Process { options, identity, outbox, current, starts, epoch: None, highest: None, idle_since: None };
+    let mut process = Process {
+        options,
+        identity,
+        outbox,
+        current,
+        starts,
+        epoch: None,
+        highest: None,
+        idle_since: None,
+        outage: Outage::default(),
+    };
     let ended = tokio::select! {
         ended = process.pull_until(&stop) => ended,
         () = stop.over.cancelled() => Ok(Ended::CutOff),
@@ -142,6 +154,7 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
 /// The epoch that was begun last.
 struct Begun {
     number: u64,
+    job: JobId,
     stop: Arc<AtomicBool>,
 }
 
@@ -156,6 +169,8 @@ struct Process {
     highest: Option<u64>,
     /// Since when a worker that wants to go has had nothing to do.
     idle_since: Option<Instant>,
+    /// Whether the coordinator answers.
+    outage: Outage,
 }
 
 impl Process {
@@ -186,7 +201,7 @@ impl Process {
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
-            histogram!("exact2048_pull_seconds").record(begun.elapsed());
+            histogram!(observe::PULL_SECONDS).record(begun.elapsed());
             if self.epoch.is_some() {
                 let rest = PACE.saturating_sub(begun.elapsed());
                 tokio::select! {
@@ -200,17 +215,16 @@ impl Process {
 
     /// A connection to the coordinator, however long it takes; `None` when it is time to stop.
     async fn connected(
-        &self,
+        &mut self,
         stop: &tokio_util::sync::CancellationToken,
     ) -> Result<Option<CoordinatorClient<Connected>>> {
-        let mut told = false;
         loop {
             match connect(&self.options.client).await {
                 Ok(connected) => return Ok(Some(CoordinatorClient::new(connected))),
-                Err(error @ exact2048_net::client::ConnectError::Transport { .. }) => {
-                    if !std::mem::replace(&mut told, true) {
-                        let error = anyhow::Error::from(error);
-                        tracing::warn!("{error:#}; trying again until it is there");
+                Err(error @ ConnectError::Transport { .. }) => {
+                    if self.outage.goes_on(Instant::now()) {
+                        let worker = self.identity.id;
+                        tracing::warn!(%worker, "{}; trying again until it is there", with_causes(&error));
                     }
                     if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
                         return Ok(None);
@@ -254,21 +268,22 @@ impl Process {
 
     /// Takes in an answer.
     fn take(&mut self, answer: Answer) {
+        self.answered();
         self.outbox.acknowledged(answer.acknowledged);
         if answer.withdrawn.is_some() && answer.withdrawn == self.epoch.as_ref().map(|epoch| epoch.number) {
             self.leave_epoch();
         }
         if let Some(assignment) = answer.assignment.filter(|a| Some(a.share.epoch) > self.highest) {
             self.leave_epoch();
-            let number = assignment.share.epoch;
+            let (number, job) = (assignment.share.epoch, assignment.share.job.clone());
             self.highest = Some(number);
             let stop = Arc::new(AtomicBool::new(false));
-            self.epoch = Some(Begun { number, stop: Arc::clone(&stop) });
-            counter!("exact2048_epochs_total").increment(1);
+            self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
+            counter!(observe::EPOCHS).increment(1);
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
-        gauge!("exact2048_in_epoch").set(if self.epoch.is_some() { 1.0 } else { 0.0 });
+        gauge!(observe::IN_EPOCH).set(if self.epoch.is_some() { 1.0 } else { 0.0 });
         let running = self.current.borrow().clone();
         let Some(running) = running else { return };
         if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {
@@ -281,23 +296,49 @@ impl Process {
 
     /// Takes in that a pull was refused, or got no answer. The error is of a kind that stays.
     fn refused(&mut self, status: &Status) -> Result<()> {
-        match refusal_of(status) {
-            Some(Refusal::Superseded { .. }) => {}
-            Some(Refusal::Fenced) => {
-                tracing::warn!("{}", status.message());
+        let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
+        self.answered();
+        match refusal {
+            Refusal::Superseded { .. } => {}
+            Refusal::Fenced => {
+                tracing::warn!(worker = %self.identity.id, "{}", status.message());
                 self.leave_epoch();
             }
-            Some(refusal @ (Refusal::Version { .. } | Refusal::OldIncarnation { .. })) => {
-                return Err(refusal.into());
-            }
-            None => match status.code() {
-                Code::Unauthenticated | Code::FailedPrecondition | Code::InvalidArgument => {
-                    anyhow::bail!("the coordinator refuses this worker: {}", status.message());
-                }
-                code => tracing::warn!(%code, "no answer from the coordinator: {}", status.message()),
-            },
+            Refusal::Version { .. } | Refusal::OldIncarnation { .. } => return Err(refusal.into()),
         }
         Ok(())
+    }
+
+    /// Takes in a status that is none of the coordinator's own refusals.
+    fn unanswered(&mut self, status: &Status) -> Result<()> {
+        let message = status.message();
+        match status.code() {
+            Code::Unimplemented => anyhow::bail!(
+                "there is no coordinator at {} (something else answers there): is it the right host and port?",
+                self.options.client.server
+            ),
+            Code::Unauthenticated => anyhow::bail!(
+                "the coordinator refuses this worker: {message}. Name a file with its token with --token-file, or put \
+                 the token into EXACT2048_TOKEN"
+            ),
+            Code::FailedPrecondition | Code::InvalidArgument => {
+                anyhow::bail!("the coordinator refuses this worker: {message}")
+            }
+            code if self.outage.goes_on(Instant::now()) => {
+                let worker = self.identity.id;
+                tracing::warn!(%worker, ?code, "no answer from the coordinator: {message}; trying again");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes in that the coordinator answers.
+    fn answered(&mut self) {
+        if let Some(silence) = self.outage.ends(Instant::now()) {
+            let (worker, seconds) = (self.identity.id, silence.as_secs_f64());
+            tracing::info!(%worker, seconds, "the coordinator answers again");
+        }
     }
 
     /// Ends the epoch here, whatever it is at.
@@ -307,7 +348,7 @@ impl Process {
             if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
                 running.stop();
             }
-            tracing::info!(epoch = epoch.number, "epoch ends");
+            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = epoch.number, "epoch ends");
         }
     }
 

@@ -12,11 +12,13 @@ use exact2048_run::crew::CrewError;
 use exact2048_run::{RunError, blamed_shard};
 use exact2048_storage::{Attempt, Scratch, StorageError};
 use exact2048_worker::{Value, WorkerError};
+use metrics::counter;
 
 use super::epoch::{Epoch, EpochFailure, Parts, Running};
 use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
 use super::links::Sender;
+use super::observe;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use crate::wire::Assignment;
@@ -68,7 +70,9 @@ impl Runner {
             self.peers.leave();
             self.current.send_replace(None);
             if let Err(failure) = failure {
-                tracing::warn!(job = %share.job, epoch, %failure, "the epoch failed here");
+                counter!(observe::EPOCHS_FAILED).increment(1);
+                let worker = self.sender.worker;
+                tracing::warn!(%worker, job = %share.job, epoch, %failure, "the epoch failed here");
                 self.report(epoch, failure);
             }
         }
@@ -85,8 +89,8 @@ impl Runner {
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
-        tracing::info!(job = %share.job, epoch = share.epoch, phase = segment.phase.name(),
-            first = %segment.first, last = %segment.last, members = share.members.len(), "epoch begins");
+        let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
+        tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first, last = %segment.last, members = share.members.len(), "epoch begins");
         let (running, orders) = Running::new(Parts {
             share: Arc::clone(share),
             me,
@@ -101,7 +105,7 @@ impl Runner {
         let ended = running.run(&open.run, attempt, self.threads, &orders, &self.outbox);
         let ended = ended.map_err(|failure| match failure {
             EpochFailure::Peer(peer, reason) => {
-                tracing::warn!(%peer, reason, "a peer is lost");
+                tracing::warn!(%worker, %job, epoch, %peer, reason, "a peer is lost");
                 Failure::Peer(peer)
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),

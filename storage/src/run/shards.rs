@@ -74,8 +74,10 @@ impl Shards {
             Home::Folder(_) => of_record(ShardReader::open(&self.path(&record.file), expected)?, record),
             Home::Store(store, cache) => {
                 let stored = self.stored(store, cache, record);
-                let copy = stored.open_copy(expected).and_then(|copy| of_record(copy, record).ok());
-                match copy.or_else(|| self.take_from_peers(&stored, record, expected)) {
+                let wanted = self.wanted(record);
+                let copy = stored.open_copy(&wanted, expected, |copy| of_record(copy, record));
+                let take = || stored.take_from_peers(&wanted, expected, |copy| of_record(copy, record));
+                match copy.or_else(take) {
                     Some(reader) => Ok(reader),
                     None => self.fetch(&stored, record, expected),
                 }
@@ -100,15 +102,10 @@ impl Shards {
         }
     }
 
-    fn take_from_peers(
-        &self,
-        stored: &StoredShard,
-        record: &ShardRecord,
-        expected: &ShardIdentity,
-    ) -> Option<ShardReader> {
+    /// What is asked of those who may have a copy.
+    fn wanted(&self, record: &ShardRecord) -> WantedCopy {
         let &ShardRecord { header_checksum, bytes, .. } = record;
-        let wanted = WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) };
-        stored.take_from_peers(&wanted, expected, |reader| of_record(reader, record))
+        WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) }
     }
 
     fn fetch(

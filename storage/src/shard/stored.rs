@@ -24,13 +24,22 @@ pub(crate) struct StoredShard {
 }
 
 impl StoredShard {
-    /// Opens the copy in the cache; `None` if there is none, or none that is sound.
-    pub(crate) fn open_copy(&self, expected: &ShardIdentity) -> Option<ShardReader> {
+    /// Opens the copy in the cache; `None` if there is none, or none that is sound and that `accept` takes.
+    pub(crate) fn open_copy(
+        &self,
+        wanted: &WantedCopy,
+        expected: &ShardIdentity,
+        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
+    ) -> Option<ShardReader> {
         if !self.cache.touch(&self.entry) {
             return None;
         }
         let opened = MappedFile::open_published(&self.entry).and_then(|map| self.reader(map, Some(expected)));
-        opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()
+        let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).and_then(accept).ok()?;
+        if let Some(peers) = self.cache.peers() {
+            peers.note(wanted, Outcome::Cached);
+        }
+        Some(copy)
     }
 
     /// Takes the copy of a peer, and keeps it in the cache, if there is one that is sound and that `accept` takes.

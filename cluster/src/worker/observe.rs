@@ -1,0 +1,85 @@
+//! The metrics of a worker: their names and what they mean.
+
+use exact2048_coordinator::Phase;
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+
+/// States that were finished, by the pass.
+pub const STATES: &str = "exact2048_states_total";
+/// Epochs that began.
+pub const EPOCHS: &str = "exact2048_epochs_total";
+/// Epochs that failed here.
+pub const EPOCHS_FAILED: &str = "exact2048_epochs_failed_total";
+/// Whether there is an epoch.
+pub const IN_EPOCH: &str = "exact2048_in_epoch";
+/// Bytes of blocks that wait to be sent.
+pub const SENDING_BYTES: &str = "exact2048_sending_bytes";
+/// Bytes of packed layers that wait to be written.
+pub const UNWRITTEN_BYTES: &str = "exact2048_unwritten_bytes";
+/// Reports that wait to be acknowledged.
+pub const REPORTS_WAITING: &str = "exact2048_reports_waiting";
+/// Bytes of blocks to other workers.
+pub const PUSHED_BYTES: &str = "exact2048_pushed_bytes_total";
+/// Bytes of blocks from other workers.
+pub const RECEIVED_BYTES: &str = "exact2048_received_bytes_total";
+/// Bytes of shards that were written.
+pub const WRITTEN_BYTES: &str = "exact2048_written_bytes_total";
+/// Bytes of copies to other workers.
+pub const GIVEN_BYTES: &str = "exact2048_given_bytes_total";
+/// Shards that were in the cache.
+pub const CACHED_SHARDS: &str = "exact2048_cached_shards_total";
+/// Shards that were not, by who had them.
+pub const FETCHED_SHARDS: &str = "exact2048_fetched_shards_total";
+/// The bytes of those.
+pub const FETCHED_BYTES: &str = "exact2048_fetched_bytes_total";
+/// Time of a pull.
+pub const PULL_SECONDS: &str = "exact2048_pull_seconds";
+
+/// Who has shards that are not in the cache.
+pub const PEER: &str = "peer";
+/// The same where no peer has them.
+pub const STORE: &str = "store";
+
+/// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.
+pub fn describe() {
+    describe_counter!(
+        STATES,
+        "States that this worker has finished, by the pass, again after epochs that failed"
+    );
+    describe_counter!(EPOCHS, "Epochs that began here");
+    describe_counter!(EPOCHS_FAILED, "Epochs that failed here: what was not committed is done again");
+    describe_gauge!(IN_EPOCH, "1 while this worker is in an epoch");
+    describe_gauge!(SENDING_BYTES, Unit::Bytes, "Bytes of blocks that wait to be sent to other workers");
+    describe_gauge!(UNWRITTEN_BYTES, Unit::Bytes, "Bytes of packed layers that wait to be written as shards");
+    describe_gauge!(REPORTS_WAITING, "Reports that the coordinator has not acknowledged");
+    describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks that were sent to other workers");
+    describe_counter!(RECEIVED_BYTES, Unit::Bytes, "Bytes of blocks that other workers sent");
+    describe_counter!(WRITTEN_BYTES, Unit::Bytes, "Bytes of shards that were written to the store");
+    describe_counter!(GIVEN_BYTES, Unit::Bytes, "Bytes of copies of shards that other workers fetched here");
+    describe_counter!(CACHED_SHARDS, "Committed shards that were opened from the cache");
+    describe_counter!(
+        FETCHED_SHARDS,
+        "Committed shards that were not in the cache: from another worker (peer), or from the store"
+    );
+    describe_counter!(FETCHED_BYTES, Unit::Bytes, "Bytes of the shards that were not in the cache");
+    describe_histogram!(PULL_SECONDS, Unit::Seconds, "Time from a pull to the coordinator's answer");
+    show_all();
+}
+
+/// Without a sample a metric is not there at all, which looks like a worker that has none.
+fn show_all() {
+    for phase in [Phase::Enumerate, Phase::BackUp] {
+        counter!(STATES, "phase" => phase.name()).increment(0);
+    }
+    for name in
+        [EPOCHS, EPOCHS_FAILED, PUSHED_BYTES, RECEIVED_BYTES, WRITTEN_BYTES, GIVEN_BYTES, CACHED_SHARDS]
+    {
+        counter!(name).increment(0);
+    }
+    for from in [PEER, STORE] {
+        counter!(FETCHED_SHARDS, "from" => from).increment(0);
+        counter!(FETCHED_BYTES, "from" => from).increment(0);
+    }
+    for name in [IN_EPOCH, SENDING_BYTES, UNWRITTEN_BYTES, REPORTS_WAITING] {
+        gauge!(name).set(0.0);
+    }
+}

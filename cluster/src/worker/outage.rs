@@ -1,0 +1,50 @@
+//! A coordinator that does not answer: told when it begins, now and then while it lasts, and when it is over.
+
+use std::time::{Duration, Instant};
+
+/// How often it is told while it lasts.
+const TELL: Duration = Duration::from_secs(60);
+
+/// Since when there is no answer, if there is none.
+#[derive(Debug, Default)]
+pub struct Outage(Option<Silence>);
+
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    told: Instant,
+}
+
+impl Outage {
+    /// Takes in that there was no answer; says whether that is worth telling.
+    pub fn goes_on(&mut self, now: Instant) -> bool {
+        match &mut self.0 {
+            None => self.0 = Some(Silence { since: now, told: now }),
+            Some(silence) if now - silence.told >= TELL => silence.told = now,
+            Some(_) => return false,
+        }
+        true
+    }
+
+    /// Takes in that there was an answer; says for how long there had been none, if that was so.
+    pub fn ends(&mut self, now: Instant) -> Option<Duration> {
+        self.0.take().map(|silence| now - silence.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_now_and_then_and_its_end_once() {
+        let (begun, mut outage) = (Instant::now(), Outage::default());
+        let after = |seconds: f64| begun + Duration::from_secs_f64(seconds);
+        assert_eq!(outage.ends(begun), None);
+        let told: Vec<u32> = (0..300).filter(|&half| outage.goes_on(after(f64::from(half) / 2.0))).collect();
+        assert_eq!(told, [0, 120, 240]);
+        assert_eq!(outage.ends(after(150.0)), Some(Duration::from_secs(150)));
+        assert_eq!(outage.ends(after(151.0)), None);
+        assert!(outage.goes_on(after(152.0)), "another one is told anew");
+    }
+}

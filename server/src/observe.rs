@@ -1,0 +1,39 @@
+//! The metrics of the query service: their names and what they mean.
+
+use metrics::{Unit, counter, describe_counter, describe_gauge};
+
+/// States answered, by what they were told.
+pub const STATES: &str = "exact2048_states_answered_total";
+/// Look-ups of decoded parts that were there.
+pub const CACHE_HITS: &str = "exact2048_cache_hits_total";
+/// Look-ups of decoded parts that were not.
+pub const CACHE_MISSES: &str = "exact2048_cache_misses_total";
+/// Bytes of decoded parts.
+pub const CACHE_BYTES: &str = "exact2048_cache_bytes";
+/// The most of them that there may be.
+pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
+/// Whether values can be asked for.
+pub const RUN_SOLVED: &str = "exact2048_run_solved";
+
+/// A state with a value.
+pub const OK: &str = "ok";
+/// A state that the run does not reach.
+pub const UNREACHABLE: &str = "unreachable";
+/// What is no state.
+pub const INVALID: &str = "invalid";
+
+/// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.
+pub fn describe() {
+    describe_counter!(STATES, "States answered, by what they were told: ok, unreachable or invalid");
+    describe_counter!(CACHE_HITS, "Look-ups of decoded parts that were in memory");
+    describe_counter!(CACHE_MISSES, "Look-ups of decoded parts that had to be read");
+    describe_gauge!(CACHE_BYTES, Unit::Bytes, "Bytes of decoded parts in memory");
+    describe_gauge!(CACHE_CAPACITY_BYTES, Unit::Bytes, "Bytes of decoded parts that may be in memory");
+    describe_gauge!(RUN_SOLVED, "1 when values can be asked for");
+    for status in [OK, UNREACHABLE, INVALID] {
+        counter!(STATES, "status" => status).increment(0);
+    }
+    for name in [CACHE_HITS, CACHE_MISSES] {
+        counter!(name).increment(0);
+    }
+}

@@ -1,0 +1,214 @@
+//! A worker as those see it who start it, watch it, and call it: real processes.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use common::certificates::{Ca, token_file};
+use common::cluster::{Cluster, start_worker};
+use common::serving::Server;
+use common::{Place, Solved};
+use exact2048_coordinator::cluster::PROTOCOL_VERSION;
+use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::tls::TlsFiles;
+use exact2048_net::token::Token;
+use exact2048_proto::v1::exchange_client::ExchangeClient;
+use exact2048_proto::v1::push_request::Content;
+use exact2048_proto::v1::{FetchRequest, PushHello, PushRequest};
+use serde_json::Value;
+use tonic::{Code, Status};
+
+const TOKEN: &str = "a-token-that-nobody-guesses";
+
+/// Metrics of all servers, which are there once there was a request.
+const OF_ALL_SERVERS: &str = "exact2048_request";
+
+/// Waits until metrics have a text.
+#[track_caller]
+fn scrape_until(server: &Server, wanted: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let metrics = server.scrape();
+        if metrics.contains(wanted) {
+            return metrics;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{wanted} is missing from\n{metrics}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The names that are explained, and those that have samples; a histogram by the name of its count.
+fn names(metrics: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let helped = metrics.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split(' ').next());
+    let sampled = metrics.lines().filter(|line| line.starts_with("exact2048_"));
+    let sampled = sampled.filter_map(|line| line.split(['{', ' ']).next());
+    let sampled = sampled.filter(|name| !name.ends_with("_sum") && !name.ends_with("_bucket"));
+    let is_own = |name: &&str| !name.starts_with(OF_ALL_SERVERS);
+    let sampled = sampled.map(|name| name.strip_suffix("_count").unwrap_or(name));
+    (helped.filter(is_own).collect(), sampled.filter(is_own).collect())
+}
+
+#[test]
+fn metrics_say_what_there_is() {
+    let mut cluster = Cluster::new(0);
+    cluster.add_worker(&["--metrics-listen", "127.0.0.1:0"]);
+    let fresh = scrape_until(&cluster.workers[0], "exact2048_pull_seconds_count");
+    let expected = BTreeSet::from([
+        "exact2048_cached_shards_total",
+        "exact2048_epochs_failed_total",
+        "exact2048_epochs_total",
+        "exact2048_fetched_bytes_total",
+        "exact2048_fetched_shards_total",
+        "exact2048_given_bytes_total",
+        "exact2048_in_epoch",
+        "exact2048_pull_seconds",
+        "exact2048_pushed_bytes_total",
+        "exact2048_received_bytes_total",
+        "exact2048_reports_waiting",
+        "exact2048_sending_bytes",
+        "exact2048_states_total",
+        "exact2048_unwritten_bytes",
+        "exact2048_written_bytes_total",
+    ]);
+    assert_eq!(names(&fresh), (expected.clone(), expected), "{fresh}");
+    for line in [
+        "exact2048_states_total{phase=\"enumerate\"} 0",
+        "exact2048_states_total{phase=\"back up\"} 0",
+        "exact2048_fetched_shards_total{from=\"peer\"} 0",
+        "exact2048_fetched_shards_total{from=\"store\"} 0",
+        "exact2048_epochs_failed_total 0",
+    ] {
+        assert!(fresh.lines().any(|found| found == line), "{line} is missing from\n{fresh}");
+    }
+
+    // What two of them did, and that nothing of it is queued for ever.
+    cluster.add_worker(&["--metrics-listen", "127.0.0.1:0"]);
+    let job = cluster.submit("--board 3x2");
+    cluster.wait(&job);
+    let worked = scrape_until(&cluster.workers[0], "exact2048_in_epoch 0");
+    for queue in ["exact2048_sending_bytes", "exact2048_unwritten_bytes", "exact2048_reports_waiting"] {
+        scrape_until(&cluster.workers[0], &format!("\n{queue} 0\n"));
+    }
+    for counter in ["exact2048_epochs_total", "exact2048_written_bytes_total", "exact2048_pushed_bytes_total"]
+    {
+        assert!(!worked.contains(&format!("\n{counter} 0\n")), "{counter} is 0 in\n{worked}");
+    }
+    assert!(!worked.contains("exact2048_states_total{phase=\"back up\"} 0"), "{worked}");
+}
+
+/// What a worker logged with `--log-format json` under these words, once there is such a line.
+#[track_caller]
+fn logged_until(worker: &Server, words: &str) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let log = worker.log();
+        let lines = log.lines().filter(|line| line.ends_with('}')).map(serde_json::from_str);
+        let lines = lines.map(|line: Result<Value, _>| line.unwrap());
+        let told: Vec<Value> =
+            lines.filter(|line| line["message"].as_str().is_some_and(|text| text.contains(words))).collect();
+        if !told.is_empty() {
+            return told;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{words:?} is missing from\n{log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_line_of_an_epoch_says_whose_it_is() {
+    let mut cluster = Cluster::new(0);
+    cluster.add_worker(&["--log-format", "json"]);
+    let job = cluster.submit("--board 2x2");
+    cluster.wait(&job);
+    let worker = &cluster.workers[0];
+    for words in ["epoch begins", "shard written", "epoch ends"] {
+        for line in logged_until(worker, words) {
+            assert_eq!(line["job"], "2x2", "{line}");
+            assert!(line["epoch"].as_u64().is_some_and(|epoch| epoch > 0), "{line}");
+            assert_eq!(line["worker"], logged_until(worker, "worker starts")[0]["worker"], "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_coordinator_that_is_away_is_logged_once_and_so_is_its_return() {
+    let mut cluster = Cluster::new(0);
+    cluster.add_worker(&["--log-format", "json", "--metrics-listen", "127.0.0.1:0"]);
+    scrape_until(&cluster.workers[0], "exact2048_pull_seconds_count");
+    cluster.coordinator.kill();
+    std::thread::sleep(Duration::from_secs(2));
+    cluster.restart_coordinator();
+    let back = logged_until(&cluster.workers[0], "the coordinator answers again");
+    assert!(back[0]["seconds"].as_f64().is_some_and(|seconds| seconds > 1.0), "{back:?}");
+    assert_eq!(logged_until(&cluster.workers[0], "no answer from the coordinator").len(), 1);
+}
+
+#[test]
+fn a_worker_ends_where_no_coordinator_is_but_something_else() {
+    let (solved, place) = (Solved::new("--board 2x2"), Place::new());
+    let server = Server::start(&solved.run(), &[]);
+    let worker = start_worker(&server.url, &place.join("cache"), &[]);
+    let ended = worker.end().exits(1);
+    ended.says(&["there is no coordinator at", &server.url, "something else answers there", "port"]);
+    server.stop();
+}
+
+/// A caller with these files and this token.
+async fn caller(worker: &Server, tls: TlsFiles, token: Option<&str>) -> ExchangeClient<Connected> {
+    let token = token.map(|token| Token::new(token, "a test").unwrap());
+    let options = ClientOptions { server: worker.url.clone(), tls, token, insecure: false };
+    ExchangeClient::new(connect(&options).await.unwrap())
+}
+
+/// What a caller gets: of a copy that is not there, and of a stream that is of no known version.
+async fn answers(mut caller: ExchangeClient<Connected>) -> [Status; 2] {
+    let request =
+        FetchRequest { protocol_version: PROTOCOL_VERSION, run: vec![0; 16].into(), header_checksum: 0 };
+    let hello = PushHello { protocol_version: PROTOCOL_VERSION + 1, epoch: 1, worker: 1 };
+    let hello = PushRequest { content: Some(Content::Hello(hello)) };
+    let fetched = caller.fetch(request).await.map(drop).unwrap_err();
+    [fetched, caller.push(tokio_stream::iter([hello])).await.map(drop).unwrap_err()]
+}
+
+/// Blocks and shards of a job pass here, so that this port is guarded as the coordinator's is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn only_those_who_are_let_in_push_and_fetch() {
+    exact2048_net::install_crypto();
+    let (place, ca, other) = (Place::new(), Ca::new(), Ca::new());
+    let file = |options: &[String], index: usize| Some(options[index].clone().into());
+    let trusting = |ca: &Ca| TlsFiles { ca: file(&ca.trust(), 1), ..TlsFiles::default() };
+    let start = |options: &[Vec<String>]| {
+        let options = options.concat();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        // Peers are heard whether or not there is a coordinator.
+        start_worker("https://127.0.0.1:9", &place.join("cache"), &options)
+    };
+    let of = |statuses: [Status; 2]| statuses.map(|status| status.code());
+
+    let worker = start(&[ca.identity("127.0.0.1"), ca.trust(), token_file(&place, TOKEN)]);
+    let identity = ca.identity("peer");
+    let known = || TlsFiles { cert: file(&identity, 1), key: file(&identity, 3), ..trusting(&ca) };
+    let well = [Code::NotFound, Code::FailedPrecondition];
+    assert_eq!(of(answers(caller(&worker, known(), Some(TOKEN)).await).await), well);
+    for token in [None, Some("another-token-that-nobody-knows")] {
+        let refused = of(answers(caller(&worker, known(), token).await).await);
+        assert_eq!(refused, [Code::Unauthenticated; 2], "{token:?}");
+    }
+    // With the token, and no certificate or one of another CA.
+    let identity = other.identity("peer");
+    let stranger = TlsFiles { cert: file(&identity, 1), key: file(&identity, 3), ..trusting(&ca) };
+    for tls in [trusting(&ca), stranger] {
+        let token = Some(Token::new(TOKEN, "a test").unwrap());
+        let options = ClientOptions { server: worker.url.clone(), tls, token, insecure: false };
+        // TLS 1.3 lets a client finish before the server has looked at what it shows.
+        if let Ok(connected) = connect(&options).await {
+            let refused = answers(ExchangeClient::new(connected)).await;
+            let cut = |status: &Status| matches!(status.code(), Code::Unavailable | Code::Unknown);
+            assert!(refused.iter().all(cut), "{refused:?}");
+        }
+    }
+    let log = worker.stop().stderr;
+    assert!(!log.contains("nobody"), "{log}");
+}
