@@ -356,19 +356,7 @@ async fn pulls_of_any_content_do_no_harm() {
     let mut coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
     let client = coordinator.client().await;
-    let mut state = 0x2545_f491_4f6c_dd1du64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        // Small numbers and those at the edges are the ones that hurt.
-        match state % 4 {
-            0 => state >> 60,
-            1 => u64::MAX - (state >> 61),
-            2 => (1 << 32) + (state >> 61),
-            _ => state,
-        }
-    };
+    let mut random = random_numbers();
     let mut before = 0;
     for round in 0..60 {
         let mut pulls = Vec::new();
@@ -388,6 +376,95 @@ async fn pulls_of_any_content_do_no_harm() {
     assert!(after < before + (32 << 20), "{before} bytes, then {after}");
     assert!(coordinator.server.runs());
     coordinator.ask(&["status"]).exits(0);
+    coordinator.server.stop();
+}
+
+/// The same numbers each time, of which many are small or at the edges: those are the ones that hurt.
+fn random_numbers() -> impl FnMut() -> u64 {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        match state % 4 {
+            0 => state >> 60,
+            1 => u64::MAX - (state >> 61),
+            2 => (1 << 32) + (state >> 61),
+            _ => state,
+        }
+    }
+}
+
+/// What clients ask for, of any content: an answer or a refusal that says what is wrong, and nothing is made outside of
+/// the store.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn calls_of_any_content_do_no_harm() {
+    let coordinator = Coordinator::new();
+    let mut client = coordinator.client().await;
+    let mut random = random_numbers();
+    let names = [
+        "",
+        "a",
+        "b",
+        "c-1.2_3",
+        "..",
+        "../x",
+        "a/../../x",
+        "/etc/passwd",
+        "coordinator",
+        "A",
+        "a\0b",
+        "\u{fc}",
+    ];
+    let mut before = 0;
+    for round in 0..600 {
+        // Not the lowest bits, which go in step.
+        let mut among = |count: usize| (random() / 7 % count as u64) as usize;
+        let job = names[among(names.len())].to_owned();
+        // Boards whose memory is worked out at once, and those that are none.
+        let side = |among: &mut dyn FnMut(usize) -> usize| [2, 3, 2, 1, 0, u32::MAX][among(6)];
+        let parameters = Some(v1::RunParameters {
+            rows: side(&mut among),
+            columns: side(&mut among),
+            objective: ["score", "reach:16", "score", "reach:7", "reach:", "\u{fc}"][among(6)].to_owned(),
+            spawn4_numerator: [1, 1, 0, u32::MAX][among(4)],
+            spawn4_denominator: [10, 10, 1, 0][among(4)],
+            precision_bits: [32, 64, 32, 33][among(4)],
+            until_layer: [None, Some(12), None, Some(u32::MAX)][among(4)],
+            large_exponent: [0, 3, 0, u32::MAX][among(4)],
+        });
+        let answer = match among(6) {
+            0 | 1 => client.submit(v1::SubmitRequest { parameters, name: job }).await.map(drop),
+            2 => client.get(v1::GetRequest { job }).await.map(drop),
+            3 => client.cancel(v1::CancelRequest { job }).await.map(drop),
+            4 => client.resume(v1::ResumeRequest { job }).await.map(drop),
+            _ => client.watch(v1::WatchRequest { job }).await.map(drop),
+        };
+        if let Err(refused) = answer {
+            let expected =
+                [Code::InvalidArgument, Code::NotFound, Code::AlreadyExists, Code::FailedPrecondition];
+            assert!(expected.contains(&refused.code()), "{refused}");
+            assert!(!refused.message().is_empty(), "{refused}");
+        }
+        if round == 300 {
+            before = coordinator.server.rss_bytes();
+        }
+    }
+    let after = coordinator.server.rss_bytes();
+    assert!(after < before + (32 << 20), "{before} bytes, then {after}");
+    let jobs = coordinator.ask(&["status", "--json"]).exits(0).json();
+    let made: Vec<&str> = jobs["jobs"].as_array().unwrap().iter().map(|job| text(&job["job"])).collect();
+    assert!(made.len() > 1, "some of it is sound: {made:?}");
+    let mut found: Vec<String> = std::fs::read_dir(coordinator.place.join("store"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "coordinator")
+        .collect();
+    let mut made: Vec<String> = made.into_iter().map(str::to_owned).collect();
+    found.sort();
+    made.sort();
+    assert_eq!(found, made);
+    assert_eq!(std::fs::read_dir(coordinator.place.join("store").parent().unwrap()).unwrap().count(), 1);
     coordinator.server.stop();
 }
 

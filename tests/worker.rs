@@ -10,15 +10,17 @@ use common::certificates::{Ca, token_file};
 use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
 use common::{Place, Solved};
-use exact2048_coordinator::cluster::PROTOCOL_VERSION;
+use exact2048_cluster::wire::refusal_status;
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Refusal};
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::Token;
+use exact2048_proto::v1::coordinator_server::{Coordinator, CoordinatorServer};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
-use exact2048_proto::v1::{FetchRequest, PushHello, PushRequest};
+use exact2048_proto::v1::{self, FetchRequest, PushHello, PushRequest};
 use serde_json::Value;
-use tonic::{Code, Status};
+use tonic::{Code, Request, Response, Status};
 
 const TOKEN: &str = "a-token-that-nobody-guesses";
 
@@ -211,4 +213,57 @@ async fn only_those_who_are_let_in_push_and_fetch() {
     }
     let log = worker.stop().stderr;
     assert!(!log.contains("nobody"), "{log}");
+}
+
+/// A coordinator of a later version, as far as a worker meets it.
+struct OfLaterVersion;
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl Coordinator for OfLaterVersion {
+    type WatchStream = tokio_stream::Empty<Result<v1::WatchResponse, Status>>;
+
+    async fn pull(&self, request: Request<v1::PullRequest>) -> Answer<v1::PullResponse> {
+        let got = request.into_inner().protocol_version;
+        Err(refusal_status(&Refusal::Version { expected: got + 1, got }))
+    }
+
+    async fn submit(&self, _: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn get(&self, _: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn list(&self, _: Request<v1::ListRequest>) -> Answer<v1::ListResponse> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch(&self, _: Request<v1::WatchRequest>) -> Answer<Self::WatchStream> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn cancel(&self, _: Request<v1::CancelRequest>) -> Answer<v1::CancelResponse> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn resume(&self, _: Request<v1::ResumeRequest>) -> Answer<v1::ResumeResponse> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_worker_of_another_version_ends_and_says_so() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+    let service = tonic::transport::Server::builder().add_service(CoordinatorServer::new(OfLaterVersion));
+    let serving = tokio::spawn(service.serve_with_incoming(incoming));
+    let place = Place::new();
+    let worker = start_worker(&format!("http://{address}"), &place.join("cache"), &[]);
+    let versions = format!("speaks protocol {PROTOCOL_VERSION}, the coordinator {}", PROTOCOL_VERSION + 1);
+    worker.end().exits(1).says(&[&versions, "use the same build"]);
+    serving.abort();
 }

@@ -56,6 +56,9 @@ pub async fn start(
     let failed = |source| MonitoringError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
+    if !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(%address, "metrics are served unencrypted and to anyone");
+    }
     let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.install_recorder()?;
     requests::describe();
     tokio::spawn(keep_up(recorder.clone(), stop.clone()));

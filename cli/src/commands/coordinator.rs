@@ -76,9 +76,6 @@ async fn coordinate(args: &Args) -> Result<()> {
         let refresh = Arc::new(move || of_shell.record_metrics());
         let address = monitoring::start(address, refresh, stop.over.clone()).await?;
         describe();
-        if !address.ip().to_canonical().is_loopback() {
-            tracing::warn!(%address, "metrics are served unencrypted and to anyone");
-        }
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
     // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.

@@ -72,9 +72,6 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         let address =
             monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
         exact2048_server::describe();
-        if !address.ip().to_canonical().is_loopback() {
-            tracing::warn!(%address, "metrics are served unencrypted and to anyone");
-        }
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
     // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
