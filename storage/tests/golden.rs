@@ -84,7 +84,7 @@ fn a_damaged_frame_is_named_by_its_offset() {
     let reader = ShardReader::from_bytes(&path, bytes, Some(&identity(run.run_id()))).unwrap();
     match reader.verify() {
         Err(error @ StorageError::Damaged { offset: 104, .. }) => {
-            assert!(error.to_string().contains("computed again"), "{error}");
+            assert!(error.to_string().contains("computes the shard again"), "{error}");
         }
         other => panic!("{other:?}"),
     }
