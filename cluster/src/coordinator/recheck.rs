@@ -78,7 +78,9 @@ struct Damaged {
 fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Damaged> {
     let run = Run::open(location)?;
     run.require(params)?;
-    let warn = |error: &StorageError| tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
+    let warn = |error: &StorageError| {
+        tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
+    };
     let threads = available_parallelism().map_or(1, NonZero::get);
     let damaged = damaged_shards(run.catalog(), threads, &|| stop.is_cancelled(), &warn)?;
     let least_memory = if damaged.is_empty() { LeastMemory::new(Vec::new()) } else { least_memory(params) };

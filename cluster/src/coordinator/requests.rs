@@ -234,7 +234,7 @@ fn known_message(status: &JobStatus, known: &Known) -> v1::Job {
     message.checking = known.checking;
     if let Some(trouble) = &known.trouble {
         message.trouble = trouble.clone();
-        // Who knows.
+        // At the speed of a moment ago it would be done soon, and it stands still.
         (message.eta_seconds, message.job_eta_seconds) = (None, None);
     }
     message

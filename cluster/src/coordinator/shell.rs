@@ -357,7 +357,9 @@ impl State {
 
     /// Remembers what keeps a job from going on, or that nothing does.
     pub(super) fn trouble(&mut self, job: &JobId, trouble: Option<String>) {
-        self.jobs.get_mut(job).into_iter().for_each(|known| known.trouble = trouble.clone());
+        if let Some(known) = self.jobs.get_mut(job) {
+            known.trouble = trouble;
+        }
     }
 
     /// Lets go of the runs of jobs that have stopped, so that others may open them.

@@ -90,7 +90,8 @@ impl Runner {
         let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
         let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
-        tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first, last = %segment.last, members = share.members.len(), "epoch begins");
+        tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first,
+            last = %segment.last, members = share.members.len(), "epoch begins");
         let (running, orders) = Running::new(Parts {
             share: Arc::clone(share),
             me,
