@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Clusters on this machine against one process, with the numbers of docs/performance.md.
+# Clusters on this machine against one process, with the numbers of docs/dev/performance.md.
 #
 # usage: scripts/bench-cluster.sh [WORKDIR]      about fifteen minutes on two cores
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The query service over loopback on a 3x3 run: states a second of BatchGetValues, latencies of GetValue, and the cold
-# start of `query`; the numbers of docs/performance.md.
+# start of `query`; the numbers of docs/dev/performance.md.
 #
 # usage: scripts/bench-serve.sh [RUN]      RUN is made (3x3) if it does not exist; without it a temporary one is used
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whole runs, with the numbers of docs/performance.md: wall time, ns a state and phase, bytes, peak memory.
+# Whole runs, with the numbers of docs/dev/performance.md: wall time, ns a state and phase, bytes, peak memory.
 #
 # usage: scripts/bench.sh [WORKDIR]        all of them, about five minutes on two cores
 #        YARDSTICK=path scripts/bench.sh   also times that program on "3 3" and prints the ratio, run in turn with ours

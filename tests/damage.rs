@@ -110,7 +110,7 @@ fn flip(file: &Path, at: usize, bits: u8) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Seals JSON as the manifest and the journal are, see `docs/format.md`.
+/// Seals JSON as the manifest and the journal are, see `docs/dev/format.md`.
 fn seal(body: &str) -> String {
     format!("{{\"xxh3\":\"{:016x}\",\"body\":{body}}}\n", xxh3_64(body.as_bytes()))
 }
@@ -394,7 +394,7 @@ fn a_lost_last_record_is_done_again() {
     patient.is_mended_by_solving();
 }
 
-/// What an interrupted or superseded run leaves is removed by the next one, see `docs/format.md`.
+/// What an interrupted or superseded run leaves is removed by the next one, see `docs/dev/format.md`.
 #[test]
 fn left_over_files_are_removed() {
     let patient = Patient::of(&Solved::new(JOB));

@@ -6,7 +6,7 @@ use exact2048_game::{Layer, Params, lane};
 use crate::progress::Segment;
 use crate::task::Phase;
 
-/// How many times as long as enumerating takes backing the same up; see `docs/performance.md`.
+/// How many times as long as enumerating takes backing the same up; see `docs/dev/performance.md`.
 const BACK_UP_COST: f64 = 2.0;
 
 /// The entries (rows × columns) of each layer. Unlike states they can be counted without finding them, and time goes

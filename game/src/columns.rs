@@ -2,7 +2,7 @@
 //!
 //! The columns of lane (k, T) are all sequences of `k` exponents from `large` on whose tiles sum to
 //! `T` and that obey the tile bound ([`Params::most_cells_with`]), whether or not they occur: the set
-//! follows from the parameters alone, and most of it does occur (`docs/performance.md`).
+//! follows from the parameters alone, and most of it does occur (`docs/dev/performance.md`).
 
 use std::sync::OnceLock;
 

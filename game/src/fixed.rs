@@ -3,7 +3,7 @@
 //! A stored value is `W = V + Φ` (score) or a probability (reach), times `2^fraction_bits`, as an
 //! unsigned integer. The maximum over moves is exact on integers and the mean over spawns is an
 //! exact integer sum and one rounding, so values do not depend on the order of evaluation.
-//! `docs/error-bound.md` proves the bound.
+//! `docs/dev/error-bound.md` proves the bound.
 
 use crate::lane::Layer;
 use crate::objective::Objective;

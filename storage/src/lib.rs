@@ -2,7 +2,7 @@
 //! immutable shards of compressed, checksummed, memory-mapped items.
 //!
 //! This crate knows no rules of the game: keys and payloads are opaque to it. What every byte on disk
-//! means, and what a crash at each point leaves behind, is specified in `docs/format.md` and only there.
+//! means, and what a crash at each point leaves behind, is specified in `docs/dev/format.md` and only there.
 //!
 //! | Module | Its job |
 //! |---|---|
@@ -66,5 +66,5 @@ pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardW
 
 /// Version of everything this crate writes, and the newest it can read.
 ///
-/// It stands in the manifest and in the header of every shard; `docs/format.md` says when it grows.
+/// It stands in the manifest and in the header of every shard; `docs/dev/format.md` says when it grows.
 pub const FORMAT_VERSION: u32 = 1;

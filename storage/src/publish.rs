@@ -1,6 +1,6 @@
 //! How a file comes to have its name: written beside it, synced, renamed or linked, the folder synced.
 //!
-//! The order of these steps is what makes a crash harmless; `docs/format.md` goes through it case by case.
+//! The order of these steps is what makes a crash harmless; `docs/dev/format.md` goes through it case by case.
 //! The steps are single functions, and those who publish call them in that order with a [`crash_point`]
 //! between any two.
 

@@ -2,7 +2,7 @@
 //!
 //! A test starts this same program again to run one scenario, kills it at one crash point, and looks at what is
 //! left. A killed process shows what a crash leaves in the folders; that contents survive a loss of power rests
-//! on the order of the syncs, see `docs/format.md`.
+//! on the order of the syncs, see `docs/dev/format.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! The format as specified in `docs/format.md`, written here a second time by hand: the crate must read what
+//! The format as specified in `docs/dev/format.md`, written here a second time by hand: the crate must read what
 //! the specification says, and must not be led astray by a file that is sound but lies.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]

@@ -83,7 +83,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The number of rows that measured well on all boards; see `docs/performance.md`.
+    /// The number of rows that measured well on all boards; see `docs/dev/performance.md`.
     pub const DENSE_ROWS: usize = 1 << 18;
 
     /// So much that handing a piece to another thread takes no time beside it.

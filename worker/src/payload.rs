@@ -1,4 +1,4 @@
-//! What a shard's items hold: the reachable entries of a block and their values (`docs/format.md`).
+//! What a shard's items hold: the reachable entries of a block and their values (`docs/dev/format.md`).
 //!
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.

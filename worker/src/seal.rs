@@ -17,7 +17,7 @@ use crate::{Value, Worker, WorkerError};
 /// Item bytes that a frame takes at most, unless a single item is larger.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// Compression levels, measured on a whole run: see `docs/performance.md`.
+/// Compression levels, measured on a whole run: see `docs/dev/performance.md`.
 const REACH_LEVEL: i32 = 1;
 const VALUES_LEVEL: i32 = 1;
 

@@ -1,7 +1,7 @@
 //! Where a cluster stops scaling: the real coordinator, with simulated workers in simulated time.
 //!
 //! Every block of a job takes the time that its states take at a given rate, on a worker that owns its lane, when its
-//! inputs are there. Workers pull, push, write shards and begin epochs as `docs/cluster-protocol.md` says.
+//! inputs are there. Workers pull, push, write shards and begin epochs as `docs/dev/cluster-protocol.md` says.
 //!
 //! ```sh
 //! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100

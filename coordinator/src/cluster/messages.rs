@@ -1,6 +1,6 @@
 //! What workers and the coordinator say to each other, and what the coordinator asks of its shell.
 //!
-//! `docs/cluster-protocol.md` says what each message does and what its loss does.
+//! `docs/dev/cluster-protocol.md` says what each message does and what its loss does.
 
 use std::sync::Arc;
 use std::time::Duration;

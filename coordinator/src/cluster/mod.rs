@@ -2,7 +2,7 @@
 //!
 //! [`Cluster`] is a plain struct. The shell around it calls its methods with the time, one at a time, and
 //! after each call carries out what [`Cluster::take_actions`] returns. The time is a [`Duration`] since any
-//! fixed moment, by a clock that does not jump. `docs/cluster-protocol.md` states the protocol, its numbered
+//! fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered
 //! invariants, and what each failure does.
 
 mod assign;

@@ -1,5 +1,5 @@
 //! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules
-//! in which everything goes wrong. `docs/cluster-protocol.md` numbers the invariants that are checked.
+//! in which everything goes wrong. `docs/dev/cluster-protocol.md` numbers the invariants that are checked.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod random;

@@ -1,5 +1,5 @@
 //! The store that all coordinators and workers share: journals, shards and the fencing record. The
-//! invariants of `docs/cluster-protocol.md` that speak of the store are checked on every append.
+//! invariants of `docs/dev/cluster-protocol.md` that speak of the store are checked on every append.
 
 use std::collections::{BTreeMap, BTreeSet};
 

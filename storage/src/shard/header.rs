@@ -1,4 +1,4 @@
-//! The header of a shard. Its layout is in `docs/format.md`.
+//! The header of a shard. Its layout is in `docs/dev/format.md`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The index of a shard: where each frame is, and what items it holds. Its layout is in `docs/format.md`.
+//! The index of a shard: where each frame is, and what items it holds. Its layout is in `docs/dev/format.md`.
 //!
 //! The items of a frame lie one behind the other, so that their offsets follow from their lengths and cannot
 //! contradict each other.
