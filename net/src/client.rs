@@ -5,11 +5,12 @@ use std::time::Duration;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint, Uri};
 
+use crate::keepalive::KeepAlive;
 use crate::tls::{TlsError, TlsFiles};
 use crate::token::{ShowToken, Token};
 
 /// Time for a connection to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that shows its token with every request.
 pub type Connected = InterceptedService<Channel, ShowToken>;
@@ -72,6 +73,15 @@ pub struct ClientOptions {
 ///
 /// [`ConnectError`].
 pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError> {
+    connect_with(options, KeepAlive::default()).await
+}
+
+/// The same, with times of one's own for noticing that the server is gone.
+///
+/// # Errors
+///
+/// [`ConnectError`].
+pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Result<Connected, ConnectError> {
     let url = options.server.clone();
     let parsed: Option<Uri> = url.parse().ok();
     let uri = parsed.filter(|uri| uri.host().is_some() && uri.path().trim_matches('/').is_empty());
@@ -88,7 +98,12 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
         return Err(ConnectError::PlainToken { url });
     }
     let failed = |source| ConnectError::Transport { url: url.clone(), source };
-    let mut endpoint = Endpoint::from(uri).connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true);
+    let mut endpoint = Endpoint::from(uri)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(keepalive.interval)
+        .keep_alive_timeout(keepalive.timeout)
+        .keep_alive_while_idle(true);
     if encrypted {
         endpoint = endpoint.tls_config(options.tls.client()?).map_err(failed)?;
     }

@@ -3,13 +3,14 @@
 //! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
 //! * [`limits`], [`connections`] and [`requests`]: how much is taken on at once, deadlines, and what is counted.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
-//! * [`client`]: connecting to one.
+//! * [`client`] and [`keepalive`]: connecting to one, and noticing that it is gone.
 //! * [`status`], [`logs`] and [`monitoring`]: what callers, logs and Prometheus are told.
 //!
 //! Nothing here knows a service: these are joined by the crates that have one.
 
 pub mod client;
 pub mod connections;
+pub mod keepalive;
 pub mod limits;
 pub mod logs;
 pub mod monitoring;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::keepalive::KeepAlive;
+
 /// Bounds of a server. Whatever clients send, memory stays within what these allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -18,6 +20,8 @@ pub struct Limits {
     pub request_time: Duration,
     /// Time that a stream may be without a message.
     pub idle_time: Duration,
+    /// When clients that say nothing are taken for gone.
+    pub keepalive: KeepAlive,
     /// Time for what is running when the server is told to stop.
     pub grace: Duration,
 }
@@ -32,6 +36,7 @@ impl Default for Limits {
             message_bytes: 4 << 20,
             request_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(300),
+            keepalive: KeepAlive::default(),
             grace: Duration::from_secs(25),
         }
     }

@@ -16,9 +16,6 @@ use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, Token};
 
-/// Pings connections that are silent, to find those whose client is gone.
-const KEEPALIVE: Duration = Duration::from_secs(30);
-
 /// Time for the last words of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -150,7 +147,8 @@ impl Bound {
         let mut server = Server::builder()
             .max_concurrent_streams(limits.streams_per_connection)
             .http2_max_header_list_size(HEADER_BYTES)
-            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_interval(Some(limits.keepalive.interval))
+            .http2_keepalive_timeout(Some(limits.keepalive.timeout))
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME_BYTES);

@@ -7,6 +7,7 @@ pub mod golden;
 pub mod proxy;
 pub mod reference;
 pub mod serving;
+pub mod wire;
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;

@@ -183,17 +183,21 @@ impl Process {
                 return Ok(Ended::HandedBack);
             }
             let connected = match client.take() {
-                Some(connected) => connected,
+                Some(connected) => Some(connected),
                 None => self.connected(&stop.begun).await?,
             };
             let Some(connected) = connected else { return Ok(Ended::HandedBack) };
             let begun = Instant::now();
             match self.pull_once(connected.clone(), leaving).await {
-                Ok(Some(answer)) => self.take(answer),
+                Ok(Some(answer)) => {
+                    self.take(answer);
+                    client = Some(connected);
+                }
                 // Something urgent came up.
-                Ok(None) => {}
+                Ok(None) => client = Some(connected),
                 Err(status) => {
                     self.refused(&status)?;
+                    // Whatever is wrong with this connection, the next pull has another.
                     if leaving {
                         // Nobody is there to hand anything back to.
                         return Ok(Ended::CutOff);
@@ -209,7 +213,6 @@ impl Process {
                     () = self.outbox.urgent() => {}
                 }
             }
-            client = Some(Some(connected));
         }
     }
 

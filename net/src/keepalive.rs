@@ -1,0 +1,22 @@
+//! Finding out that the other side of a connection is gone where nothing says so: a host that lost its power, a
+//! network that drops what it is given.
+//!
+//! Both sides of every connection ask, since a network may fail one way only.
+
+use std::time::Duration;
+
+/// How soon a silent connection is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence after which the other side is asked whether it is still there, by a ping of HTTP/2.
+    pub interval: Duration,
+    /// Time for its answer.
+    pub timeout: Duration,
+}
+
+impl Default for KeepAlive {
+    /// As long as the lease of a worker, twice: a dead connection is closed within 10 s.
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(5), timeout: Duration::from_secs(5) }
+    }
+}
