@@ -12,7 +12,7 @@ use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
 use exact2048_cluster::wire::{Answer, pull_message, refusal_of};
 use exact2048_coordinator::cluster::{
-    Failure, LayerPart, PROTOCOL_VERSION, Pull, Refusal, WorkerId, WorkerReport,
+    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Refusal, WorkerId, WorkerReport,
 };
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
@@ -83,6 +83,7 @@ impl Script {
             address: format!("http://192.0.2.1:{id}"),
             leaving: false,
             epoch: None,
+            stage: EpochStage::Working,
             first_report: 0,
             reports: Vec::new(),
         };
@@ -501,6 +502,7 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
                 pass: (random() % 4) as i32,
                 first_layer: random() as u32,
                 last_layer: random() as u32,
+                file: "x.shard".to_owned(),
             })),
         })),
         4 => Some(Report::Well(v1::WorkerWell {})),
@@ -516,6 +518,7 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
         address: "a".repeat((random() % 600) as usize),
         leaving: random().is_multiple_of(2),
         epoch: (random().is_multiple_of(2)).then(&mut *random),
+        stage: (random() % 5) as i32,
         first_report: random(),
         reports,
     }

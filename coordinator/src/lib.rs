@@ -6,6 +6,7 @@
 pub mod cluster;
 mod planner;
 mod progress;
+pub mod sizes;
 mod task;
 mod workload;
 

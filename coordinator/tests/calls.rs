@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, ClusterError, Config, Event, JobId, JobState, LayerPart, LeastMemory, PROTOCOL_VERSION,
-    Pull, PullReply, Submission, WorkerId, WorkerReport,
+    Action, Cluster, ClusterError, Config, EpochStage, Event, JobId, JobState, LayerPart, LeastMemory,
+    PROTOCOL_VERSION, Pull, PullReply, Submission, WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{Commit, LayerCounts, Phase};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
@@ -60,6 +60,7 @@ fn pull(
         address: String::new(),
         leaving: false,
         epoch,
+        stage: EpochStage::Working,
         first_report,
         reports,
     };
@@ -72,7 +73,7 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
     let (large, now) = (submission("large", (3 << 30) + 1), at(2000));
     let refused = cluster.submit(now, large.clone()).unwrap_err();
     assert!(matches!(refused, ClusterError::DoesNotFit { needed_bytes: 3_221_225_473, .. }));
-    assert!(refused.to_string().contains("3.01GiB"), "what is asked for is enough: {refused}");
+    assert!(refused.to_string().contains("3.1 GiB"), "what is asked for is enough: {refused}");
     assert_eq!(cluster.check(now, &large.job, &large.least_memory), Err(refused));
     cluster.enqueue(now, large.clone()).unwrap();
     assert_eq!(cluster.enqueue(now, large.clone()), Err(ClusterError::Exists(large.job.clone())));

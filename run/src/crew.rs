@@ -170,6 +170,11 @@ impl<V: Value, H: Host> Crew<V, H> {
         self.tasks.notify_all();
     }
 
+    /// Whether no task is running.
+    pub fn is_idle(&self) -> bool {
+        self.lock().running == 0
+    }
+
     /// Whether a task has failed.
     pub fn has_failed(&self) -> bool {
         self.lock().error.is_some()

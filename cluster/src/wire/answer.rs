@@ -19,12 +19,12 @@ impl Answer {
     /// opening record.
     #[must_use]
     pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, u64)>) -> Self {
-        let PullReply { acknowledged, withdrawn, share, progress, write, pause } = reply;
+        let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, pause } = reply;
         let assignment = share.and_then(|share| {
             let (run_url, opening) = place(&share)?;
             Some(Assignment { share: Share::clone(&share), run_url, opening })
         });
-        Self { acknowledged, withdrawn, assignment, progress, write, pause }
+        Self { acknowledged, withdrawn, assignment, progress, write, needed_memory, pause }
     }
 }
 
@@ -41,6 +41,7 @@ impl From<&Answer> for v1::PullResponse {
                 written_layers: progress.written_layers,
             }),
             write: answer.write.map(write_message),
+            needed_memory_bytes: answer.needed_memory,
             pause_ms: u32::try_from(answer.pause.as_millis()).unwrap_or(u32::MAX),
         }
     }
@@ -64,6 +65,7 @@ impl TryFrom<v1::PullResponse> for Answer {
             assignment: assignment.map_err(|error| error.within("share"))?,
             progress,
             write: write.map_err(|error| error.within("write"))?,
+            needed_memory: message.needed_memory_bytes,
             pause: Duration::from_millis(message.pause_ms.into()),
         })
     }
@@ -167,12 +169,12 @@ mod tests {
             first: Layer(2 * first),
             last: Layer(2 * (first + more)),
         });
-        let numbers = (any::<u64>(), any::<Option<u64>>(), any::<u32>());
+        let numbers = (any::<u64>(), any::<Option<u64>>(), any::<u32>(), any::<Option<u64>>());
         let assignment = prop::option::of(any_assignment());
         (numbers, assignment, prop::option::of(progress), prop::option::of(write)).prop_map(
-            |((acknowledged, withdrawn, pause), assignment, progress, write)| {
+            |((acknowledged, withdrawn, pause, needed_memory), assignment, progress, write)| {
                 let pause = Duration::from_millis(pause.into());
-                Answer { acknowledged, withdrawn, assignment, progress, write, pause }
+                Answer { acknowledged, withdrawn, assignment, progress, write, needed_memory, pause }
             },
         )
     }

@@ -47,6 +47,8 @@ pub struct Answer {
     pub progress: Option<Progress>,
     /// A shard to write; repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
+    /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
+    pub needed_memory: Option<u64>,
     /// When to pull again, unless there is something to report before.
     pub pause: Duration,
 }

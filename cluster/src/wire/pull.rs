@@ -1,6 +1,8 @@
 //! What workers say.
 
-use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Pull, WorkerId, WorkerReport};
+use exact2048_coordinator::cluster::{
+    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, WorkerId, WorkerReport,
+};
 use exact2048_game::Layer;
 use exact2048_proto::v1;
 use v1::worker_failed::Failure as FailureMessage;
@@ -23,6 +25,7 @@ pub fn pull_message(pull: &Pull) -> v1::PullRequest {
         address: pull.address.clone(),
         leaving: pull.leaving,
         epoch: pull.epoch,
+        stage: stage_message(pull.stage).into(),
         first_report: pull.first_report,
         reports: pull.reports.iter().map(report_message).collect(),
     }
@@ -54,9 +57,31 @@ pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
         address: address_of(message.address)?,
         leaving: message.leaving,
         epoch: message.epoch,
+        stage: stage_of(message.stage, message.epoch.is_some())?,
         first_report: message.first_report,
         reports: reports.collect::<Result<_, _>>()?,
     })
+}
+
+fn stage_message(stage: EpochStage) -> v1::EpochStage {
+    match stage {
+        EpochStage::Preparing => v1::EpochStage::Preparing,
+        EpochStage::Working => v1::EpochStage::Working,
+        EpochStage::Waiting => v1::EpochStage::Waiting,
+    }
+}
+
+/// Who is in no epoch need not say anything.
+fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
+    match v1::EpochStage::try_from(message) {
+        Ok(v1::EpochStage::Preparing) => Ok(EpochStage::Preparing),
+        Ok(v1::EpochStage::Working) => Ok(EpochStage::Working),
+        Ok(v1::EpochStage::Waiting) => Ok(EpochStage::Waiting),
+        Ok(v1::EpochStage::Unspecified) if !in_epoch => Ok(EpochStage::Preparing),
+        Ok(v1::EpochStage::Unspecified) | Err(_) => {
+            Err(WireError::field("stage", format!("{message}: expected one that this version knows")))
+        }
+    }
 }
 
 fn report_message(report: &WorkerReport) -> v1::WorkerReport {
@@ -133,8 +158,9 @@ fn failure_message(failure: &Failure) -> FailureMessage {
         Failure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
         Failure::Memory(what) => FailureMessage::Memory(clip(what)),
         Failure::Peer(peer) => FailureMessage::Peer(peer.0),
-        Failure::ShardLost { job, phase, first, last } => FailureMessage::ShardLost(v1::ShardLost {
+        Failure::ShardLost { job, file, phase, first, last } => FailureMessage::ShardLost(v1::ShardLost {
             job: job.0.clone(),
+            file: clip(file),
             pass: pass_message(*phase).into(),
             first_layer: first.0,
             last_layer: last.0,
@@ -157,7 +183,7 @@ fn failure_of(message: Option<FailureMessage>) -> Result<Failure, WireError> {
 fn lost_of(lost: &v1::ShardLost) -> Result<Failure, WireError> {
     let (job, phase) = (job_of("job", &lost.job)?, pass_of("pass", lost.pass)?);
     let (first, last) = layers_of(lost.first_layer, lost.last_layer)?;
-    Ok(Failure::ShardLost { job, phase, first, last })
+    Ok(Failure::ShardLost { job, file: clip(&lost.file), phase, first, last })
 }
 
 /// As much of a text as is passed on.
@@ -182,10 +208,12 @@ mod tests {
             ".{0,40}".prop_map(Failure::Memory),
             any::<u64>().prop_map(|id| Failure::Peer(WorkerId(id))),
             ".{0,40}".prop_map(Failure::Other),
-            ("[a-z0-9][a-z0-9._-]{0,8}", any::<bool>(), any_layers()).prop_map(|(job, up, (first, last))| {
-                let phase = if up { Phase::Enumerate } else { Phase::BackUp };
-                Failure::ShardLost { job: JobId(job), phase, first, last }
-            }),
+            ("[a-z0-9][a-z0-9._-]{0,8}", ".{0,40}", any::<bool>(), any_layers()).prop_map(
+                |(job, file, up, (first, last))| {
+                    let phase = if up { Phase::Enumerate } else { Phase::BackUp };
+                    Failure::ShardLost { job: JobId(job), file, phase, first, last }
+                }
+            ),
         ]
     }
 
@@ -209,12 +237,14 @@ mod tests {
 
     fn any_pull() -> impl Strategy<Value = Pull> {
         let numbers = (any::<u64>(), any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
-        let rest = (any::<bool>(), any::<Option<u64>>(), 0..1u64 << 63);
+        let stage =
+            prop_oneof![Just(EpochStage::Preparing), Just(EpochStage::Working), Just(EpochStage::Waiting)];
+        let rest = (any::<bool>(), any::<Option<u64>>(), stage, 0..1u64 << 63);
         (numbers, ".{0,40}", rest, prop::collection::vec(any_report(), 0..8)).prop_map(
             |(
                 (worker, incarnation, threads, memory_bytes),
                 address,
-                (leaving, epoch, first_report),
+                (leaving, epoch, stage, first_report),
                 reports,
             )| {
                 Pull {
@@ -226,6 +256,7 @@ mod tests {
                     address,
                     leaving,
                     epoch,
+                    stage,
                     first_report,
                     reports,
                 }
@@ -260,13 +291,17 @@ mod tests {
         let layers = |first_layer, last_layer| Some(v1::WriteShard { epoch: 1, first_layer, last_layer });
         let lost = |job: &str, pass, first_layer, last_layer| {
             let job = job.to_owned();
-            failed(Some(FailureMessage::ShardLost(v1::ShardLost { job, pass, first_layer, last_layer })))
+            let file = String::new();
+            let lost = v1::ShardLost { job, pass, first_layer, last_layer, file };
+            failed(Some(FailureMessage::ShardLost(lost)))
         };
         let counts = v1::LayerDone { states: MAX_COUNT, ..v1::LayerDone::default() };
         for (wrong, named) in [
             (v1::PullRequest { threads: 0, ..good() }, "threads"),
             (v1::PullRequest { address: "x".repeat(513), ..good() }, "address"),
             (v1::PullRequest { first_report: u64::MAX, ..good() }, "first_report"),
+            (v1::PullRequest { epoch: Some(1), ..good() }, "stage"),
+            (v1::PullRequest { stage: 9, ..good() }, "stage"),
             (reports(None), "reports[0].report"),
             (reports(Some(Report::LayerDone(counts))), "reports[0].layer_done.states"),
             (written(None, String::new()), "reports[0].shard_written.shard"),

@@ -50,6 +50,9 @@ pub trait Epoch: Send + Sync {
     /// Has a shard written.
     fn order(&self, shard: WriteShard);
 
+    /// Whether it has nothing to do before other members have finished something.
+    fn is_waiting(&self) -> bool;
+
     /// Ends it.
     fn stop(&self);
 
@@ -270,6 +273,10 @@ impl<V: Value> Epoch for Running<V> {
             // Where nobody takes it the epoch is over.
             let _ = send.send(shard);
         }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.crew.is_idle()
     }
 
     fn stop(&self) {

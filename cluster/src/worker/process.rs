@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender as Channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{JobId, PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::with_causes;
 use exact2048_net::serve::Bound;
@@ -87,6 +88,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation, threads = options.threads,
         address = options.advertise, "worker starts");
 
+    let taken = Arc::new(AtomicU64::new(0));
     let (starts, received) = std::sync::mpsc::channel();
     let sender = Sender { worker: identity.id, client: options.client.clone() };
     let peers = Arc::new(PeerCopies::new(sender.clone()));
@@ -99,6 +101,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         peers,
         threads: options.threads,
         current: Arc::clone(&current),
+        taken: Arc::clone(&taken),
         scratch: options.folder.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
@@ -118,9 +121,11 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         identity,
         outbox,
         current,
+        taken,
         starts,
         epoch: None,
         highest: None,
+        told_memory: None,
         idle_since: None,
         outage: Outage::default(),
     };
@@ -163,10 +168,14 @@ struct Process {
     identity: Identity,
     outbox: Arc<Outbox>,
     current: Arc<Current>,
+    /// The epoch that the runner has taken up and not left yet; 0 for none.
+    taken: Arc<AtomicU64>,
     starts: Channel<Start>,
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
     highest: Option<u64>,
+    /// The memory that a job needs, in bytes, of which it was said last that this worker has less.
+    told_memory: Option<u64>,
     /// Since when a worker that wants to go has had nothing to do.
     idle_since: Option<Instant>,
     /// Whether the coordinator answers.
@@ -200,7 +209,8 @@ impl Process {
                     // Whatever is wrong with this connection, the next pull has another.
                     if leaving {
                         // Nobody is there to hand anything back to.
-                        return Ok(Ended::CutOff);
+                        let is_idle = self.epoch.is_none();
+                        return Ok(if is_idle { Ended::HandedBack } else { Ended::CutOff });
                     }
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
@@ -245,6 +255,7 @@ impl Process {
         leaving: bool,
     ) -> Result<Option<Answer>, Status> {
         let (first_report, reports) = self.outbox.pending();
+        let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0);
         let pull = Pull {
             version: PROTOCOL_VERSION,
             worker: self.identity.id,
@@ -253,7 +264,8 @@ impl Process {
             memory_bytes: self.options.memory_bytes,
             address: self.options.advertise.clone(),
             leaving,
-            epoch: self.epoch.as_ref().map(|epoch| epoch.number),
+            epoch,
+            stage: epoch.map_or(EpochStage::Preparing, |epoch| self.stage(epoch)),
             first_report,
             reports,
         };
@@ -266,6 +278,15 @@ impl Process {
                 answer.map(Some).map_err(|error| Status::failed_precondition(error.to_string()))
             }
             () = self.outbox.urgent() => Ok(None),
+        }
+    }
+
+    /// How far the runner is with the epoch that it has taken up.
+    fn stage(&self, epoch: u64) -> EpochStage {
+        match self.current.borrow().as_ref().filter(|running| running.number() == epoch) {
+            None => EpochStage::Preparing,
+            Some(running) if running.is_waiting() => EpochStage::Waiting,
+            Some(_) => EpochStage::Working,
         }
     }
 
@@ -286,6 +307,7 @@ impl Process {
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
+        self.too_small(answer.needed_memory);
         gauge!(observe::IN_EPOCH).set(if self.epoch.is_some() { 1.0 } else { 0.0 });
         let running = self.current.borrow().clone();
         let Some(running) = running else { return };
@@ -294,6 +316,17 @@ impl Process {
         }
         if let Some(write) = answer.write.filter(|write| write.epoch == running.number()) {
             running.order(write);
+        }
+    }
+
+    /// Says once for each job whose turn it is that this worker has too little memory for it.
+    fn too_small(&mut self, needed: Option<u64>) {
+        let before = std::mem::replace(&mut self.told_memory, needed);
+        if let Some(needed) = needed.filter(|_| before != needed) {
+            let (worker, threads, has) = (self.identity.id, self.options.threads, self.options.memory_bytes);
+            tracing::warn!(%worker, "the job whose turn it is needs {} of memory with {threads} threads, and this \
+                worker may use {}: it waits for other jobs. Start it with more --memory, or fewer --threads",
+                sizes::needed(needed), sizes::available(has));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The thread that runs epochs, one after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub struct Runner {
     pub threads: usize,
     /// The epoch that runs, for those who have something for it.
     pub current: Arc<Current>,
+    /// The number of the epoch that is taken up and not left yet; 0 for none.
+    pub taken: Arc<AtomicU64>,
     /// Where scratch files go.
     pub scratch: std::path::PathBuf,
 }
@@ -62,6 +64,7 @@ impl Runner {
             }
             let share = Arc::new(assignment.share.clone());
             let epoch = share.epoch;
+            self.taken.store(epoch, Ordering::Relaxed);
             self.peers.join(&share.members);
             let failure = match share.params.precision {
                 Precision::Bits32 => self.run_epoch::<u32>(&share, &assignment, &stop),
@@ -69,6 +72,7 @@ impl Runner {
             };
             self.peers.leave();
             self.current.send_replace(None);
+            self.taken.store(0, Ordering::Relaxed);
             if let Err(failure) = failure {
                 counter!(observe::EPOCHS_FAILED).increment(1);
                 let worker = self.sender.worker;
@@ -134,7 +138,8 @@ fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure
     if let Some(shard) = blamed_shard(open.run.catalog(), error) {
         let commit = &shard.commit;
         let (phase, first, last) = (commit.phase, commit.first, commit.last);
-        return Failure::ShardLost { job: share.job.clone(), phase, first, last };
+        let (job, file) = (share.job.clone(), shard.record.file.clone());
+        return Failure::ShardLost { job, file, phase, first, last };
     }
     let text = with_causes(error);
     match error {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply, Share,
-    Submission, WorkerId, WorkerReport, WriteShard,
+    Action, Cluster, Config, EpochStage, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply,
+    Share, Submission, WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_coordinator::{Phase, Stage, is_kept};
 
@@ -212,6 +212,7 @@ impl<'a> World<'a> {
             address: format!("https://worker-{worker}.cluster.example.org:7001"),
             leaving: false,
             epoch: state.share.as_ref().map(|share| share.epoch),
+            stage: EpochStage::Working,
             first_report: state.first_report,
             reports: state.reports.clone(),
         }

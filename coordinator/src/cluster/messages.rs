@@ -13,7 +13,7 @@ use crate::progress::{Commit, Segment};
 use crate::task::Phase;
 
 /// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -54,12 +54,25 @@ pub struct Pull {
     pub address: String,
     /// It wants to go as soon as the work it has is committed.
     pub leaving: bool,
-    /// The epoch that it is working in.
+    /// The epoch that its runner has taken up and not left yet, whatever it was told since.
     pub epoch: Option<u64>,
+    /// How far it is with that epoch.
+    pub stage: EpochStage,
     /// Number of the first of `reports`; reports are numbered from 0 in each incarnation.
     pub first_report: u64,
     /// All reports that were not acknowledged yet, in order.
     pub reports: Vec<WorkerReport>,
+}
+
+/// What a worker does in the epoch that it has taken up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochStage {
+    /// Opens the run, or leaves the epoch.
+    Preparing,
+    /// Computes, or could.
+    Working,
+    /// Has nothing to do before others have finished something.
+    Waiting,
 }
 
 /// The answer to a [`Pull`].
@@ -75,6 +88,8 @@ pub struct PullReply {
     pub progress: Option<Progress>,
     /// A shard to write; repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
+    /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
+    pub needed_memory: Option<u64>,
     /// When to pull again.
     pub pause: Duration,
 }
@@ -235,10 +250,12 @@ pub enum Failure {
     Memory(String),
     /// A peer cannot be reached or breaks off; blames the peer.
     Peer(WorkerId),
-    /// A committed shard is missing or damaged; blames the shard.
+    /// A committed shard is missing or damaged, as the worker sees it.
     ShardLost {
         /// The job whose shard it is.
         job: JobId,
+        /// The shard's file.
+        file: String,
         /// The pass.
         phase: Phase,
         /// Lowest layer that is lost.
@@ -256,8 +273,8 @@ impl std::fmt::Display for Failure {
             Failure::DiskFull(what) => write!(f, "disk full: {what}"),
             Failure::Memory(what) => write!(f, "out of memory: {what}"),
             Failure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
-            Failure::ShardLost { job, phase, first, last } => {
-                write!(f, "a shard of {job} is lost: {phase:?}, layers {first} to {last}")
+            Failure::ShardLost { job, file, .. } => {
+                write!(f, "cannot read the shard {file} of job {job}")
             }
             Failure::Other(what) => what.fmt(f),
         }

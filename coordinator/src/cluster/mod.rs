@@ -24,6 +24,7 @@ use std::time::Duration;
 use exact2048_game::Layer;
 
 use crate::progress::Commit;
+use crate::sizes;
 use crate::task::Phase;
 use epoch::Epoch;
 use job::Job;
@@ -34,8 +35,8 @@ pub use assign::{Owners, assign};
 pub use events::Event;
 pub use job::{JobState, LeastMemory, Submission};
 pub use messages::{
-    Action, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply, Refusal,
-    ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
+    Action, EpochStage, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply,
+    Refusal, ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
 };
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 
@@ -113,7 +114,7 @@ pub enum ClusterError {
     #[error(
         "the job fits no worker: with {threads} threads it needs {} of memory, and the worker that comes nearest has \
          {}; give workers more --memory, or fewer --threads",
-        in_gib(*needed_bytes), in_gib(*memory_bytes)
+        sizes::needed(*needed_bytes), sizes::available(*memory_bytes)
     )]
     DoesNotFit {
         /// Least memory with so many threads, in bytes.
@@ -126,11 +127,6 @@ pub enum ClusterError {
     /// Another coordinator owns the store.
     #[error("another coordinator has taken over the store: this one does nothing more")]
     Fenced,
-}
-
-/// Bytes in GiB, rounded up, so that what is asked for is enough.
-fn in_gib(bytes: u64) -> String {
-    format!("{:.2}GiB", (bytes as f64 / f64::from(1 << 30) * 100.0).ceil() / 100.0)
 }
 
 /// Decides what a cluster of workers does next.
@@ -391,6 +387,7 @@ impl Cluster {
             share: None,
             progress: None,
             write: None,
+            needed_memory: None,
             pause: self.config.pause_idle,
         };
         if let Some(epoch) = &self.epoch
@@ -404,6 +401,10 @@ impl Cluster {
             } else {
                 reply.share = Some(epoch.share.clone());
             }
+        } else {
+            let active = self.active.as_ref().and_then(|job| self.jobs.get(job));
+            let needed = active.map(|job| job.least_memory.bytes(pull.threads));
+            reply.needed_memory = needed.filter(|&needed| needed > pull.memory_bytes);
         }
         reply
     }

@@ -88,7 +88,7 @@ impl Cluster {
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
             Failure::ShardLost { .. } if !is_current => {}
-            Failure::ShardLost { job, phase, first, last } => {
+            Failure::ShardLost { job, phase, first, last, .. } => {
                 // The shard is what is wrong: that is mended, and neither worker nor job is to blame.
                 if self.retract(&job, phase, first, last) {
                     // The epoch may be another job's: its member has stopped all the same.

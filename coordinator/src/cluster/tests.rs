@@ -46,6 +46,7 @@ impl Worker {
             address: String::new(),
             leaving: false,
             epoch: self.epoch.as_ref().map(|share| share.epoch),
+            stage: EpochStage::Working,
             first_report: self.first_report,
             reports: std::mem::take(&mut self.reports),
         };
@@ -284,6 +285,7 @@ fn an_epoch_of_a_later_coordinator_is_left_alone() {
         address: String::new(),
         leaving: false,
         epoch: Some(epoch),
+        stage: EpochStage::Working,
         first_report: 0,
         reports: Vec::new(),
     };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use exact2048_coordinator::Phase;
 use exact2048_coordinator::cluster::{
-    Failure, Owners, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport, WriteShard,
+    EpochStage, Failure, Owners, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport,
+    WriteShard,
 };
 use exact2048_game::Layer;
 
@@ -76,6 +77,7 @@ impl Worker {
             address: String::new(),
             leaving: self.leaving,
             epoch: self.epoch(),
+            stage: EpochStage::Working,
             first_report: self.first_report,
             reports: self.reports.iter().cloned().collect(),
         }
@@ -119,7 +121,7 @@ impl Worker {
         // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
         if let Some(lost) = store.damaged(&share.job).first().filter(|_| random.per_mille(700)) {
             let (job, phase, first, last) = (share.job.clone(), lost.phase, lost.first, lost.last);
-            let failure = Failure::ShardLost { job, phase, first, last };
+            let failure = Failure::ShardLost { job, file: String::new(), phase, first, last };
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
         }
         let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));

@@ -57,6 +57,10 @@ impl Epoch for Memo {
     fn order(&self, _: WriteShard) {}
     fn stop(&self) {}
 
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     fn ended(&self) -> CancellationToken {
         CancellationToken::new()
     }
