@@ -18,7 +18,7 @@ const JOB: &str = "--board 3x2";
 /// Several shards of values, in a second or two.
 const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
 
-const CREATING: [&str; 2] = ["manifest.synced", "manifest.renamed"];
+const CREATING: [&str; 2] = ["manifest.synced", "manifest.linked"];
 
 const PUBLISHING: [&str; 8] = [
     "shard.before_sync",
@@ -72,7 +72,7 @@ fn crashes_while_the_run_is_created() {
         let place = Place::new();
         let run = place.join("run");
         crash(&run, JOB, &format!("{point}=return"));
-        let exists = point == "manifest.renamed";
+        let exists = point == "manifest.linked";
         on_run(&run, "info", &[]).exits(if exists { 0 } else { 1 });
         resumes(&run, JOB, &healthy, point);
     }

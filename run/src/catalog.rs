@@ -85,6 +85,11 @@ impl CatalogShard {
         self.open(Shards::open_anew)
     }
 
+    /// What its header says that it is.
+    pub fn identity(&self) -> &ShardIdentity {
+        &self.identity
+    }
+
     fn open(
         &self,
         open: fn(&Shards, &ShardRecord, &ShardIdentity) -> Result<ShardReader, StorageError>,

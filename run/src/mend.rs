@@ -13,7 +13,7 @@ use crate::run::RunError;
 /// The shard that an error blames, where making it again can help.
 pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogShard>> {
     let shard_of = |error: &StorageError| {
-        let file = error.damaged_file().or_else(|| error.missing_file())?;
+        let file = error.lost_file()?;
         catalog.shards().into_iter().find(|shard| shard.path == file)
     };
     match error {
@@ -53,7 +53,7 @@ pub fn damaged_shards(
                     let Err(error) = shard.original().and_then(|reader| reader.verify()) else { continue };
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     match &mut *found {
-                        Ok(damaged) if is_lost(&error) => {
+                        Ok(damaged) if error.lost_file().is_some() => {
                             warn(&error);
                             damaged.push(Arc::clone(shard));
                         }
@@ -66,9 +66,4 @@ pub fn damaged_shards(
         }
     });
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a shard must be made again: it is not there, or not what it should be.
-fn is_lost(error: &StorageError) -> bool {
-    error.missing_file().is_some() || error.damaged_file().is_some()
 }

@@ -2,7 +2,7 @@
 
 use exact2048_net::status;
 use exact2048_run::QueryError;
-use exact2048_storage::StorageError;
+use exact2048_storage::ErrorKind;
 use exact2048_worker::WorkerError;
 use tonic::Status;
 
@@ -27,13 +27,13 @@ pub fn of_panic(error: &tokio::task::JoinError) -> Status {
 
 fn of_worker(error: &WorkerError) -> Status {
     match error {
-        WorkerError::Storage(StorageError::Io { .. }) => {
+        WorkerError::Storage(error) if error.kind() == ErrorKind::Unavailable => {
             status::unavailable("the server cannot read a file of the run at the moment; try again")
         }
         WorkerError::NotCovered { .. } => Status::failed_precondition(error.to_string()),
-        WorkerError::Storage(_) | WorkerError::Payload(_) | WorkerError::ItemMissing(_) => {
-            Status::data_loss("a file of the run is damaged; the server's log says which, and solve mends it")
-        }
+        WorkerError::Storage(_) | WorkerError::Payload(_) | WorkerError::ItemMissing(_) => Status::data_loss(
+            "a file of the run is damaged or missing; the server's log says which, and solve mends it",
+        ),
     }
 }
 
@@ -46,18 +46,20 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_storage::{ItemKey, ShardKind};
+    use exact2048_storage::{ItemKey, ShardKind, StorageError};
     use tonic::Code;
 
     #[test]
     fn failures_are_told_apart_and_name_no_file() {
         let io = StorageError::Io {
+            doing: "read",
             path: "/srv/secret".into(),
             source: std::io::Error::other("the disk is away"),
         };
         let reach = ShardKind::Reach;
         for (error, code) in [
             (WorkerError::Storage(io), Code::Unavailable),
+            (WorkerError::Storage(StorageError::ShardMissing { file: "/srv/secret".into() }), Code::DataLoss),
             (WorkerError::ItemMissing(ItemKey { layer: 8, lane: 0, part: 0 }), Code::DataLoss),
             (WorkerError::NotCovered { kind: reach, layer: 8 }, Code::FailedPrecondition),
         ] {

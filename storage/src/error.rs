@@ -1,7 +1,70 @@
 //! What can go wrong, said so that the reader knows which file, where, and what to do next.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// What a caller can do about a [`StorageError`], so that it need not take the variants apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is nothing of what was asked for: no run, no bucket.
+    NotFound,
+    /// Something else is in the place that was asked for.
+    Occupied,
+    /// Another process is at work there. It may end.
+    Busy,
+    /// Another process took over: this one must stop.
+    Fenced,
+    /// A file of the run is damaged, foreign or missing. A shard can be made again, other files only restored.
+    DataLoss,
+    /// A newer program is needed.
+    NewerVersion,
+    /// No space is left.
+    Full,
+    /// The system or the store does not do its part now. The same call may succeed later.
+    Unavailable,
+    /// A setting, a permission or a property of the place has to be changed first.
+    Refused,
+    /// A mistake in the program.
+    Internal,
+}
+
+/// What to do about a damaged file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// It is a shard, which the solver makes again.
+    MakeAgain,
+    /// It is the manifest or a record of the journal, which nothing can make again.
+    Restore,
+    /// It is the last record of the journal: the run can do without it.
+    RestoreOrRemove,
+}
+
+impl Remedy {
+    fn of(file: &Path) -> Self {
+        if file.extension().is_some_and(|extension| extension == "json") {
+            Self::Restore
+        } else {
+            Self::MakeAgain
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MakeAgain => "The command that made it computes the shard again: solve, or resume on a cluster",
+            Self::Restore => "Restore the file from a copy: the run cannot be read without it",
+            Self::RestoreOrRemove => {
+                "Restore the file from a copy. If there is none, remove it while nobody writes the run: it is the last \
+                 record of the journal, and the command that made it computes again what it stood for"
+            }
+        })
+    }
+}
 
 /// Any failure of this crate.
 ///
@@ -36,6 +99,44 @@ pub enum StorageError {
         path: PathBuf,
         /// The first thing found in the way.
         found: PathBuf,
+    },
+
+    /// A run was asked for at the name of a file.
+    #[error("{} is a file, and a run is a directory. Choose another place", path.display())]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+    },
+
+    /// There is a journal or a shard, but nothing that says of which run.
+    #[error(
+        "{} holds a run that lost its manifest.json: {} is there. Restore manifest.json from a copy, or choose another \
+         place",
+        path.display(), found.display()
+    )]
+    ManifestMissing {
+        /// The directory or URL.
+        path: PathBuf,
+        /// A file that only runs have.
+        found: PathBuf,
+    },
+
+    /// There is no such bucket.
+    #[error("there is no bucket {bucket}, which {} is in. Create it, or correct the URL", place.display())]
+    NoBucket {
+        /// The URL given.
+        place: PathBuf,
+        /// The name of the bucket.
+        bucket: String,
+    },
+
+    /// Other users could change what is in the folder for copies of shards.
+    #[error("{} cannot hold copies of shards: {reason}. Give a folder of your own with --cache", folder.display())]
+    UnsafeCache {
+        /// The folder.
+        folder: PathBuf,
+        /// Who could change it.
+        reason: String,
     },
 
     /// Another process writes this run.
@@ -98,7 +199,7 @@ pub enum StorageError {
     /// The bytes of a file are not what its format demands.
     #[error(
         "{} is damaged at byte {offset}: expected {expected}, found {found}. {}",
-        file.display(), remedy(file)
+        file.display(), remedy
     )]
     Damaged {
         /// The damaged file.
@@ -109,6 +210,33 @@ pub enum StorageError {
         expected: String,
         /// What is there.
         found: String,
+        /// What to do about it.
+        remedy: Remedy,
+    },
+
+    /// A shard that is committed is not there.
+    #[error("the shard {} is missing. {}", file.display(), Remedy::MakeAgain)]
+    ShardMissing {
+        /// Where it was.
+        file: PathBuf,
+    },
+
+    /// A file of which nothing is known is not a shard.
+    #[error("{} is no shard: a shard begins with EX2048SH, this begins with {found}", file.display())]
+    NotAShard {
+        /// The file.
+        file: PathBuf,
+        /// Its first bytes.
+        found: String,
+    },
+
+    /// A journal record is sound, but not one that the caller knows.
+    #[error("{} is not understood: {reason}. A newer program may have written it", file.display())]
+    NotUnderstood {
+        /// The file of the record.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
 
     /// The file is sound but belongs to something else: another run, board, rule set or place in the run.
@@ -166,9 +294,8 @@ pub enum StorageError {
 
     /// An object store failed, or said no.
     #[error(
-        "{doing} {} failed{after}. Check the address, the keys and their permissions, and that the store is up. \
-         What was committed is safe: the same command resumes",
-        object.display()
+        "{doing} {} failed{after}. Check the address, the keys and their permissions, and that the store is up{}",
+        object.display(), if *doing == READING { "" } else { ". What was committed is safe: the same command resumes" }
     )]
     Store {
         /// The object or the run.
@@ -218,8 +345,10 @@ pub enum StorageError {
     },
 
     /// Any other failure of the system.
-    #[error("an operation on {} failed", path.display())]
+    #[error("cannot {doing} {}", path.display())]
     Io {
+        /// What was being done, as in "cannot ...".
+        doing: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// What the system said.
@@ -227,36 +356,50 @@ pub enum StorageError {
     },
 }
 
-/// Shards can be computed again, the manifest and the journal cannot.
-fn remedy(file: &Path) -> &'static str {
-    if file.extension().is_some_and(|extension| extension == "shard") {
-        "The command that made it computes the shard again: solve, or resume on a cluster"
-    } else {
-        "Restore the file from a copy: the run cannot be read without it"
-    }
-}
+/// What a [`StorageError::Store`] was doing that changes nothing, so that there is nothing to resume.
+pub(crate) const READING: &str = "reading";
 
 impl StorageError {
-    /// The file whose content is at fault, where making that file again can help.
+    /// What a caller can do about it.
     #[must_use]
-    pub fn damaged_file(&self) -> Option<&Path> {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Damaged { file, .. } | Self::Foreign { file, .. } => Some(file),
-            _ => None,
+            Self::NotARun { .. } | Self::NoBucket { .. } => ErrorKind::NotFound,
+            Self::AlreadyARun { .. }
+            | Self::NotEmpty { .. }
+            | Self::NotADirectory { .. }
+            | Self::NotAShard { .. } => ErrorKind::Occupied,
+            Self::Locked { .. } => ErrorKind::Busy,
+            Self::TakenOver { .. } | Self::Conflict { .. } => ErrorKind::Fenced,
+            Self::Damaged { .. }
+            | Self::Foreign { .. }
+            | Self::ShardMissing { .. }
+            | Self::ManifestMissing { .. } => ErrorKind::DataLoss,
+            Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
+            Self::Full { .. } => ErrorKind::Full,
+            Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => ErrorKind::Unavailable,
+            Self::NotWritable { .. }
+            | Self::UnsafeStore { .. }
+            | Self::UnsafeCache { .. }
+            | Self::Settings { .. } => ErrorKind::Refused,
+            Self::ReadOnly { .. } | Self::TooLarge { .. } | Self::InvalidInput { .. } => ErrorKind::Internal,
         }
     }
 
-    /// The file that is not there although it has to be.
+    /// The shard or other file that is damaged, foreign or missing, where making that file again can help.
     #[must_use]
-    pub fn missing_file(&self) -> Option<&Path> {
+    pub fn lost_file(&self) -> Option<&Path> {
         match self {
-            Self::Io { path, source } if source.kind() == io::ErrorKind::NotFound => Some(path),
+            Self::Damaged { file, .. } | Self::Foreign { file, .. } | Self::ShardMissing { file } => {
+                Some(file)
+            }
             _ => None,
         }
     }
 
     /// Sorts an error of the system into [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+    /// `doing` completes "cannot ... PATH".
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -265,13 +408,13 @@ impl StorageError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Self::Full { path, needed: None, source }
             }
-            _ => Self::Io { path, source },
+            _ => Self::Io { doing, path, source },
         }
     }
 
     /// The same for a write of a known length in bytes.
     pub(crate) fn write(path: &Path, length: usize, source: io::Error) -> Self {
-        match Self::io(path, source) {
+        match Self::io("write", path, source) {
             Self::Full { path, source, .. } => Self::Full { path, needed: Some(length as u64), source },
             other => other,
         }
@@ -279,7 +422,24 @@ impl StorageError {
 
     /// The same for a read: a file that may not be read is not a file that cannot be written.
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), source }
+        Self::Io { doing: "read", path: path.to_path_buf(), source }
+    }
+
+    /// The same for a read of a shard: whether it is lost, which making it again can help, or only cannot be read now.
+    pub(crate) fn read_shard(path: &Path, offset: u64, length: usize, source: io::Error) -> Self {
+        let damaged = |found: String| Self::damaged(path, offset, format!("{length} bytes"), found);
+        match source.kind() {
+            // One that another machine removed or replaced is stale to those who have it open.
+            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => {
+                Self::ShardMissing { file: path.to_path_buf() }
+            }
+            // As `open_file` says it.
+            io::ErrorKind::InvalidData => Self::damaged(path, 0, "a file", source.to_string()),
+            io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
+            // A bad place of the disk: written anew, the shard gets another one.
+            _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
+            _ => Self::read(path, source),
+        }
     }
 
     pub(crate) fn damaged(
@@ -288,6 +448,7 @@ impl StorageError {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        Self::Damaged { file: file.to_path_buf(), offset, expected: expected.into(), found: found.into() }
+        let (file, remedy) = (file.to_path_buf(), Remedy::of(file));
+        Self::Damaged { file, offset, expected: expected.into(), found: found.into(), remedy }
     }
 }

@@ -10,6 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::StorageError;
 use crate::bytes::as_hex64;
 
+/// Bits that no other call in any process gives, but by a chance of 2^-128. Not fit for secrets.
+///
+/// The randomness is that of [`RandomState`], whose keys come from the operating system; process and time keep
+/// apart two copies of a machine that would be given the same keys.
+pub(crate) fn random_bits() -> u128 {
+    let half = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
+    u128::from(half()) << 64 | u128::from(half())
+}
+
 /// Names one run, so that a file copied in from another run is noticed. Shown as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -17,13 +26,9 @@ pub struct RunId(pub [u8; 16]);
 
 impl RunId {
     /// A new id. Unpredictable enough not to be drawn twice by chance, not fit for secrets.
-    ///
-    /// The randomness is that of [`RandomState`], whose keys come from the operating system; process and
-    /// time keep apart two processes that would be given the same keys.
     #[must_use]
     pub fn random() -> Self {
-        let half = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
-        Self((u128::from(half()) << 64 | u128::from(half())).to_be_bytes())
+        Self(random_bits().to_be_bytes())
     }
 }
 

@@ -1,5 +1,5 @@
 //! Runs in directories and object stores: a manifest written once, a journal of numbered commit records, and
-//! immutable shards of compressed, checksummed, memory-mapped items.
+//! immutable shards of compressed, checksummed items.
 //!
 //! This crate knows no rules of the game: keys and payloads are opaque to it. What every byte on disk
 //! means, and what a crash at each point leaves behind, is specified in `docs/dev/format.md` and only there.
@@ -10,7 +10,7 @@
 //! | [`RunDir`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
 //! | [`Shards`] (`run/shards`) | opening committed shards, wherever they are |
 //! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
-//! | [`Scratch`], [`MappedFile`] (`mapped`) | memory maps, the only `unsafe` code |
+//! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
 //! | [`Peers`] (`peers`) | other processes that may have copies of shards |
 //! | `publish` | temporary file, sync, rename or link, sync of the folder |
 //! | `store/` | object stores: requests, transfers, the cache of shards |
@@ -56,7 +56,7 @@ mod sealed;
 mod shard;
 mod store;
 
-pub use error::StorageError;
+pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};

@@ -1,13 +1,8 @@
 //! Memory maps. This is the only module with `unsafe` code, and what keeps that code sound is private to it.
 //!
-//! The contract of a map: **the mapped bytes do not change and do not vanish while the map lives.**
-//!
-//! * A published shard is never written in place and never cut short: it is replaced by a rename, which leaves
-//!   the mapped bytes to those who have mapped them. A process that is not of this project and overwrites the
-//!   file breaks the contract; no program that maps files can defend itself against that.
-//! * A copy of a shard in a cache appears by a rename as well and is removed by name, which has the same effect.
-//! * A [`Scratch`] file has no name, so that no other process can open it, and is only ever appended to; a map
-//!   covers what had been appended when it was made.
+//! The contract of a map: **the mapped bytes do not change and do not vanish while the map lives.** Only a [`Scratch`]
+//! file is mapped. It has no name, so that no other process can open it, and is only ever appended to; a map covers
+//! what had been appended when it was made. Files that others can reach are read instead.
 //!
 //! A disk that fails under a mapped page ends the process with `SIGBUS`: nothing committed is lost.
 
@@ -24,19 +19,11 @@ use memmap2::{Mmap, MmapOptions};
 use crate::StorageError;
 use crate::publish::TempFile;
 
-/// The bytes of a file, mapped for reading. Lives on when the file it came from is closed or loses its name.
+/// The bytes of a scratch file, mapped for reading. Lives on when the file it came from is closed.
 #[derive(Debug)]
 pub struct MappedFile(Mmap);
 
 impl MappedFile {
-    /// Maps a published shard as it is now.
-    pub(crate) fn open_published(path: &Path) -> Result<Self, StorageError> {
-        let file = File::open(path).map_err(|e| StorageError::read(path, e))?;
-        let length = file.metadata().map_err(|e| StorageError::read(path, e))?.len();
-        // SAFETY: published shards are neither written in place nor cut short, see the module's contract.
-        unsafe { Self::map(&file, path, length) }
-    }
-
     /// # Safety
     ///
     /// The first `length` bytes of `file` exist, and do not change or vanish while the map lives.

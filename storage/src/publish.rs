@@ -6,10 +6,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
 
 use crate::StorageError;
+use crate::ids::random_bits;
 
 /// Every temporary file has a name that begins like this, and nothing else has.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
@@ -23,6 +26,24 @@ macro_rules! crash_point {
 }
 pub(crate) use crash_point;
 
+/// Opens a file to read it. Whatever else has its name does not keep the caller waiting, as a FIFO would.
+///
+/// # Errors
+///
+/// `InvalidData` says what else it is, `IsADirectory` that it is a directory.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let found = if kind.is_fifo() { "a FIFO" } else { "a device" };
+    Err(io::Error::new(io::ErrorKind::InvalidData, found))
+}
+
 /// A file that is not published yet. Dropping it removes its temporary name.
 #[derive(Debug)]
 pub(crate) struct TempFile {
@@ -34,12 +55,13 @@ pub(crate) struct TempFile {
 
 impl TempFile {
     /// Creates an empty file in `folder`, to be published there as `name`.
+    ///
+    /// Its temporary name is drawn by chance: process ids are the same in every container, and a name could be that of
+    /// a file that an earlier process left.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{TEMP_PREFIX}{name}-{}-{number}", std::process::id()));
+        let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
-        Ok(Self { file: file.map_err(|e| StorageError::io(&path, e))?, path, named: true })
+        Ok(Self { file: file.map_err(|e| StorageError::io("create", &path, e))?, path, named: true })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -58,12 +80,12 @@ impl TempFile {
     /// Brings the contents to the disk. After a failure they may be lost even if a second attempt succeeds, so
     /// there must be none.
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
-        self.file.sync_all().map_err(|e| StorageError::io(&self.path, e))
+        self.file.sync_all().map_err(|e| StorageError::io("sync", &self.path, e))
     }
 
     /// Gives the file its name in place of whatever had it.
     pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
-        fs::rename(&self.path, name).map_err(|e| StorageError::io(name, e))?;
+        fs::rename(&self.path, name).map_err(|e| StorageError::io("replace", name, e))?;
         self.named = false;
         Ok(())
     }
@@ -72,15 +94,17 @@ impl TempFile {
     pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
         fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.to_path_buf() },
-            _ => StorageError::io(name, e),
+            // Who has that name may have removed this file as one that an earlier process left.
+            io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.to_path_buf() },
+            _ => StorageError::io("create", name, e),
         })
     }
 
     /// Takes the name away and returns the file.
     pub(crate) fn into_unnamed(mut self) -> Result<File, StorageError> {
-        fs::remove_file(&self.path).map_err(|e| StorageError::io(&self.path, e))?;
+        fs::remove_file(&self.path).map_err(|e| StorageError::io("remove", &self.path, e))?;
         self.named = false;
-        self.file.try_clone().map_err(|e| StorageError::io(&self.path, e))
+        self.file.try_clone().map_err(|e| StorageError::io("open", &self.path, e))
     }
 }
 
@@ -95,7 +119,9 @@ impl Drop for TempFile {
 
 /// Brings the names in `folder` to the disk.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| StorageError::io(folder, e))
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|e| StorageError::io("sync the folder", folder, e))
 }
 
 /// Creates `folder` and those above it as needed, each brought to the disk. It may exist.
@@ -106,7 +132,9 @@ pub(crate) fn create_folder(folder: &Path) -> Result<(), StorageError> {
     let parent = parent_of(folder);
     create_folder(parent)?;
     match fs::create_dir(folder) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(StorageError::io(folder, e)),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StorageError::io("create the folder", folder, e))
+        }
         _ => sync_folder(parent),
     }
 }
@@ -130,6 +158,12 @@ impl Listed {
         self.name.starts_with(TEMP_PREFIX)
     }
 
+    /// The name that a temporary file was to be published as; `None` for other files.
+    pub(crate) fn becomes(&self) -> Option<&str> {
+        let name = self.name.strip_prefix(TEMP_PREFIX)?;
+        Some(name.rsplit_once('-').map_or(name, |(name, _)| name))
+    }
+
     /// Length in bytes, 0 if it has vanished in the meantime or is a folder.
     pub(crate) fn file_bytes(&self) -> Result<u64, StorageError> {
         match fs::symlink_metadata(&self.path) {
@@ -140,7 +174,11 @@ impl Listed {
     }
 
     pub(crate) fn remove(&self) -> Result<(), StorageError> {
-        fs::remove_file(&self.path).map_err(|e| StorageError::io(&self.path, e))
+        match fs::remove_file(&self.path) {
+            // Another process was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|e| StorageError::io("remove", &self.path, e)),
+        }
     }
 }
 
@@ -158,7 +196,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     Ok(entries)
 }
 
-/// Removes what processes that ended early left in `folder`. Only for the holder of the lock.
+/// Removes what processes that ended early left in `folder`, which only the holder of the lock writes to.
 pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
     list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
 }

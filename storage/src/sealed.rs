@@ -3,7 +3,6 @@
 //! The checksum covers the text of the body as it stands in the file, and everything around the body is fixed
 //! to the byte, so that a change of any byte is found. The envelope is the same in every format version.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StorageError;
 use crate::bytes::hex64;
+use crate::publish::open_file;
 
 const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
 const BEFORE_BODY: &str = "\",\"body\":";
@@ -35,8 +35,11 @@ pub(crate) fn seal(what: &'static str, body: &Value) -> Result<Vec<u8>, StorageE
 /// Reads a sealed file; `None` if there is none.
 pub(crate) fn read(file: &Path) -> Result<Option<Value>, StorageError> {
     let mut bytes = Vec::new();
-    let opened = match File::open(file) {
+    let opened = match open_file(file) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+            return Err(StorageError::damaged(file, 0, "a file", e.to_string()));
+        }
         opened => opened,
     };
     opened

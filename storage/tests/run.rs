@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{names, new_run, write_small_shard};
-use exact2048_storage::{RunDir, StorageError};
+use exact2048_storage::{Attempt, ErrorKind, RunDir, ShardWriter, StorageError};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -222,14 +222,51 @@ fn a_reader_never_sees_a_gap_while_another_thread_commits() {
 fn leftovers_are_removed_by_the_next_writer_only() {
     let place = tempdir().unwrap();
     closed_run(place.path(), 1);
-    let leftovers = [".tmp-manifest.json-1-0", "journal/.tmp-000001.json-1-0", "shards/.tmp-x.shard-1-0"];
+    let shard = "shards/.tmp-reach-000004-000008.shard-1-0";
+    let leftovers = [".tmp-manifest.json-1-0", "journal/.tmp-000001.json-1-0", shard];
     for leftover in leftovers {
         fs::write(place.path().join(leftover), "partial").unwrap();
     }
     RunDir::open_read_only(place.path()).unwrap();
     assert!(leftovers.iter().all(|leftover| place.path().join(leftover).exists()));
-    RunDir::open_for_writing(place.path()).unwrap();
-    assert!(!leftovers.iter().any(|leftover| place.path().join(leftover).exists()));
+    let run = RunDir::open_for_writing(place.path()).unwrap();
+    assert!(!leftovers[..2].iter().any(|leftover| place.path().join(leftover).exists()));
+    // A process that only opens the run again leaves alone what others may be writing.
+    assert!(place.path().join(shard).exists());
+    run.remove_unreferenced_shards(&HashSet::new()).unwrap();
+    assert!(!place.path().join(shard).exists());
+}
+
+/// (A L10) A coordinator that opens the run again after a failed append takes nothing from its workers.
+#[test]
+fn half_written_shards_of_members_survive_that_the_run_is_opened_again() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let attempt = Attempt { opening: run.share().unwrap(), epoch: 1, member: 7 };
+    let identity = common::identity(run.run_id());
+    let writer = ShardWriter::create_as(&run.shards(), identity, attempt).unwrap();
+    drop(run);
+    let mut run = RunDir::open_for_writing(place.path()).unwrap();
+    run.share().unwrap();
+    let shard = writer.finish().unwrap();
+    run.commit(&json!(shard)).unwrap();
+    run.shards().open(&shard, &identity).unwrap();
+}
+
+/// A writer tidies up after earlier ones only.
+#[test]
+fn what_own_and_later_members_write_is_not_removed() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let opening = run.share().unwrap();
+    let identity = common::identity(run.run_id());
+    let member =
+        |opening| ShardWriter::create_as(&run.shards(), identity, Attempt { opening, epoch: 1, member: 7 });
+    let _own = member(opening).unwrap();
+    let _later = member(opening + 1).unwrap();
+    assert_eq!(names(&place.path().join("shards")).len(), 2);
+    run.remove_unreferenced_shards(&HashSet::new()).unwrap();
+    assert_eq!(names(&place.path().join("shards")).len(), 2);
 }
 
 #[test]
@@ -255,6 +292,29 @@ fn bytes_on_disk_are_those_of_all_files() {
     run.commit(&json!(record)).unwrap();
     let journal = fs::metadata(place.path().join("journal/000000.json")).unwrap().len();
     assert_eq!(run.bytes_on_disk().unwrap(), before + record.bytes + journal);
+}
+
+/// (B9) A manifest or a record that is no file neither keeps a reader waiting nor is taken for one.
+#[test]
+fn special_files_are_refused_at_once() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 1);
+    for name in ["manifest.json", "journal/000000.json"] {
+        let file = place.path().join(name);
+        let sound = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        let error = RunDir::open_read_only(place.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DataLoss);
+        assert!(error.to_string().contains("a FIFO"), "{error}");
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let error = RunDir::open_read_only(place.path()).unwrap_err();
+        assert!(error.to_string().contains("a device"), "{error}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, sound).unwrap();
+    }
 }
 
 #[test]

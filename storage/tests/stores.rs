@@ -404,20 +404,17 @@ fn damaged_and_lost_shards_are_told_by_their_names() {
         place.store.set_contents(&object, bytes.into());
         let opened = run.shards().open_anew(&shard, &identity(run.run_id()));
         let error = opened.and_then(|reader| reader.verify()).unwrap_err();
-        assert_eq!(error.damaged_file(), Some(&*run.shard_path(&shard.file)), "byte {at}: {error}");
+        assert_eq!(error.lost_file(), Some(&*run.shard_path(&shard.file)), "byte {at}: {error}");
     }
     for length in [0, 1, 103, 104, sound.len() - 1] {
         place.store.set_contents(&object, sound.slice(..length));
         let error = run.shards().open_anew(&shard, &identity(run.run_id())).unwrap_err();
-        assert!(error.damaged_file().is_some(), "{error}");
+        assert!(error.lost_file().is_some(), "{error}");
     }
     place.store.remove(&object);
     place.forget_copies();
     match open_shard(&run, &shard) {
-        Err(StorageError::Io { path, source }) => {
-            assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
-            assert_eq!(path, run.shard_path(&shard.file));
-        }
+        Err(StorageError::ShardMissing { file }) => assert_eq!(file, run.shard_path(&shard.file)),
         other => panic!("{other:?}"),
     }
 }

@@ -48,8 +48,13 @@ impl Manifest {
         temp.write(&manifest.seal()?)?;
         temp.sync()?;
         crash_point!("manifest.synced");
-        temp.rename_to(&folder.join(MANIFEST))?;
-        crash_point!("manifest.renamed");
+        // Never over another one: where the lock does not hold between machines, one of two creations is refused.
+        temp.link_to(&folder.join(MANIFEST)).map_err(|error| match error {
+            StorageError::Conflict { .. } => StorageError::AlreadyARun { path: folder.to_path_buf() },
+            other => other,
+        })?;
+        crash_point!("manifest.linked");
+        drop(temp); // removes the temporary name
         sync_folder(folder)?;
         Ok(manifest)
     }

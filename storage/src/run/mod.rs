@@ -88,10 +88,11 @@ impl RunDir {
         let lock = Lock::acquire(path)?;
         // Again, now that nobody else can: another process may have just created the run.
         check_unused(path)?;
-        remove_temps(path)?;
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
+        // Not before this is the run's creator: where the lock is granted twice, they may be another's.
+        remove_temps(path)?;
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
@@ -113,7 +114,7 @@ impl RunDir {
     }
 
     /// Opens a run for writing. In a directory that takes the lock, which lasts until the value is dropped or the
-    /// process ends, and removes the temporary files of processes that ended early. In a store it checks that
+    /// process ends, and removes what processes that ended early left of records. In a store it checks that
     /// the store can be trusted and appends an opening record: no process that opened the run before can commit any
     /// more.
     ///
@@ -139,8 +140,9 @@ impl RunDir {
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
             create_folder(&path.join(folder))?; // copies of a run may lack empty folders
-            remove_temps(&path.join(folder))?;
         }
+        // Not those of shards: members of a cluster write them, and may be at it.
+        remove_temps(&path.join(JOURNAL))?;
         remove_temps(path)?;
         let run = Self::in_folder(path, manifest, Some(Writer::locked(lock)))?;
         // The last writer may have ended between giving the last file its name and bringing that to the disk:
@@ -364,7 +366,7 @@ impl RunDir {
     }
 
     /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
-    /// them, and returns the bytes freed. Files that are not shards are left alone.
+    /// them, and returns the bytes freed. Removes temporary files of shards as well. Other files are left alone.
     ///
     /// Where there are opening records it removes only what earlier writers made. So a process that has been fenced
     /// off and does not know it cannot remove the shards of its successor.
@@ -375,10 +377,9 @@ impl RunDir {
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
         let mut freed = 0u64;
         let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
-        let is_garbage = |file: &str| {
-            let earlier = writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
-            file.ends_with(".shard") && earlier && !referenced.contains(file)
-        };
+        let earlier =
+            |file: &str| writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
+        let is_garbage = |file: &str| file.ends_with(".shard") && earlier(file) && !referenced.contains(file);
         match &self.home {
             Home::Store(store, _) => {
                 let mut garbage = Vec::new();
@@ -396,7 +397,11 @@ impl RunDir {
             }
             Home::Folder(path) => {
                 for entry in list(&path.join(SHARDS))? {
-                    if is_garbage(&entry.name) && !entry.is_temp() {
+                    if let Some(file) = entry.becomes() {
+                        if earlier(file) {
+                            entry.remove()?;
+                        }
+                    } else if is_garbage(&entry.name) {
                         freed = freed.saturating_add(entry.file_bytes()?);
                         entry.remove()?;
                     }

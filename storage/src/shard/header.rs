@@ -17,7 +17,10 @@ const PREAMBLE_BYTES: usize = 16;
 
 /// The lengths that a header of any version can have; the upper one keeps a damaged length from having a whole
 /// large file hashed.
-const HEADER_LENGTHS: std::ops::RangeInclusive<u32> = 24..=4096;
+const HEADER_LENGTHS: std::ops::RangeInclusive<u32> = 24..=LONGEST_HEADER;
+
+/// What is read of a file to find its header.
+pub(super) const LONGEST_HEADER: u32 = 4096;
 
 /// A header. [`Header::parse`] returns only verified ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +60,14 @@ impl Header {
         (bytes, sum)
     }
 
-    /// Reads and verifies the header of the shard that `bytes` should be; also returns its checksum.
+    /// Reads and verifies the header of the shard of `file_bytes` that begins with `bytes`: all of it, or
+    /// [`LONGEST_HEADER`] of it. Also returns its checksum.
     ///
     /// Checked in this order: magic, header length, checksum, version, fields, bounds.
-    pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<(Self, u64), StorageError> {
+    pub(super) fn parse(file: &Path, bytes: &[u8], file_bytes: u64) -> Result<(Self, u64), StorageError> {
         let damaged =
             |offset, expected: &str, found: String| StorageError::damaged(file, offset, expected, found);
-        let short = || damaged(0, "the header of a shard", format!("a file of {} bytes", bytes.len()));
+        let short = || damaged(0, "the header of a shard", format!("a file of {file_bytes} bytes"));
 
         let mut preamble = Fields(bytes);
         let magic: [u8; 8] = preamble.array().ok_or_else(short)?;
@@ -111,8 +115,17 @@ impl Header {
             index_checksum: fields.u64().ok_or_else(short)?,
             file_bytes: fields.u64().ok_or_else(short)?,
         };
-        header.check_bounds(file, bytes.len() as u64)?;
+        header.check_bounds(file, file_bytes)?;
         Ok((header, actual))
+    }
+
+    /// Whether a file begins as a shard does. Its first bytes otherwise, for people.
+    pub(super) fn begins(bytes: &[u8]) -> Result<(), String> {
+        match bytes.get(..MAGIC.len()) {
+            Some(magic) if *magic == MAGIC => Ok(()),
+            _ if bytes.is_empty() => Err("nothing: it is empty".to_owned()),
+            begin => Err(begin.unwrap_or(bytes).escape_ascii().to_string()),
+        }
     }
 
     /// The relations between the fields and the file, so that no later offset leads outside.

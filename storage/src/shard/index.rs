@@ -147,16 +147,30 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads and verifies the index of a shard with this header.
+    /// Refuses an index that would take more than `limit` bytes, on the word of the header alone: nothing of it has been
+    /// read yet.
+    pub(super) fn check_size(file: &Path, header: &Header, limit: u64) -> Result<(), StorageError> {
+        let content = content_bytes(header.frames.into(), header.items).unwrap_or(u64::MAX);
+        let bytes = content.max(header.index_bytes.saturating_sub(BLOCK_HEADER_BYTES as u64));
+        if bytes > block::MAX_RAW_BYTES {
+            let expected = format!("an index of at most {} bytes", block::MAX_RAW_BYTES);
+            return Err(StorageError::damaged(file, 44, expected, format!("{bytes} bytes")));
+        }
+        if bytes > limit {
+            let (what, remedy) = ("the index of an unknown shard", "Open the shard through its run");
+            return Err(StorageError::TooLarge { what, bytes, limit, remedy });
+        }
+        Ok(())
+    }
+
+    /// Reads and verifies the index of a shard with this header; `block` is all from the index offset on.
     ///
     /// Its content is decoded only after the header's counts, the block's claim and the block's checksum agree,
     /// so that memory is spent on at most what the file pays for: 32 bytes per item and per frame, and while
     /// reading the content besides.
-    pub(super) fn parse(file: &Path, bytes: &[u8], header: &Header) -> Result<Self, StorageError> {
+    pub(super) fn parse(file: &Path, block: &[u8], header: &Header) -> Result<Self, StorageError> {
         let at = header.index_offset;
         let damaged = |expected: &str, found: String| StorageError::damaged(file, at, expected, found);
-        let block = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
-        let block = block.ok_or_else(|| damaged("an index", format!("a file of {} bytes", bytes.len())))?;
         let stated = BlockHeader::parse(&mut Fields(block))
             .ok_or_else(|| damaged("a block of at least 24 bytes", format!("{} bytes", block.len())))?;
         if stated.checksum != header.index_checksum {

@@ -8,9 +8,11 @@
 
 mod block;
 mod codec;
+mod content;
 mod frame;
 mod header;
 mod index;
+mod look;
 mod reader;
 mod stored;
 mod writer;
@@ -18,6 +20,8 @@ mod writer;
 pub use codec::Codec;
 pub use frame::Frame;
 pub use index::{Entry, FrameInfo};
+pub(crate) use look::{HEAD_BYTES, check_head};
+pub(crate) use reader::Expected;
 pub use reader::ShardReader;
 pub(crate) use stored::{StoredShard, open_lone_object};
 pub(crate) use writer::Target;

@@ -1,68 +1,95 @@
 //! Reading a shard: header and index are verified on opening, each frame whenever it is read.
 
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use super::ShardRecord;
 use super::block::{self, BLOCK_HEADER_BYTES};
-use super::header::Header;
+use super::content::{Content, ShardFile, head};
+use super::header::{Header, LONGEST_HEADER};
 use super::index::{Entry, FrameInfo, Index};
-use super::stored::StoredShard;
 use crate::bytes::index;
-use crate::mapped::MappedFile;
 use crate::{ItemKey, ShardIdentity, StorageError};
 
-/// Where the bytes of a shard are.
-#[derive(Debug)]
-pub(super) enum Bytes {
-    Mapped(MappedFile),
-    /// A copy of a shard in a store. What is damaged in the copy may be sound in the store.
-    Copied(MappedFile, StoredShard),
-    Owned(Vec<u8>),
+/// Largest index that is read of a shard of which nothing is known, in bytes. Those of the solver have far less; a
+/// forged one could take gigabytes of memory out of some kilobytes.
+const UNKNOWN_INDEX_BYTES: u64 = 64 << 20;
+
+/// What a shard has to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected<'a> {
+    /// Any shard.
+    Anything,
+    /// One with this identity.
+    Identity(&'a ShardIdentity),
+    /// The one of this record, with this identity.
+    Committed(&'a ShardRecord, &'a ShardIdentity),
 }
 
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
+impl Expected<'_> {
+    /// Requires that a header is that of the shard: the first field that differs is named.
+    pub(super) fn check(&self, file: &Path, header: &Header, checksum: u64) -> Result<(), StorageError> {
+        let foreign = |field, expected: String, found: String| {
+            Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
+        };
+        let (Self::Identity(identity) | Self::Committed(_, identity)) = self else { return Ok(()) };
+        if let Some((field, expected, found)) = identity.difference(&header.identity) {
+            return foreign(field, expected, found);
+        }
         match self {
-            Self::Mapped(map) | Self::Copied(map, _) => map,
-            Self::Owned(bytes) => bytes,
+            Self::Committed(record, _) if record.header_checksum != checksum => {
+                let expected = format!("{:016x}", record.header_checksum);
+                foreign("header checksum", expected, format!("{checksum:016x}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes that the index may take.
+    fn index_limit(&self) -> u64 {
+        match self {
+            Self::Anything => UNKNOWN_INDEX_BYTES,
+            Self::Identity(_) | Self::Committed(..) => block::MAX_RAW_BYTES,
         }
     }
 }
 
 /// An open shard. All methods take `&self`, and any number of threads may read at once.
 ///
-/// Memory: 32 bytes per item and per frame; the frames stay on disk until they are read.
+/// Memory: 32 bytes per item and per frame; the frames stay on disk until they are read. The file is kept open while
+/// not too many are, so that a shard that is replaced or removed meanwhile can be read to the end.
 #[derive(Debug)]
 pub struct ShardReader {
     path: PathBuf,
-    bytes: Bytes,
+    content: Content,
     header: Header,
     header_checksum: u64,
     index: Index,
 }
 
 impl ShardReader {
-    /// Maps the shard at `path`, which must be the one `expected`, and verifies its header and index.
+    /// Opens the shard at `path`, which must be the one `expected`, and verifies its header and index.
     ///
     /// Costs the reading of the index and, unless the items were written in order, a sort of its entries.
     ///
     /// # Errors
     ///
     /// [`StorageError::Foreign`] names the first field that is not as expected;
-    /// [`StorageError::NewerVersion`], [`StorageError::Damaged`] or a failure of the system.
+    /// [`StorageError::ShardMissing`], [`StorageError::NewerVersion`], [`StorageError::Damaged`] or a failure of the
+    /// system.
     pub fn open(path: &Path, expected: &ShardIdentity) -> Result<Self, StorageError> {
-        Self::new(path, Bytes::Mapped(MappedFile::open_published(path)?), Some(expected))
+        Self::open_file(path, Expected::Identity(expected))
     }
 
     /// The same without an expectation, to inspect a shard of which nothing is known.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open), without [`StorageError::Foreign`].
+    /// [`StorageError::NotAShard`], [`StorageError::TooLarge`] for an index of more than 64 MiB, and as for
+    /// [`open`](Self::open), but for [`StorageError::Foreign`].
     pub fn open_any(path: &Path) -> Result<Self, StorageError> {
-        Self::new(path, Bytes::Mapped(MappedFile::open_published(path)?), None)
+        // One that nobody has committed is not lost.
+        let file = ShardFile::open(path).map_err(|e| StorageError::read(path, e))?;
+        Self::new(path, Content::File(file), Expected::Anything)
     }
 
     /// A shard that is in memory already. `path` is only for messages.
@@ -75,20 +102,37 @@ impl ShardReader {
         bytes: Vec<u8>,
         expected: Option<&ShardIdentity>,
     ) -> Result<Self, StorageError> {
-        Self::new(path, Bytes::Owned(bytes), expected)
+        Self::new(path, Content::Owned(bytes), expected.map_or(Expected::Anything, Expected::Identity))
     }
 
+    /// Opens the shard in a file.
+    pub(crate) fn open_file(path: &Path, expected: Expected<'_>) -> Result<Self, StorageError> {
+        let file = ShardFile::open(path).map_err(|e| StorageError::read_shard(path, 0, 0, e))?;
+        Self::new(path, Content::File(file), expected)
+    }
+
+    /// Checks in this order: that it is a shard, its header, whether it is the one expected, the size of its index, its
+    /// index. So nothing is believed of a shard that is not the one expected.
     pub(super) fn new(
         path: &Path,
-        bytes: Bytes,
-        expected: Option<&ShardIdentity>,
+        mut content: Content,
+        expected: Expected<'_>,
     ) -> Result<Self, StorageError> {
-        let (header, header_checksum) = Header::parse(path, &bytes)?;
-        if let Some((field, expected, found)) = expected.and_then(|ours| ours.difference(&header.identity)) {
-            return Err(StorageError::Foreign { file: path.to_path_buf(), field, expected, found });
+        let failed = |offset, length| move |e| StorageError::read_shard(path, offset, length, e);
+        let file_bytes = content.length().map_err(failed(0, 0))?;
+        let head = head(&content, LONGEST_HEADER).map_err(failed(0, 0))?;
+        if let (Expected::Anything, Err(found)) = (expected, Header::begins(&head)) {
+            return Err(StorageError::NotAShard { file: path.to_path_buf(), found });
         }
-        let index = Index::parse(path, &bytes, &header)?;
-        Ok(Self { path: path.to_path_buf(), bytes, header, header_checksum, index })
+        let (header, header_checksum) = Header::parse(path, &head, file_bytes)?;
+        expected.check(path, &header, header_checksum)?;
+        Index::check_size(path, &header, expected.index_limit())?;
+        let (start, length) =
+            (header.index_offset, usize::try_from(header.index_bytes).unwrap_or(usize::MAX));
+        let parsed = content.with_bytes(start, length, |block| Index::parse(path, block, &header));
+        let index = parsed.map_err(failed(start, length))??;
+        content.settle();
+        Ok(Self { path: path.to_path_buf(), content, header, header_checksum, index })
     }
 
     /// The file, as given on opening.
@@ -157,23 +201,22 @@ impl ShardReader {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`], or [`StorageError::InvalidInput`] if there is no such frame. A frame that is
-    /// damaged in a copy of a shard in a store is read from the store, with its failures.
+    /// [`StorageError::Damaged`] or [`StorageError::ShardMissing`]; [`StorageError::InvalidInput`] if there is no such
+    /// frame; a failure of the system. A frame that cannot be read from a copy of a shard in a store, or is damaged
+    /// there, is read from the store, with its failures.
     pub fn read_frame(&self, number: u32) -> Result<Vec<u8>, StorageError> {
         let frame = self.index.frames.get(index(number)).ok_or_else(|| StorageError::InvalidInput {
             what: format!("frame {number} asked of {} with {}", self.path.display(), self.frames().len()),
         })?;
-        let start = frame.file_offset;
+        let (start, expected) = (frame.file_offset, frame.block_header());
         let length = BLOCK_HEADER_BYTES + index(frame.encoded_bytes);
-        // Cannot be short: the index was checked against the length of the file.
-        let block = usize::try_from(start).ok().and_then(|start| self.bytes.get(start..)?.get(..length));
-        let opened = block::open(&self.path, start, block.unwrap_or_default(), &frame.block_header());
-        match (&self.bytes, opened) {
-            (Bytes::Copied(_, stored), Err(StorageError::Damaged { .. })) => {
-                let again = stored.read_again(start, length)?;
-                block::open(&self.path, start, &again, &frame.block_header())
+        let open = |bytes: &[u8]| block::open(&self.path, start, bytes, &expected);
+        let read = self.content.with_bytes(start, length, open);
+        match (&self.content, read) {
+            (Content::Copied(_, stored), Err(_) | Ok(Err(StorageError::Damaged { .. }))) => {
+                open(&stored.read_again(start, length)?)
             }
-            (_, opened) => opened,
+            (_, read) => read.map_err(|e| StorageError::read_shard(&self.path, start, length, e))?,
         }
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::reader::{Bytes as Content, ShardReader};
-use crate::mapped::MappedFile;
+use super::content::{Content, ShardFile};
+use super::reader::{Expected, ShardReader};
 use crate::publish::TempFile;
 use crate::store::{Cache, Store};
-use crate::{Outcome, ShardIdentity, StorageError, WantedCopy};
+use crate::{Outcome, StorageError, WantedCopy};
 
 /// Where a shard is in a store, and where its copy is or would be.
 #[derive(Debug)]
@@ -24,63 +24,46 @@ pub(crate) struct StoredShard {
 }
 
 impl StoredShard {
-    /// Opens the copy in the cache; `None` if there is none, or none that is sound and that `accept` takes.
-    pub(crate) fn open_copy(
-        &self,
-        wanted: &WantedCopy,
-        expected: &ShardIdentity,
-        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
-    ) -> Option<ShardReader> {
+    /// Opens the copy in the cache; `None` if there is none, or none that is sound and the one expected.
+    pub(crate) fn open_copy(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         if !self.cache.touch(&self.entry) {
             return None;
         }
-        let opened = MappedFile::open_published(&self.entry).and_then(|map| self.reader(map, Some(expected)));
-        let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).and_then(accept).ok()?;
+        let name = self.store.name(&self.object);
+        let opened = ShardFile::open(&self.entry).map_err(|e| StorageError::read_shard(&name, 0, 0, e));
+        let opened = opened.and_then(|file| self.reader(file, expected));
+        let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()?;
         if let Some(peers) = self.cache.peers() {
             peers.note(wanted, Outcome::Cached);
         }
         Some(copy)
     }
 
-    /// Takes the copy of a peer, and keeps it in the cache, if there is one that is sound and that `accept` takes.
-    pub(crate) fn take_from_peers(
-        &self,
-        wanted: &WantedCopy,
-        expected: &ShardIdentity,
-        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
-    ) -> Option<ShardReader> {
+    /// Takes the copy of a peer, and keeps it in the cache, if there is one that is sound and the one expected.
+    pub(crate) fn take_from_peers(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         let peers = self.cache.peers()?;
         let taken = peers.copies(wanted).find_map(|copy| {
-            let taken = self.receive(copy, wanted).and_then(|temp| self.keep(temp, expected, &accept));
+            let taken = self.receive(copy, wanted).and_then(|temp| self.keep(temp, expected));
             taken.inspect_err(|error| peers.note(wanted, Outcome::Refused(error))).ok()
         });
         peers.note(wanted, if taken.is_some() { Outcome::Taken } else { Outcome::FromStore });
         taken
     }
 
-    /// Fetches the shard, and keeps it in the cache if it is sound and `accept` takes it.
-    pub(crate) fn fetch(
-        &self,
-        expected: &ShardIdentity,
-        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
-    ) -> Result<ShardReader, StorageError> {
-        let fetch =
-            || -> Result<ShardReader, StorageError> { self.keep(self.download()?, expected, &accept) };
+    /// Fetches the shard, and keeps it in the cache if it is sound and the one expected.
+    pub(crate) fn fetch(&self, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
+        let fetch = || self.keep(self.download()?, expected);
         match fetch() {
             // Perhaps it was damaged on the way, and before it is made again it is worth a second look.
-            Err(error) if error.damaged_file().is_some() => fetch(),
+            Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => fetch(),
             fetched => fetched,
         }
     }
 
-    /// Makes a file the copy in the cache if it is sound and `accept` takes it.
-    fn keep(
-        &self,
-        temp: TempFile,
-        expected: &ShardIdentity,
-        accept: impl Fn(ShardReader) -> Result<ShardReader, StorageError>,
-    ) -> Result<ShardReader, StorageError> {
-        let reader = accept(self.reader(MappedFile::open_published(temp.path())?, Some(expected))?)?;
+    /// Makes a file the copy in the cache if it is sound and the one expected.
+    fn keep(&self, mut temp: TempFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
+        let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
+        let reader = self.reader(ShardFile::of(file, self.entry.clone()), expected)?;
         self.cache.insert(temp, &self.entry)?;
         Ok(reader)
     }
@@ -88,9 +71,9 @@ impl StoredShard {
     /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, no more are taken
     /// than the shard has, and one by which that is noticed.
     fn receive(&self, copy: impl Read, wanted: &WantedCopy) -> Result<TempFile, StorageError> {
-        let mut temp = TempFile::create(self.cache.folder(), "copy")?;
+        let mut temp = self.cache.create_temp("copy")?;
         let received = io::copy(&mut copy.take(wanted.bytes.saturating_add(1)), temp.file());
-        let received = received.map_err(|e| StorageError::io(temp.path(), e))?;
+        let received = received.map_err(|e| StorageError::io("receive", temp.path(), e))?;
         if received == wanted.bytes {
             return Ok(temp);
         }
@@ -100,8 +83,13 @@ impl StoredShard {
 
     /// The bytes of the shard in a new file in the folder of the cache.
     pub(super) fn download(&self) -> Result<TempFile, StorageError> {
-        let mut temp = TempFile::create(self.cache.folder(), "download")?;
-        self.store.download(&self.object, temp.file())?;
+        let mut temp = self.cache.create_temp("download")?;
+        self.store.download(&self.object, temp.file()).map_err(|error| match error {
+            StorageError::Io { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                StorageError::ShardMissing { file: path }
+            }
+            error => error,
+        })?;
         Ok(temp)
     }
 
@@ -111,21 +99,22 @@ impl StoredShard {
         self.store.read_range(&self.object, start..start.saturating_add(length as u64))
     }
 
-    fn reader(&self, map: MappedFile, expected: Option<&ShardIdentity>) -> Result<ShardReader, StorageError> {
+    fn reader(&self, file: ShardFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let origin = Self {
             store: Arc::clone(&self.store),
             cache: Arc::clone(&self.cache),
             object: self.object.clone(),
             entry: self.entry.clone(),
         };
-        ShardReader::new(&self.store.name(&self.object), Content::Copied(map, origin), expected)
+        ShardReader::new(&self.store.name(&self.object), Content::Copied(file, origin), expected)
     }
 }
 
 /// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
-    let mut temp = TempFile::create(cache.folder(), "inspect")?;
+    let mut temp = cache.create_temp("inspect")?;
     store.download("", temp.file())?;
-    let map = MappedFile::open_published(temp.path())?;
-    ShardReader::new(store.url(), Content::Mapped(map), None)
+    let path = temp.path().to_path_buf();
+    let file = ShardFile::of(temp.into_unnamed()?, path);
+    ShardReader::new(store.url(), Content::File(file), Expected::Anything)
 }

@@ -1,7 +1,7 @@
 //! Writing a shard: frames as they come, then the index, then the header in the place kept for it.
 
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -57,11 +57,12 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The folder that the shard is written in.
-    fn folder(&self) -> &Path {
+    /// The file that the shard is written to first. Where it is published in a directory, its name says which shard it
+    /// becomes, and so whose it is.
+    fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
-            Self::Folder { folder, .. } => folder,
-            Self::Store { cache, .. } => cache.folder(),
+            Self::Folder { folder, file } => TempFile::create(folder, file),
+            Self::Store { cache, file, .. } => cache.create_temp(file),
         }
     }
 }
@@ -114,7 +115,7 @@ impl ShardWriter {
                 what: format!("the run {run} cannot have a shard {identity:?}"),
             });
         }
-        let mut temp = TempFile::create(target.folder(), &identity.file_name())?;
+        let mut temp = target.create_temp()?;
         write(&mut temp, &[0; index(HEADER_BYTES)])?; // the place of the header
         let index = IndexBuilder::default();
         Ok(Self { identity, target, temp, index, offset: u64::from(HEADER_BYTES), failed: false })
@@ -176,7 +177,7 @@ impl ShardWriter {
         };
         let (bytes, header_checksum) = header.to_bytes();
         let seek = self.temp.file().seek(SeekFrom::Start(0));
-        seek.map_err(|e| StorageError::io(self.temp.path(), e))?;
+        seek.map_err(|e| StorageError::io("write", self.temp.path(), e))?;
         write(&mut self.temp, &bytes)?;
 
         let file = publish(self.temp, self.target, &self.identity, &header, header_checksum)?;

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::publish::{TempFile, list};
+use crate::publish::{TempFile, list, open_file};
 use crate::{Peers, RunId, StorageError};
 
-/// Temporary files of this age belong to no process any more.
-const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+/// Temporary files that nobody has written to for so long belong to no process any more, if nobody has them locked.
+const ABANDONED: Duration = Duration::from_secs(10 * 60);
 
 /// A cache in a folder.
 #[derive(Debug)]
@@ -36,15 +36,10 @@ impl Cache {
     /// Opens the cache in a folder, which is made if need be and then is nobody else's to read.
     pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|e| StorageError::io(folder, e))?;
-        let now = SystemTime::now();
-        for temp in list(folder)?.iter().filter(|entry| entry.is_temp()) {
-            let changed = fs::metadata(&temp.path).and_then(|metadata| metadata.modified());
-            let age = changed.ok().and_then(|changed| now.duration_since(changed).ok());
-            if age.is_some_and(|age| age > ABANDONED) {
-                // Another process may have been faster.
-                let _ = temp.remove();
-            }
+        made.map_err(|e| StorageError::io("create the folder", folder, e))?;
+        for temp in list(folder)?.iter().filter(|entry| entry.is_temp() && is_abandoned(&entry.path)) {
+            // It is only in the way of space: whoever opens the cache next tries again.
+            let _ = temp.remove();
         }
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
     }
@@ -60,6 +55,15 @@ impl Cache {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A file in the folder of the cache that nobody else uses. It is locked for as long as it is open, which tells it
+    /// from what a process that ended early left.
+    pub(crate) fn create_temp(&self, name: &str) -> Result<TempFile, StorageError> {
+        let mut temp = TempFile::create(&self.folder, name)?;
+        // Where there are no locks, what is left over stays.
+        let _ = temp.file().try_lock();
+        Ok(temp)
     }
 
     /// Where the shard with this header checksum is, if it is there at all.
@@ -107,6 +111,15 @@ impl Cache {
         }
         Ok(())
     }
+}
+
+/// Whether a temporary file is what a process left that ended early.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = open_file(path) else { return false };
+    let changed = file.metadata().and_then(|metadata| metadata.modified());
+    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+    // Where there are no locks, everything stays.
+    age.is_some_and(|age| age > ABANDONED) && file.try_lock().is_ok()
 }
 
 #[cfg(test)]

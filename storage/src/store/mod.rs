@@ -17,6 +17,7 @@ mod runtime;
 pub(crate) mod s3;
 mod transfer;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 pub(crate) use self::cache::{Cache, entry_name};
 use self::patience::{GivenUp, is_full, persist};
+use crate::error::READING;
 use crate::{StorageError, sealed};
 
 /// How long trouble with a store is waited out, unless a test asks for less.
@@ -123,7 +125,7 @@ impl Store {
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
-        let fetched = self.wait("reading", async move {
+        let fetched = self.wait(READING, async move {
             let fetch = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
@@ -145,7 +147,7 @@ impl Store {
                 Err(StorageError::damaged(&self.name(&object), limit, expected, found))
             }
         };
-        let fetched = fetched.map_err(|(object, given_up)| self.failed("reading", &object, given_up))?;
+        let fetched = fetched.map_err(|(object, given_up)| self.failed(READING, &object, given_up))?;
         fetched.into_iter().map(contents).collect()
     }
 
@@ -172,6 +174,42 @@ impl Store {
         Err(self.failed("creating", object, given_up))
     }
 
+    /// The first `most` bytes of objects and their lengths, in parallel and in their order; `None` where there is none.
+    pub(crate) fn read_heads(
+        &self,
+        objects: Vec<String>,
+        most: u64,
+    ) -> Result<Vec<Result<Option<(Bytes, u64)>, StorageError>>, StorageError> {
+        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let requests: Vec<_> = objects.iter().map(|object| self.place(object)).collect();
+        let looked = self.wait(READING, async move {
+            let look = |place: Path| {
+                let store = Arc::clone(&store);
+                async move {
+                    let attempt = || async {
+                        let bytes = store.head(&place).await?.size;
+                        // An object without bytes has no range of them.
+                        let head = match most.min(bytes) {
+                            0 => Bytes::new(),
+                            read => store.get_range(&place, 0..read).await?,
+                        };
+                        Ok((head, bytes))
+                    };
+                    match persist(patience, ATTEMPT.min(patience), attempt).await {
+                        Err(given_up) if given_up.is_not_found() => Ok(None),
+                        looked => looked.map(Some),
+                    }
+                }
+            };
+            Ok::<_, Infallible>(stream::iter(requests).map(look).buffered(PARALLEL).collect::<Vec<_>>().await)
+        });
+        let looked = looked?.unwrap_or_else(|never| match never {});
+        let named = looked.into_iter().zip(&objects);
+        Ok(named
+            .map(|(head, object)| head.map_err(|given_up| self.failed(READING, object, given_up)))
+            .collect())
+    }
+
     fn create_once(&self, object: &str, contents: Bytes) -> Result<Result<(), GivenUp>, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let created = self.wait("creating", async move {
@@ -191,13 +229,12 @@ impl Store {
         let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.place(folder));
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
         let limit = at_most.unwrap_or(usize::MAX);
-        let listed = self.wait("listing", async move {
+        let listed = self.wait(READING, async move {
             let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
             // A long list takes many requests.
             persist(patience, patience, whole).await
         })?;
-        let listed =
-            listed.map_err(|given_up| self.failed("listing", folder.unwrap_or_default(), given_up))?;
+        let listed = listed.map_err(|given_up| self.failed(READING, folder.unwrap_or_default(), given_up))?;
         let in_run = |meta: object_store::ObjectMeta| {
             let parts = meta.location.prefix_match(&self.prefix)?;
             let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");

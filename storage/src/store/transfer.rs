@@ -15,6 +15,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipar
 use super::patience::{GivenUp, persist};
 use super::{ATTEMPT, Store};
 use crate::StorageError;
+use crate::error::READING;
 
 /// Length of a part in bytes. S3 takes at most 10,000 parts an object, so that this allows for 80 GiB: far more
 /// than a shard has.
@@ -31,7 +32,7 @@ impl Store {
     ///
     /// Not for objects that others may create: there is no condition on what is there.
     pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
-        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
+        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let sent = self.wait("writing", async move {
             let attempt = || send(&store, &place, &file, length);
@@ -42,14 +43,14 @@ impl Store {
 
     /// Fetches an object into `file`, from its start on, and returns its length in bytes.
     pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
-        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io(&self.name(object), e))?);
+        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
-        let fetched = self.wait("reading", async move {
+        let fetched = self.wait(READING, async move {
             let length = persist(patience, ATTEMPT.min(patience), || store.head(&place)).await?.size;
             let attempt = || fetch(&store, &place, &file, length);
             persist(patience, longest(length), attempt).await.map(|written| (length, written))
         })?;
-        let (length, written) = fetched.map_err(|given_up| self.failed("reading", object, given_up))?;
+        let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
         // What failed here is the disk that it is written to.
         written.map_err(|e| StorageError::write(&self.name(object), 0, e))?;
         Ok(length)
@@ -59,10 +60,10 @@ impl Store {
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
         let each = longest(range.end.saturating_sub(range.start));
-        let read = self.wait("reading", async move {
+        let read = self.wait(READING, async move {
             persist(patience, each, || store.get_range(&place, range.clone())).await
         })?;
-        read.map_err(|given_up: GivenUp| self.failed("reading", object, given_up))
+        read.map_err(|given_up: GivenUp| self.failed(READING, object, given_up))
     }
 }
 

@@ -1,0 +1,140 @@
+//! Where the bytes of a shard are, and how they are read.
+//!
+//! Files are read, not mapped: what fails or vanishes under a map ends the process, what fails in a read is an error.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::stored::StoredShard;
+use crate::bytes::index;
+use crate::publish::open_file;
+
+/// Shards whose files this process keeps open. Large runs have more shards than a process may have files: those beyond
+/// are opened for each frame that is read of them.
+const MOST_HELD: usize = 256;
+
+/// The largest buffer that a thread keeps for its next frame, in bytes.
+const BUFFER_KEPT: usize = 1 << 20;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Where the bytes of a frame are read to.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The bytes of a shard.
+#[derive(Debug)]
+pub(super) enum Content {
+    File(ShardFile),
+    /// A copy of a shard in a store. What is damaged in the copy may be sound in the store.
+    Copied(ShardFile, StoredShard),
+    Owned(Vec<u8>),
+}
+
+impl Content {
+    /// Length in bytes.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) | Self::Copied(file, _) => file.length(),
+            Self::Owned(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Calls `then` with `length` bytes from `offset` on. Fails with `UnexpectedEof` where there are fewer.
+    pub(super) fn with_bytes<T>(
+        &self,
+        offset: u64,
+        length: usize,
+        then: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
+        match self {
+            Self::Owned(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let found = bytes.get(start..).and_then(|rest| rest.get(..length));
+                found.map(then).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            }
+            Self::File(file) | Self::Copied(file, _) => BUFFER.with_borrow_mut(|buffer| {
+                buffer.clear();
+                buffer.try_reserve_exact(length)?;
+                buffer.resize(length, 0);
+                let read = file.read_exact_at(buffer, offset).map(|()| then(buffer));
+                if buffer.capacity() > BUFFER_KEPT {
+                    *buffer = Vec::new();
+                }
+                read
+            }),
+        }
+    }
+
+    /// Lets go of the file, to be opened again for each read, if too many are open.
+    pub(super) fn settle(&mut self) {
+        if let Self::File(file) | Self::Copied(file, _) = self {
+            file.settle();
+        }
+    }
+}
+
+/// A published file that is read in pieces.
+#[derive(Debug)]
+pub(super) struct ShardFile {
+    path: PathBuf,
+    file: Option<File>,
+    /// Whether it counts among those held.
+    held: bool,
+}
+
+impl ShardFile {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self::of(open_file(path)?, path.to_path_buf()))
+    }
+
+    /// A file that has or is to have this name.
+    pub(super) fn of(file: File, path: PathBuf) -> Self {
+        Self { path, file: Some(file), held: false }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        match &self.file {
+            Some(file) => Ok(file.metadata()?.len()),
+            None => Ok(open_file(&self.path)?.metadata()?.len()),
+        }
+    }
+
+    /// Fills `buffer`. Whoever calls checks what it gets: the name may stand for another file by now.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.file.as_ref().map(|file| file.read_exact_at(buffer, offset)) {
+            // Another machine has replaced or removed the file.
+            Some(Err(e)) if e.kind() == io::ErrorKind::StaleNetworkFileHandle => {}
+            Some(read) => return read,
+            None => {}
+        }
+        open_file(&self.path)?.read_exact_at(buffer, offset)
+    }
+
+    fn settle(&mut self) {
+        let room = |held| (held < MOST_HELD).then_some(held + 1);
+        self.held = self.held || HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
+        if !self.held {
+            self.file = None;
+        }
+    }
+}
+
+impl Drop for ShardFile {
+    fn drop(&mut self) {
+        if self.held {
+            HELD.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The first bytes of a file: at most so many, fewer where it is shorter.
+pub(super) fn head(content: &Content, most: u32) -> io::Result<Vec<u8>> {
+    let length = content.length()?.min(u64::from(most));
+    content.with_bytes(0, index(u32::try_from(length).unwrap_or(most)), <[u8]>::to_vec)
+}

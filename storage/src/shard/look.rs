@@ -1,0 +1,43 @@
+//! Whether a shard is the one of a record, by its length and its header.
+
+use std::path::Path;
+
+use super::ShardRecord;
+use super::header::{HEADER_BYTES, Header};
+use super::reader::Expected;
+use crate::{ShardIdentity, StorageError};
+
+/// What has to be read of a shard.
+pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
+
+/// Requires that the shard of `file_bytes` that begins with `head` is the one of a record with this identity, and that
+/// the record says of it what its header says.
+pub(crate) fn check_head(
+    file: &Path,
+    head: &[u8],
+    file_bytes: u64,
+    record: &ShardRecord,
+    identity: &ShardIdentity,
+) -> Result<(), StorageError> {
+    let (header, checksum) = Header::parse(file, head, file_bytes)?;
+    Expected::Committed(record, identity).check(file, &header, checksum)?;
+    let ShardIdentity { kind, first_layer, last_layer, .. } = header.identity;
+    let fields = [
+        ("kind", record.kind == kind, record.kind.to_string(), kind.to_string()),
+        number("first layer", record.first_layer.into(), first_layer.into()),
+        number("last layer", record.last_layer.into(), last_layer.into()),
+        number("length", record.bytes, header.file_bytes),
+        number("number of frames", record.frames, header.frames.into()),
+        number("number of items", record.items, header.items),
+    ];
+    match fields.into_iter().find(|(_, equal, ..)| !equal) {
+        Some((field, _, expected, found)) => {
+            Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
+        }
+        None => Ok(()),
+    }
+}
+
+fn number(field: &'static str, expected: u64, found: u64) -> (&'static str, bool, String, String) {
+    (field, expected == found, expected.to_string(), found.to_string())
+}
