@@ -9,7 +9,7 @@ use crate::bytes::index;
 use crate::ids::member_of;
 use crate::publish::open_file;
 use crate::shard::{Expected, HEAD_BYTES, StoredShard, Target, check_head};
-use crate::store::{Cache, Store};
+use crate::store::{Cache, Head, Store};
 use crate::{Attempt, RunId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy};
 
 /// The shards of a run. Cheap to clone; it outlives the run it came from, and any number of threads may use it.
@@ -132,11 +132,10 @@ impl Shards {
             Home::Store(store, _) => {
                 let objects = shards.iter().map(|(record, _)| object_of(&self.path(&record.file)));
                 let found = store.read_heads(objects.collect(), HEAD_BYTES.into())?;
-                let look = |(shard, head): (_, Result<Option<_>, StorageError>)| {
-                    let (record, _): &(&ShardRecord, ShardIdentity) = shard;
-                    let missing = || StorageError::ShardMissing { file: self.path(&record.file) };
-                    let (head, file_bytes): (bytes::Bytes, u64) = head?.ok_or_else(missing)?;
-                    check(shard, &head, file_bytes)
+                let look = |(shard, head): (&(&ShardRecord, ShardIdentity), Result<Option<Head>, _>)| {
+                    let missing = || StorageError::ShardMissing { file: self.path(&shard.0.file) };
+                    let head = head?.ok_or_else(missing)?;
+                    check(shard, &head.first, head.bytes)
                 };
                 Ok(shards.iter().zip(found).map(look).collect())
             }

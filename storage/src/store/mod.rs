@@ -72,6 +72,15 @@ pub(crate) struct Listed {
     pub(crate) bytes: u64,
 }
 
+/// What is known of an object that was looked at.
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// Its first bytes.
+    pub(crate) first: Bytes,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+}
+
 /// What came of creating an object.
 #[derive(Debug)]
 pub(crate) enum Created {
@@ -179,7 +188,7 @@ impl Store {
         &self,
         objects: Vec<String>,
         most: u64,
-    ) -> Result<Vec<Result<Option<(Bytes, u64)>, StorageError>>, StorageError> {
+    ) -> Result<Vec<Result<Option<Head>, StorageError>>, StorageError> {
         let (store, patience) = (Arc::clone(&self.objects), self.patience());
         let requests: Vec<_> = objects.iter().map(|object| self.place(object)).collect();
         let looked = self.wait(READING, async move {
@@ -193,7 +202,7 @@ impl Store {
                             0 => Bytes::new(),
                             read => store.get_range(&place, 0..read).await?,
                         };
-                        Ok((head, bytes))
+                        Ok(Head { first: head, bytes })
                     };
                     match persist(patience, ATTEMPT.min(patience), attempt).await {
                         Err(given_up) if given_up.is_not_found() => Ok(None),
