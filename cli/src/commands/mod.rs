@@ -1,7 +1,9 @@
 //! One file a subcommand, all of the same shape: `Args` and `main`.
 
+pub mod bag;
 pub mod cancel;
 pub mod coordinator;
+pub mod count;
 pub mod info;
 pub mod inspect;
 pub mod layers;
@@ -45,6 +47,10 @@ pub enum Command {
     Info(info::Args),
     /// Show the header, the frames and the items of a shard file
     Inspect(inspect::Args),
+    /// Say how many boards there can be, without enumerating them
+    Count(count::Args),
+    /// Say how many moves a win takes at least: tiles in a bag, without a board
+    Bag(bag::Args),
 }
 
 impl Command {
@@ -64,6 +70,8 @@ impl Command {
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
+            Command::Count(args) => count::main(args),
+            Command::Bag(args) => bag::main(args),
         }
     }
 }

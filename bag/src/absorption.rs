@@ -1,0 +1,57 @@
+//! Where the chain ends.
+
+use crate::arithmetic::Arithmetic;
+use crate::chain::{Chain, StateId};
+use crate::{Bag, chain};
+
+/// How likely the chain ends in each absorbing state.
+#[derive(Clone, Debug)]
+pub struct Absorption<T> {
+    /// The absorbing states that can be reached, by rising sum.
+    pub states: Vec<(Bag, T)>,
+    /// The same by sum, rising. Sums in which no state absorbs are left out.
+    pub sums: Vec<(u64, T)>,
+}
+
+/// How likely the chain ends in each absorbing state, by one pass from the first layer to the last.
+#[must_use]
+pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A::Value> {
+    let mut reached: Vec<Option<A::Number>> = vec![None; chain.states().len()];
+    let add = |reached: &mut Vec<Option<A::Number>>, id: StateId, number: &A::Number| match &mut reached[id] {
+        Some(sum) => arithmetic.add(sum, number),
+        none => *none = Some(number.clone()),
+    };
+    let one = arithmetic.one();
+    for first in [arithmetic.by_two(&one), arithmetic.by_four(&one)].iter().zip([1, 2]) {
+        let (number, step) = first;
+        for (second, number) in [(1, arithmetic.by_two(number)), (2, arithmetic.by_four(number))] {
+            if let Some(id) = chain.find(Bag::EMPTY.with(step).with(second)) {
+                add(&mut reached, id, &number);
+            }
+        }
+    }
+    let (mut states, mut sums) = (Vec::new(), Vec::new());
+    for (sum, layer) in chain.layers() {
+        let steps = u32::try_from(sum / 2).expect("sums are below 2^25");
+        let mut in_layer: Option<A::Number> = None;
+        for id in layer {
+            // Taken, as it is not needed again and exact numbers are long.
+            let Some(number) = reached[id].take() else { continue };
+            let chain::State { bag, next } = chain.states()[id];
+            if let Some([two, four]) = next {
+                two.inspect(|&id| add(&mut reached, id, &arithmetic.by_two(&number)));
+                four.inspect(|&id| add(&mut reached, id, &arithmetic.by_four(&number)));
+            } else {
+                states.push((bag, arithmetic.value(&number, steps, 1)));
+                match &mut in_layer {
+                    Some(sum) => arithmetic.add(sum, &number),
+                    none => *none = Some(number),
+                }
+            }
+        }
+        if let Some(number) = in_layer {
+            sums.push((sum, arithmetic.value(&number, steps, 1)));
+        }
+    }
+    Absorption { states, sums }
+}

@@ -1,0 +1,111 @@
+//! Playing the chain at random: a check of everything that is computed.
+
+use std::collections::BTreeMap;
+
+use exact2048_game::Spawn4;
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use crate::Bag;
+
+/// How often each number of moves came out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sample {
+    moves: BTreeMap<u32, u64>,
+}
+
+/// An estimate and the half width of its interval of 95% confidence.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// The interval is `value ± half_width`, by the normal approximation.
+    pub half_width: f64,
+}
+
+/// Runs from one generator: enough that handing them out costs nothing.
+const BATCH: u64 = 4096;
+
+/// Runs the chain to the tile `2^target` so many times. The sample depends on the seed alone, not on threads.
+#[must_use]
+pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> Sample {
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let batches = (0..runs.div_ceil(BATCH)).map(|batch| {
+        let own = generator.clone();
+        // 2^128 numbers further: no two batches ever see the same ones.
+        generator.jump();
+        (own, BATCH.min(runs - batch * BATCH))
+    });
+    batches
+        .collect::<Vec<_>>()
+        .into_par_iter()
+        .map(|(mut generator, runs)| {
+            let mut sample = Sample::default();
+            for _ in 0..runs {
+                *sample.moves.entry(play(target, spawn4, &mut generator)).or_default() += 1;
+            }
+            sample
+        })
+        .reduce(Sample::default, Sample::with)
+}
+
+/// Moves of one run.
+fn play(target: u8, spawn4: Spawn4, generator: &mut impl Rng) -> u32 {
+    let mut spawn = || if generator.random_range(0..spawn4.denominator()) < spawn4.weight4() { 2 } else { 1 };
+    let mut bag = Bag::EMPTY.with(spawn()).with(spawn());
+    let mut moves = 0;
+    while bag.largest() < target {
+        bag = bag.merged().with(spawn());
+        moves += 1;
+    }
+    moves
+}
+
+impl Sample {
+    fn with(mut self, other: Self) -> Self {
+        for (moves, runs) in other.moves {
+            *self.moves.entry(moves).or_default() += runs;
+        }
+        self
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.moves.values().sum()
+    }
+
+    /// Numbers of moves and how many runs had each, rising.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.moves.iter().map(|(&moves, &runs)| (moves, runs))
+    }
+
+    /// The mean of `(moves − about)^power`.
+    fn moment(&self, about: f64, power: i32) -> f64 {
+        let sum: f64 =
+            self.iter().map(|(moves, runs)| runs as f64 * (f64::from(moves) - about).powi(power)).sum();
+        sum / self.runs() as f64
+    }
+
+    /// Expected moves.
+    #[must_use]
+    pub fn mean(&self) -> Estimate {
+        let value = self.moment(0.0, 1);
+        Estimate { value, half_width: Z95 * (self.moment(value, 2) / self.runs() as f64).sqrt() }
+    }
+
+    /// Variance of the moves.
+    #[must_use]
+    pub fn variance(&self) -> Estimate {
+        let mean = self.moment(0.0, 1);
+        let runs = self.runs() as f64;
+        let value = self.moment(mean, 2);
+        let spread = (self.moment(mean, 4) - value * value).max(0.0);
+        Estimate { value: value * runs / (runs - 1.0).max(1.0), half_width: Z95 * (spread / runs).sqrt() }
+    }
+}
+
+/// The normal distribution is within so many standard deviations with probability 95%.
+const Z95: f64 = 1.959_963_984_540_054;

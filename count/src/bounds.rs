@@ -1,0 +1,186 @@
+//! Bounds on the number of states, layer by layer.
+
+use exact2048_game::BoardSize;
+
+use crate::cycles::{CycleType, cycle_types};
+use crate::fillings::{BySum, fillings};
+
+/// Numbers of boards that could be states: they hold at least two tiles, and at least one 2 or 4, which was spawned last.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    size: BoardSize,
+    target: Option<u8>,
+    layers: Vec<LayerBounds>,
+    reachable: usize,
+}
+
+/// Boards of one tile sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LayerBounds {
+    /// The tile sum.
+    pub sum: u64,
+    /// Boards with tiles below the target.
+    pub all: Count,
+    /// Those within the tile bound: at most `cells + 2 − e` tiles of at least `2^e`, for every e from 3 on.
+    pub within_tile_bound: Count,
+}
+
+/// A number of boards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    /// Each by itself.
+    pub boards: u128,
+    /// Up to rotation and reflection.
+    pub orbits: u128,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// All boards, as the baseline formula counts them.
+    All,
+    /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that two empty layers end it.
+    Reachable,
+    /// Those within the tile bound.
+    WithinTileBound,
+}
+
+/// Why nothing is counted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CountError {
+    /// The target is no tile, or out of range.
+    #[error("{0} is no target: expected a power of two from 8 to {max}", max = 1u64 << Bounds::MAX_TARGET)]
+    Target(u64),
+}
+
+impl Bounds {
+    /// Exponent of the largest target.
+    pub const MAX_TARGET: u8 = 17;
+
+    /// Counts boards with tiles below the target; without one, up to the largest tile that the board can reach, `2^(cells + 1)`.
+    ///
+    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, some seconds for its largest.
+    ///
+    /// # Errors
+    ///
+    /// If the target is not a power of two from 8 to 2^[`Self::MAX_TARGET`].
+    pub fn new(size: BoardSize, target: Option<u64>) -> Result<Self, CountError> {
+        let target = target.map(exponent_of).transpose()?;
+        let cells = size.cells();
+        let largest = target.map_or(cells as u8 + 1, |target| target - 1);
+        let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
+        let all = counts(size, largest, |_| cells);
+        let within = counts(size, largest, tile_bound);
+        let layers: Vec<LayerBounds> = all
+            .iter()
+            .enumerate()
+            .skip(FIRST_HALF_SUM)
+            .map(|(half, &all)| LayerBounds {
+                sum: 2 * half as u64,
+                all,
+                within_tile_bound: within.get(half).copied().unwrap_or_default(),
+            })
+            .collect();
+        let empty = |layer: &LayerBounds| layer.all.boards == 0;
+        let reachable = layers.windows(2).position(|pair| pair.iter().all(empty)).unwrap_or(layers.len());
+        Ok(Self { size, target, layers, reachable })
+    }
+
+    /// The board.
+    #[must_use]
+    pub fn size(&self) -> BoardSize {
+        self.size
+    }
+
+    /// Exponent of the target.
+    #[must_use]
+    pub fn target(&self) -> Option<u8> {
+        self.target
+    }
+
+    /// All layers from sum 4 on, also empty ones.
+    #[must_use]
+    pub fn layers(&self) -> &[LayerBounds] {
+        &self.layers
+    }
+
+    /// The boards of all layers together. With a target all won boards count as one more, as in the source.
+    #[must_use]
+    pub fn total(&self, kind: Kind) -> Count {
+        let won = u128::from(self.target.is_some());
+        let layers = match kind {
+            Kind::Reachable => &self.layers[..self.reachable],
+            Kind::All | Kind::WithinTileBound => &self.layers[..],
+        };
+        layers.iter().fold(Count { boards: won, orbits: won }, |sum, layer| {
+            let count = if kind == Kind::WithinTileBound { layer.within_tile_bound } else { layer.all };
+            Count { boards: sum.boards + count.boards, orbits: sum.orbits + count.orbits }
+        })
+    }
+
+    /// The largest sum of a board of this kind.
+    #[must_use]
+    pub fn last_sum(&self, kind: Kind) -> Option<u64> {
+        let layers = if kind == Kind::Reachable { &self.layers[..self.reachable] } else { &self.layers[..] };
+        let counts = |layer: &&LayerBounds| match kind {
+            Kind::WithinTileBound => layer.within_tile_bound.boards > 0,
+            Kind::All | Kind::Reachable => layer.all.boards > 0,
+        };
+        layers.iter().rfind(counts).map(|layer| layer.sum)
+    }
+
+    /// The baseline formula, `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without a 2 or
+    /// 4, less those with one tile, and one for all won ones. Equal to the sum of all layers.
+    #[must_use]
+    pub fn baseline(size: BoardSize, target: u8) -> u128 {
+        let (tiles, cells) = (u128::from(target), size.cells() as u32);
+        tiles.pow(cells) - (tiles - 2).pow(cells) + 1 - 2 * u128::from(cells)
+    }
+}
+
+/// Half the sum of the first layer, 4.
+const FIRST_HALF_SUM: usize = 2;
+
+fn exponent_of(tile: u64) -> Result<u8, CountError> {
+    let exponent = tile.trailing_zeros() as u8;
+    if tile.is_power_of_two() && (3..=Bounds::MAX_TARGET).contains(&exponent) {
+        Ok(exponent)
+    } else {
+        Err(CountError::Target(tile))
+    }
+}
+
+/// Boards by half their sum.
+///
+/// Orbits by Burnside's lemma: the mean, over the symmetries, of the number of boards that are their own image.
+fn counts(size: BoardSize, largest: u8, most: impl Fn(u8) -> usize + Copy) -> Vec<Count> {
+    let boards = candidates(&CycleType::identity(size.cells()), largest, most);
+    let mut counts: Vec<Count> = boards.into_iter().map(|boards| Count { boards, orbits: 0 }).collect();
+    let types = cycle_types(size);
+    for (cycles, &symmetries) in &types {
+        let fixed = candidates(cycles, largest, most);
+        for (count, fixed) in counts.iter_mut().zip(fixed) {
+            count.orbits += symmetries * fixed;
+        }
+    }
+    let order: u128 = types.values().sum();
+    for count in &mut counts {
+        debug_assert_eq!(count.orbits % order, 0);
+        count.orbits /= order;
+    }
+    counts
+}
+
+/// Boards that are their own image under a symmetry, with a 2 or a 4 and at least two tiles.
+fn candidates(cycles: &CycleType, largest: u8, most: impl Fn(u8) -> usize + Copy) -> BySum {
+    let mut boards = fillings(cycles, 1..=largest, most);
+    let without = fillings(cycles, 3..=largest, most);
+    for (boards, without) in boards.iter_mut().zip(without) {
+        *boards -= without;
+    }
+    // One 2 or one 4 alone, on a cell that stays where it is.
+    for boards in boards.iter_mut().take(FIRST_HALF_SUM + 1).skip(1) {
+        *boards -= cycles.fixed_cells() as u128;
+    }
+    boards
+}

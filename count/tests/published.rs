@@ -1,0 +1,111 @@
+//! The published numbers: J. Fairbank, "The Mathematics of 2048: Counting States with Combinatorics" (2017), recomputed.
+
+use exact2048_count::{Bounds, Kind};
+use exact2048_game::symmetry::Symmetries;
+use exact2048_game::{Board, BoardSize};
+
+/// For targets 8, 16, …, 2048: baseline, reachable layers, last sum.
+#[rustfmt::skip]
+const PUBLISHED: [(&str, [u128; 9], [u128; 9], [u64; 9]); 3] = [
+    (
+        "2x2",
+        [73, 233, 537, 1_033, 1_769, 2_793, 4_153, 5_897, 8_073],
+        [73, 233, 529, 905, 905, 905, 905, 905, 905],
+        [16, 28, 44, 60, 60, 60, 60, 60, 60],
+    ),
+    (
+        "3x3",
+        [19_665, 261_615, 1_933_425, 9_815_535, 38_400_465, 124_140_015, 347_066_865, 865_782_255, 1_970_527_185],
+        [19_665, 261_615, 1_933_407, 9_814_437, 38_369_571, 123_560_373, 339_166_485, 786_513_819, 1_400_665_575],
+        [36, 68, 124, 220, 380, 636, 1_020, 1_532, 2_044],
+    ),
+    (
+        "4x4",
+        [
+            43_046_689, 4_294_901_729, 152_544_843_873, 2_816_814_940_129, 33_080_342_678_945, 278_653_866_803_169,
+            1_819_787_258_282_209, 9_718_525_023_289_313, 44_096_709_674_720_289,
+        ],
+        [
+            43_046_689, 4_294_901_729, 152_544_843_841, 2_816_814_934_817, 33_080_342_314_753, 278_653_849_430_401,
+            1_819_786_604_950_209, 9_718_504_608_259_073, 44_096_167_159_459_777,
+        ],
+        [64, 124, 236, 444, 828, 1_532, 2_812, 5_116, 9_212],
+    ),
+];
+
+#[test]
+fn all_numbers_of_the_table_come_out() {
+    for (board, baseline, layers, last) in PUBLISHED {
+        let size: BoardSize = board.parse().unwrap();
+        for exponent in 3..=11 {
+            let at = usize::from(exponent) - 3;
+            let bounds = Bounds::new(size, Some(1 << exponent)).unwrap();
+            assert_eq!(Bounds::baseline(size, exponent), baseline[at], "{board} to 2^{exponent}");
+            assert_eq!(bounds.total(Kind::All).boards, baseline[at], "{board} to 2^{exponent}");
+            assert_eq!(bounds.total(Kind::Reachable).boards, layers[at], "{board} to 2^{exponent}");
+            assert_eq!(bounds.last_sum(Kind::Reachable), Some(last[at]), "{board} to 2^{exponent}");
+        }
+    }
+}
+
+#[test]
+fn counts_are_those_of_boards_that_are_listed() {
+    for (board, target) in [("2x2", 64u64), ("3x2", 16), ("1x4", 64), ("5x1", 16), ("2x3", 32)] {
+        let size: BoardSize = board.parse().unwrap();
+        let (cells, exponents) = (size.cells(), target.trailing_zeros());
+        let symmetries = Symmetries::new(size);
+        let bounds = Bounds::new(size, Some(target)).unwrap();
+        let mut want = vec![[0u128; 4]; bounds.layers().len()];
+        for number in 0..u64::from(exponents).pow(cells as u32) {
+            let digit =
+                |cell: usize| (number / u64::from(exponents).pow(cell as u32) % u64::from(exponents)) as u8;
+            let packed = (0..cells).fold(Board::default(), |packed, cell| packed.with(cell, digit(cell)));
+            let tiles: Vec<u8> = (0..cells).map(digit).filter(|&e| e > 0).collect();
+            if tiles.len() < 2 || tiles.iter().all(|&e| e > 2) {
+                continue;
+            }
+            let within = (3..=exponents as u8).all(|e| {
+                tiles.iter().filter(|&&tile| tile >= e).count() <= (cells + 2).saturating_sub(e.into())
+            });
+            let canonical = symmetries.canonical(packed) == packed;
+            let layer = &mut want[packed.tile_sum(cells) as usize / 2 - 2];
+            for (count, counts) in layer.iter_mut().zip([true, canonical, within, within && canonical]) {
+                *count += u128::from(counts);
+            }
+        }
+        for (layer, want) in bounds.layers().iter().zip(want) {
+            let (all, within) = (layer.all, layer.within_tile_bound);
+            assert_eq!(
+                [all.boards, all.orbits, within.boards, within.orbits],
+                want,
+                "{board}, sum {}",
+                layer.sum
+            );
+        }
+    }
+}
+
+#[test]
+fn no_layer_has_more_states_than_the_bound() {
+    // States of 3x3 by sum, without a target and with all that are dead (published: Yamashita and others, strong solutions).
+    let states = [8, 22, 43, 79, 143, 218, 330, 477, 692, 938, 1255, 1586, 1990, 2386];
+    let bounds = Bounds::new("3x3".parse().unwrap(), None).unwrap();
+    for (layer, &states) in bounds.layers().iter().zip(&states) {
+        assert!(
+            states <= layer.within_tile_bound.orbits && layer.within_tile_bound.orbits <= layer.all.orbits
+        );
+    }
+    // The tile bound is sharp at both ends.
+    assert_eq!(bounds.layers()[0].within_tile_bound.orbits, 8);
+    assert_eq!(bounds.last_sum(Kind::WithinTileBound), Some(2044));
+    let total = bounds.total(Kind::WithinTileBound).orbits;
+    assert!((48_713_519..4 * 48_713_519).contains(&total), "{total}");
+}
+
+#[test]
+fn what_is_no_target_is_refused() {
+    for tile in [0, 4, 12, 1 << 18, u64::MAX] {
+        let error = Bounds::new("3x3".parse().unwrap(), Some(tile)).unwrap_err();
+        assert!(error.to_string().contains("power of two from 8 to 131072"), "{error}");
+    }
+}

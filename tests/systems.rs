@@ -1,0 +1,89 @@
+//! The commands that need no run: what they print, and what they refuse. Their numbers are tested in crates of their own.
+
+mod common;
+
+use common::{Place, exact2048, on_run, solve};
+
+fn run(words: &str) -> common::Finished {
+    exact2048(words.split_whitespace())
+}
+
+#[test]
+fn a_bag_is_described() {
+    let shown = run("bag --target 2048").exits(0).stdout;
+    for line in
+        ["states        3,487, 26 absorbing", "519 to 1,032 moves", "cells needed  10 to 11", "2,2,8,8,2048"]
+    {
+        assert!(shown.contains(line), "{line:?} is missing from {shown}");
+    }
+    // No digit is shown that the error does not allow, and all that it allows.
+    assert!(shown.contains("\nmoves         938.8099173553"), "{shown}");
+
+    let json = run("bag --target 2048 --json --simulate 1000 --seed 3").exits(0).json();
+    assert_eq!((&json["states"], &json["absorbing_states"]), (&3487.into(), &26.into()));
+    let mean = &json["moves"]["mean"];
+    let difference = (mean["value"].as_f64().unwrap() - 938.809_917_355_371_9).abs();
+    assert!(difference <= mean["error"].as_f64().unwrap(), "{mean}");
+    assert_eq!(json["simulation"]["runs"], 1000);
+    assert_eq!(json["times"]["tiles"].as_array().unwrap().len(), 9);
+
+    let exact = run("bag --target 8 --exact --json").exits(0).json();
+    assert_eq!(exact["moves"]["mean"]["fraction"], "35371/10000");
+}
+
+#[test]
+fn tables_of_a_bag_add_up() {
+    for (table, header, column) in
+        [("moves", "tile,moves,probability", 2), ("sums", "sum,probability,error", 1)]
+    {
+        let printed = run(&format!("bag --target 64 --csv {table}")).exits(0).stdout;
+        let mut lines = printed.lines();
+        assert_eq!(lines.next(), Some(header));
+        let sum: f64 = lines
+            .filter(|line| table == "sums" || line.starts_with("64,"))
+            .map(|line| line.split(',').nth(column).unwrap().parse::<f64>().unwrap())
+            .sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{table}: {sum}");
+    }
+    let dot = run("bag --target 8 --dot").exits(0).stdout;
+    assert!(dot.starts_with("digraph bag {") && dot.contains("\"2,2\" -> \"2,4\" [label=2];"), "{dot}");
+}
+
+#[test]
+fn what_makes_no_bag_is_refused() {
+    run("bag --target 12").exits(2).says(&["12 is no target", "power of two from 8"]);
+    run("bag --target 2048 --dot").exits(2).says(&["3,487", "too many for a picture"]);
+    run("bag --target 262144 --exact").exits(2).says(&["take hours", "leave --exact out"]);
+    run("bag --target 64 --spawn4 1.5").exits(2).says(&["1.5"]);
+    run("bag --target 64 --simulate 1").exits(2);
+    run("bag --target 64 --seed 1").exits(2).says(&["--simulate"]);
+}
+
+#[test]
+fn boards_are_counted() {
+    let shown = run("count --board 4x4 --target 2048").exits(0).stdout;
+    for number in ["44,096,709,674,720,289", "44,096,167,159,459,777", "9,212"] {
+        assert!(shown.contains(number), "{number} is missing from {shown}");
+    }
+    let json = run("count --board 2x2 --target 32 --json").exits(0).json();
+    assert_eq!(json["totals"]["reachable_layers"]["boards"], "529");
+    run("count").exits(2).says(&["--board"]);
+    run("count --board 3x3 --target 9").exits(2).says(&["9 is no target"]);
+}
+
+#[test]
+fn a_run_is_counted_beside_its_bounds() {
+    let place = Place::new();
+    let dir = place.join("run");
+    solve(&dir, "--board 3x2");
+    let json = on_run(&dir, "count", &["--json"]).exits(0).json();
+    assert_eq!(json["totals"]["states"], "21752");
+    let number = |value: &serde_json::Value| value.as_str().unwrap().parse::<u64>().unwrap();
+    for layer in json["layers"].as_array().unwrap() {
+        assert!(number(&layer["states"]) <= number(&layer["within_tile_bound"]["orbits"]), "{layer}");
+    }
+    let csv = on_run(&dir, "count", &["--csv"]).exits(0).stdout;
+    assert!(csv.starts_with(
+        "sum,boards,orbits,boards_within_tile_bound,orbits_within_tile_bound,states\n4,15,6,15,6,6\n"
+    ));
+}
