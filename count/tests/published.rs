@@ -5,8 +5,10 @@ use exact2048_game::symmetry::Symmetries;
 use exact2048_game::{Board, BoardSize};
 
 /// For targets 8, 16, …, 2048: baseline, reachable layers, last sum.
+type Table = (&'static str, [u128; 9], [u128; 9], [u64; 9]);
+
 #[rustfmt::skip]
-const PUBLISHED: [(&str, [u128; 9], [u128; 9], [u64; 9]); 3] = [
+const PUBLISHED: [Table; 3] = [
     (
         "2x2",
         [73, 233, 537, 1_033, 1_769, 2_793, 4_153, 5_897, 8_073],
