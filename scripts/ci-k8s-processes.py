@@ -3,11 +3,13 @@
 
 There is no Kubernetes in it: that the programs understand their arguments and environment, pass their probes, solve the
 job of the manifests after it was cancelled, answer queries and end in good order on SIGTERM is what it shows.
-scripts/ci-k8s.sh calls it, with names of pods and services in /etc/hosts; every pod has a loopback address of its own.
+scripts/ci-k8s.sh calls it, with names of pods and services in /etc/hosts, in a network of its own. Every pod has an
+address there, and every container its own process numbers, so that all programs are process 1, as they are in containers.
 """
 
 import argparse
 import base64
+import os
 import pathlib
 import re
 import signal
@@ -20,27 +22,52 @@ import grpc
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+# The last numbers of the pods' addresses.
 PODS = {
-    "exact2048-coordinator": ["127.20.48.1"],
-    "exact2048-worker": ["127.20.48.2", "127.20.48.3"],
-    "exact2048-query": ["127.20.48.4"],
-    "exact2048-submit": ["127.20.48.5"],
+    "exact2048-coordinator": [1],
+    "exact2048-worker": [2, 3],
+    "exact2048-query": [4],
+    "exact2048-submit": [5],
 }
+FAMILIES = {"IPv4": "10.20.48.", "IPv6": "fd20:48::"}
 NAMESPACE = "exact2048"
 
 
-def names():
+def addresses(family):
+    """The addresses of the pods of each workload."""
+    return {name: [f"{FAMILIES[family]}{last}" for last in numbers] for name, numbers in PODS.items()}
+
+
+def make_network(family):
+    """Gives this machine, which has a network of its own, the addresses of all pods."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for ip in (ip for ips in addresses(family).values() for ip in ips):
+        subprocess.run(["ip", "address", "add", f"{ip}/{128 if ':' in ip else 32}", "dev", "lo"], check=True)
+
+
+def names(family):
     """Lines of /etc/hosts: what the Services stand for."""
-    services = [f"{PODS[service][0]} {service}" for service in ("exact2048-coordinator", "exact2048-query")]
-    pods = [f"{ip} {ip.replace('.', '-')}.exact2048-worker.{NAMESPACE}.svc" for ip in PODS["exact2048-worker"]]
-    return services + pods
+    pods = addresses(family)
+    services = [f"{pods[service][0]} {service}" for service in ("exact2048-coordinator", "exact2048-query")]
+    return services + [f"{ip} {re.sub('[.:]', '-', ip)}.exact2048-worker.{NAMESPACE}.svc" for ip in pods["exact2048-worker"]]
+
+
+def host(ip):
+    """An address as URLs have it."""
+    return f"[{ip}]" if ":" in ip else ip
+
+
+def metric(pod, name):
+    """The present number of a metric without labels."""
+    with urllib.request.urlopen(f"http://{host(pod.ip)}:9464/metrics", timeout=5) as answer:
+        return float(re.search(rf"^{name} (\S+)$", answer.read().decode(), re.MULTILINE)[1])
 
 
 class Pod:
     """One pod: its processes, with the environment and the arguments of the manifest and nothing else."""
 
     def __init__(self, manifests, workload, ip, place):
-        self.name = f"{workload['metadata']['name']}-{ip.rsplit('.', 1)[1]}"
+        self.name = f"{workload['metadata']['name']}-{re.split('[.:]', ip)[-1]}"
         self.spec = workload["spec"]["template"]["spec"]
         self.manifests, self.ip, self.place = manifests, ip, place
         self.folders = {}
@@ -80,7 +107,8 @@ class Pod:
 
         def local(text):
             text = re.sub(r"\$\((\w+)\)", lambda match: environment.get(match[1], match[0]), text)
-            text = text.replace("$$(", "$(").replace("0.0.0.0:", f"{self.ip}:")
+            text = text.replace("$$(", "$(")
+            text = re.sub(r"(?<==)(0\.0\.0\.0|\[::\]):", f"{host(self.ip)}:", text)
             for mount in container.get("volumeMounts", []):
                 text = re.sub(rf"{mount['mountPath']}(?=/|\s|$)", str(self.folders[mount["name"]]), text)
             return text
@@ -90,6 +118,7 @@ class Pod:
         environment["PATH"] = f"{self.place.program.parent}:/usr/bin:/bin"
         self.log.write(f"\n==> {command}\n".encode())
         self.log.flush()
+        command = ["unshare", "--pid", "--fork", "--kill-child", *command]
         return subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log, cwd="/")
 
     def run(self):
@@ -107,7 +136,7 @@ class Pod:
         if probe is None:
             return True
         if "grpc" in probe:
-            with grpc.insecure_channel(f"{self.ip}:{probe['grpc']['port']}") as channel:
+            with grpc.insecure_channel(f"{host(self.ip)}:{probe['grpc']['port']}") as channel:
                 request = health_pb2.HealthCheckRequest(service=probe["grpc"].get("service", ""))
                 try:
                     answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=probe["timeoutSeconds"])
@@ -116,7 +145,7 @@ class Pod:
                 return answer.status == health_pb2.HealthCheckResponse.SERVING
         port = next(port for port in container["ports"] if port["name"] == probe["httpGet"]["port"])
         try:
-            url = f"http://{self.ip}:{port['containerPort']}{probe['httpGet']['path']}"
+            url = f"http://{host(self.ip)}:{port['containerPort']}{probe['httpGet']['path']}"
             with urllib.request.urlopen(url, timeout=probe.get("timeoutSeconds", 1)) as answer:
                 return answer.status == 200
         except OSError:
@@ -124,7 +153,9 @@ class Pod:
 
     def stop(self):
         """Ends the container as kubelet does."""
-        self.process.send_signal(signal.SIGTERM)
+        # The process is unshare, and its only child is process 1 of the container.
+        child = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        os.kill(int(child), signal.SIGTERM)
         code = self.process.wait(timeout=self.spec["terminationGracePeriodSeconds"])
         assert code == 0, f"{self.name} ended with {code} on SIGTERM"
 
@@ -167,7 +198,8 @@ def main(place):
         name: next(manifests[kind, name] for kind in ("StatefulSet", "Deployment", "Job") if (kind, name) in manifests)
         for name in PODS
     }
-    pods = {name: [Pod(manifests, workloads[name], ip, place) for ip in ips] for name, ips in PODS.items()}
+    pods = {name: [Pod(manifests, workloads[name], ip, place) for ip in ips]
+            for name, ips in addresses(place.family).items()}
     everyone = [pod for group in pods.values() for pod in group]
     try:
         submit = pods["exact2048-submit"][0]
@@ -183,11 +215,14 @@ def main(place):
         query.run()
         code = submit.process.wait(timeout=120)
         assert code == 0, f"the Job ended with {code}"
+        # Nothing was killed: workers that get in each other's way, in the shared store for example, are what is left.
+        failed = metric(pods["exact2048-coordinator"][0], "exact2048_epochs_failed_total")
+        assert failed == 0, f"{failed:.0f} epochs failed, though nothing happened to anybody"
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
             wait_for(f"{kind} of {query.name}", 60, lambda: query.healthy(kind))
         for pod in (pod for pod in everyone if pod is not submit):
             assert pod.healthy("livenessProbe"), f"{pod.name} does not pass its livenessProbe"
-            with urllib.request.urlopen(f"http://{pod.ip}:9464/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{host(pod.ip)}:9464/metrics", timeout=5) as answer:
                 assert answer.status == 200
         ask = [place.program, "query", "--server", f"{'https' if place.tls else 'http'}://exact2048-query:2048"]
         ask += ["--tls-ca", place.tls / "ca.crt"] if place.tls else ["--insecure"]
@@ -224,9 +259,11 @@ if __name__ == "__main__":
     parser.add_argument("--work", type=pathlib.Path, help="folder for what pods write")
     parser.add_argument("--board", help="a state to ask for when the job is done")
     parser.add_argument("--tls", type=pathlib.Path, help="folder with tls.crt, tls.key and ca.crt")
+    parser.add_argument("--family", choices=FAMILIES, default="IPv4", help="of the pods' addresses")
     parser.add_argument("--hosts", action="store_true", help="only print what has to be in /etc/hosts")
     options = parser.parse_args()
     if options.hosts:
-        print(*names(), sep="\n")
+        print(*names(options.family), sep="\n")
     else:
+        make_network(options.family)
         main(options)

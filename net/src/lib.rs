@@ -23,9 +23,9 @@ pub mod status;
 pub mod tls;
 pub mod token;
 
-/// Makes aws-lc the process's provider of cryptography. Call it first: with a second provider linked, rustls
+/// Makes ring the process's provider of cryptography. Call it first: with a second provider linked, rustls
 /// cannot choose by itself and would panic on the first connection.
 pub fn install_crypto() {
     // An error says that one is installed already, which is as well.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }

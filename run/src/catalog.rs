@@ -85,6 +85,11 @@ impl CatalogShard {
         self.open(Shards::open_anew)
     }
 
+    /// Reads every byte of the shard where it is committed, and keeps nothing of it, neither open nor in a cache.
+    pub fn check(&self) -> Result<(), StorageError> {
+        self.shards.check(&self.record, &self.identity)
+    }
+
     /// What its header says that it is.
     pub fn identity(&self) -> &ShardIdentity {
         &self.identity

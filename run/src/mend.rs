@@ -30,7 +30,8 @@ pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogS
 
 /// Reads every committed shard, and returns those that are lost or damaged, so that they must be made again.
 ///
-/// `warn` is told of each of them. Once `is_stopped`, no further shard is read.
+/// `read` reads the whole of one: [`CatalogShard::check`], or what keeps it open for those who need it next. `warn` is
+/// told of each that is lost or damaged. Once `is_stopped`, no further shard is read.
 ///
 /// # Errors
 ///
@@ -38,6 +39,7 @@ pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogS
 pub fn damaged_shards(
     catalog: &Catalog,
     threads: usize,
+    read: fn(&CatalogShard) -> Result<(), StorageError>,
     is_stopped: &(dyn Fn() -> bool + Sync),
     warn: &(dyn Fn(&StorageError) + Sync),
 ) -> Result<Vec<Arc<CatalogShard>>, StorageError> {
@@ -50,7 +52,7 @@ pub fn damaged_shards(
                 while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed))
                     && !is_stopped()
                 {
-                    let Err(error) = shard.original().and_then(|reader| reader.verify()) else { continue };
+                    let Err(error) = read(shard) else { continue };
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     match &mut *found {
                         Ok(damaged) if error.lost_file().is_some() => {

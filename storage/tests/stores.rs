@@ -187,6 +187,41 @@ fn a_store_that_overwrites_is_refused() {
 }
 
 #[test]
+fn a_check_reads_the_store_and_keeps_nothing() {
+    let place = Place::new();
+    let run = place.create();
+    let shard = write_small_shard(&run);
+    let check = || run.shards().check(&shard, &identity(run.run_id()));
+    let cached = place.cached();
+    check().unwrap();
+    assert_eq!(place.cached(), cached, "the copy that was there");
+    place.forget_copies();
+    check().unwrap();
+    assert!(place.cached().is_empty(), "{:?}", place.cached());
+
+    let name = format!("a/run/shards/{}", shard.file);
+    let sound = place.store.contents(&name);
+    let mut damaged = sound.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    place.store.set_contents(&name, damaged.into());
+    let error = check().unwrap_err();
+    assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
+    // Damage on the way there alone is no damage of the shard.
+    place.store.set_contents(&name, sound);
+    let mut first = true;
+    place.store.plan(move |request, _| match request {
+        Request::Get if std::mem::take(&mut first) => Fault::Flip,
+        _ => Fault::None,
+    });
+    check().unwrap();
+    place.store.heal();
+    place.store.remove(&name);
+    let error = check().unwrap_err();
+    assert!(matches!(error, StorageError::ShardMissing { .. }), "{error}");
+    assert!(place.cached().is_empty(), "{:?}", place.cached());
+}
+
+#[test]
 fn a_later_writer_fences_the_earlier_one_off() {
     let place = Place::new();
     let mut first = place.create();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::logs::with_causes;
-use exact2048_run::{Oracle, Run, StartValues, damaged_shards};
+use exact2048_run::{CatalogShard, Oracle, Run, StartValues, damaged_shards};
 use exact2048_storage::StorageError;
 use exact2048_worker::Tuning;
 use indicatif::HumanCount;
@@ -94,7 +94,9 @@ pub fn main(args: &Args) -> Result<()> {
     let mut run = Run::open_or_create(location, &params)?;
     let stop = stop_on_signals()?;
     let warn = |error: &StorageError| eprintln!("warning: {}; recomputing it", with_causes(error));
-    for shard in damaged_shards(run.catalog(), threads, &|| stop.load(Ordering::Relaxed), &warn)? {
+    // It needs most of them afterwards.
+    let read = |shard: &CatalogShard| shard.original()?.verify();
+    for shard in damaged_shards(run.catalog(), threads, read, &|| stop.load(Ordering::Relaxed), &warn)? {
         run.catalog().remove(&shard.path);
     }
     let found_finished = run.missing().is_empty();

@@ -1,8 +1,9 @@
 //! `exact2048 worker`: computes for a coordinator, until it is stopped.
 
 use std::io::{self, Write};
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
@@ -30,9 +31,10 @@ pub struct Args {
     /// The coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     coordinator: String,
-    /// Where other workers reach this one [default: --listen, with the address that leads to the coordinator]
-    #[arg(long, value_name = "HOST:PORT")]
-    advertise: Option<String>,
+    /// Where other workers reach this one: a name or an address, and if it is not that of --listen, the port
+    /// [default: the address that leads to the coordinator]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = Advertise::from_str)]
+    advertise: Option<Advertise>,
     /// Threads that compute [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -76,7 +78,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
     limits::tune_allocator(limit_bytes, threads + network_threads(threads));
     let advertise = match &args.advertise {
-        Some(address) => format!("{}://{address}", bound.scheme()),
+        Some(advertise) => format!("{}://{}", bound.scheme(), advertise.with_port(bound.address().port())),
         None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
     };
     let options = WorkerOptions {
@@ -107,14 +109,52 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     Ok(())
 }
 
+/// Where others reach this worker, as given with `--advertise`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Advertise {
+    /// A name, an IPv4 address, or an IPv6 address in brackets.
+    host: String,
+    port: Option<u16>,
+}
+
+impl Advertise {
+    /// `HOST:PORT`, with this port unless one was given.
+    fn with_port(&self, port: u16) -> String {
+        format!("{}:{}", self.host, self.port.unwrap_or(port))
+    }
+}
+
+impl FromStr for Advertise {
+    type Err = String;
+
+    /// Reads `HOST`, `HOST:PORT`, or an address of either kind, of which an IPv6 one has brackets if a port follows.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse::<IpAddr>() {
+            let host = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
+            return Ok(Self { host, port: None });
+        }
+        let wrong = || format!("{text:?} is no address: expected HOST, HOST:PORT or [IPv6]:PORT");
+        let (host, port) = match text.rsplit_once(':') {
+            _ if text.ends_with(']') => (text, None),
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_host = match bracketed {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
+        };
+        if is_host && port != Some(0) { Ok(Self { host: host.to_owned(), port }) } else { Err(wrong()) }
+    }
+}
+
 /// The address under which others reach a socket.
 fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
     if !address.ip().is_unspecified() {
         return Ok(address);
     }
     let host = coordinator.split("://").nth(1).unwrap_or(coordinator).trim_end_matches('/');
-    let unknown =
-        || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST:PORT");
+    let unknown = || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST");
     let targets = host.to_socket_addrs().with_context(unknown)?;
     let own = |target: SocketAddr| {
         let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
@@ -129,4 +169,30 @@ fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
 /// The folder for scratch files and the worker's name.
 fn folder(args: &Args) -> Result<PathBuf> {
     Ok(args.store.settings().cache_folder())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_advertised_under_addresses_of_both_kinds_and_names() {
+        for (given, advertised) in [
+            ("10.0.0.7", "10.0.0.7:2048"),
+            ("10.0.0.7:99", "10.0.0.7:99"),
+            ("fd00::7", "[fd00::7]:2048"),
+            ("[fd00::7]", "[fd00::7]:2048"),
+            ("[fd00::7]:99", "[fd00::7]:99"),
+            ("node-1_a.example", "node-1_a.example:2048"),
+            ("node1:99", "node1:99"),
+        ] {
+            let read = given.parse::<Advertise>().map(|advertise| advertise.with_port(2048));
+            assert_eq!(read.as_deref(), Ok(advertised), "{given}");
+        }
+        for wrong in
+            ["", ":99", "node1:", "node1:0", "node1:65536", "http://node1", "a b", "[node1]:99", "a\u{1b}[m"]
+        {
+            assert!(wrong.parse::<Advertise>().is_err(), "{wrong:?}");
+        }
+    }
 }

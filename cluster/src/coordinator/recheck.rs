@@ -1,22 +1,24 @@
 //! The shards of a job that is done, read again because somebody asks for it: what is lost or damaged of them is
 //! computed again. Those of other jobs are read by their workers, which say what they cannot read.
 
-use std::num::NonZero;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 
 use anyhow::Result;
 use exact2048_coordinator::Commit;
 use exact2048_coordinator::cluster::{JobId, LeastMemory};
 use exact2048_game::Params;
 use exact2048_net::logs::with_causes;
-use exact2048_run::{Run, damaged_shards};
+use exact2048_run::{CatalogShard, Run, damaged_shards};
 use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::restore::least_memory;
 use super::shell::Shell;
+
+/// Threads that read shards, and so shards that are on the disk and frames that are in memory at once. A coordinator
+/// is small, and has its calls to answer meanwhile.
+const THREADS: usize = 2;
 
 impl Shell {
     /// Begins to read all shards of a job that is done, unless that is under way. What comes of it is in the log and
@@ -81,8 +83,8 @@ fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToke
     let warn = |error: &StorageError| {
         tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
     };
-    let threads = available_parallelism().map_or(1, NonZero::get);
-    let damaged = damaged_shards(run.catalog(), threads, &|| stop.is_cancelled(), &warn)?;
+    let damaged =
+        damaged_shards(run.catalog(), THREADS, CatalogShard::check, &|| stop.is_cancelled(), &warn)?;
     let least_memory = if damaged.is_empty() { LeastMemory::new(Vec::new()) } else { least_memory(params) };
     Ok(Damaged { commits: damaged.iter().map(|shard| shard.commit.clone()).collect(), least_memory })
 }

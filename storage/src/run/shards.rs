@@ -142,6 +142,21 @@ impl Shards {
         }
     }
 
+    /// Reads every byte of the shard as it is in the store now, and keeps nothing of it: neither a copy in the cache
+    /// nor room on the disk. For those who look after whole runs, which are larger than their disks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open), and [`StorageError::Damaged`] with the place of the first damaged frame.
+    pub fn check(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<(), StorageError> {
+        match &self.home {
+            Home::Folder(_) => self.open(record, expected)?.verify(),
+            Home::Store(store, cache) => {
+                self.stored(store, cache, record).check(Expected::Committed(record, expected))
+            }
+        }
+    }
+
     /// What is asked of those who may have a copy.
     fn wanted(&self, record: &ShardRecord) -> WantedCopy {
         let &ShardRecord { header_checksum, bytes, .. } = record;

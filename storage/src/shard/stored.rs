@@ -60,6 +60,18 @@ impl StoredShard {
         }
     }
 
+    /// Fetches the shard, verifies all of it if it is the one expected, and keeps nothing of it.
+    pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
+        let check = || {
+            let file = ShardFile::of(self.download()?.into_unnamed()?, self.entry.clone());
+            ShardReader::new(&self.store.name(&self.object), Content::File(file), expected)?.verify()
+        };
+        match check() {
+            Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => check(),
+            checked => checked,
+        }
+    }
+
     /// Makes a file the copy in the cache if it is sound and the one expected.
     fn keep(&self, mut temp: TempFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;

@@ -43,6 +43,8 @@ pub(crate) fn open(
         max_retries: 3,
         retry_timeout: Duration::from_secs(30),
     };
+    // Its HTTP client brings none. An error says that one is installed already, which is as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client =
         ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT).with_allow_http(allow_http);
     let mut builder = AmazonS3Builder::new()
