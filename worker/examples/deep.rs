@@ -1,0 +1,253 @@
+//! How fast the kernels are in deep layers, without the layers below and above:
+//! `cargo run --release -p exact2048-worker --example deep -- 4x3 9568`.
+//!
+//! Two neighbouring layers are filled with every entry of every block and with made-up values, and a few layers are enumerated
+//! or backed up from there. Nearly all states of a large board lie in such layers, which no short run gets to. Times are
+//! those of one core an entry of the blocks (rows × columns), reachable or not.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::rowset::RowSet;
+use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
+use exact2048_storage::{ItemKey, ShardKind};
+use exact2048_worker::{Archive, Parts, Tuning, Worker, WorkerError};
+use rayon::prelude::*;
+
+const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE]]]
+  BOARD    rows x columns, for example 4x3
+  LAYER    tile sum of the first layer that is timed
+  LAYERS   how many are timed, upward and then downward (default 2)
+  THREADS  compute threads (default 1)
+  LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)";
+
+/// Every entry of every block is reachable, and has some value.
+struct Full {
+    space: Space,
+}
+
+impl Full {
+    fn parts(&self, layer: Layer, lane: Lane) -> Option<(Parts, RowSet)> {
+        let class = self.space.class(ClassId::of(layer, lane)?)?;
+        let columns = Columns::count(self.space.params(), lane) as usize;
+        (class.rows() > 0 && columns > 0)
+            .then(|| (Parts::new(class.rows(), columns), RowSet::all(class.rows())))
+    }
+}
+
+impl Archive for Full {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+        let Some(lane) = Lane::from_code(key.lane) else { return Ok(None) };
+        let Some((parts, _)) = self.parts(Layer(key.layer), lane) else { return Ok(None) };
+        let (rows, columns) = (parts.rows(key.part).len(), parts.columns());
+        Ok(Some(match kind {
+            ShardKind::Reach => full_rows(rows, columns),
+            ShardKind::Values => made_up_values(key, rows * columns),
+        }))
+    }
+}
+
+/// A reach item: which rows have an entry, then the bits of each.
+fn full_rows(rows: usize, columns: usize) -> Vec<u8> {
+    let ones = |bits: usize| {
+        let mut bytes = vec![u8::MAX; bits.div_ceil(8)];
+        if !bits.is_multiple_of(8) {
+            *bytes.last_mut().expect("at least one bit") = (1 << (bits % 8)) - 1;
+        }
+        bytes
+    };
+    let mut item = ones(rows);
+    let row = ones(columns);
+    (0..rows).for_each(|_| item.extend_from_slice(&row));
+    item
+}
+
+/// Values as they are in a game: large, and different from their neighbours.
+fn made_up_values(key: ItemKey, count: usize) -> Vec<u8> {
+    let seed = key.lane ^ u64::from(key.part) << 40;
+    (0..count as u64)
+        .flat_map(|i| (1 << 30 | ((seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).to_le_bytes())
+        .collect()
+}
+
+/// Time by phase.
+#[derive(Default)]
+struct Phases(BTreeMap<&'static str, Duration>);
+
+impl Phases {
+    fn time<R>(&mut self, phase: &'static str, work: impl FnOnce() -> R) -> R {
+        let begun = Instant::now();
+        let result = work();
+        *self.0.entry(phase).or_default() += begun.elapsed();
+        result
+    }
+
+    fn print(&self, entries: u64, threads: usize) {
+        for (phase, time) in &self.0 {
+            let ns = time.as_secs_f64() * 1e9 * threads as f64 / entries as f64;
+            println!("  {phase:<24}{:>9.2} s {ns:>9.2} core-ns an entry", time.as_secs_f64());
+        }
+    }
+}
+
+struct Bench {
+    params: Params,
+    full: Arc<Full>,
+    threads: usize,
+}
+
+impl Bench {
+    fn worker(&self) -> Worker<u32> {
+        let tuning = Tuning {
+            limit_bytes: usize::MAX / 2,
+            heap_bytes: || 0,
+            dense_rows: Tuning::DENSE_ROWS,
+            piece_bytes: Tuning::PIECE_BYTES,
+        };
+        Worker::new(&self.params, tuning, std::env::temp_dir(), self.full.clone())
+    }
+
+    fn alive(&self, layer: Layer) -> Vec<Lane> {
+        let mut alive = lanes(&self.params);
+        alive.retain(|&lane| {
+            let (first, last) = layer_range(&self.params, lane);
+            (first..=last).contains(&layer) && self.full.parts(layer, lane).is_some()
+        });
+        alive
+    }
+
+    /// Rows × columns of all blocks of a layer.
+    fn entries(&self, layer: Layer) -> u64 {
+        let parts = self.alive(layer).into_iter().filter_map(|lane| self.full.parts(layer, lane));
+        parts.map(|(parts, rows)| (rows.len() * parts.columns()) as u64).sum()
+    }
+
+    /// Runs a task for every block of a layer.
+    fn each(
+        &self,
+        layer: Layer,
+        task: impl Fn(Lane) -> Result<(), WorkerError> + Sync,
+    ) -> Result<(), WorkerError> {
+        let helpers = self.threads - 1;
+        if helpers == 0 {
+            return self.alive(layer).into_iter().try_for_each(task);
+        }
+        self.alive(layer).into_par_iter().try_for_each(&task)
+    }
+
+    fn up(&self, first: Layer, layers: u32) -> Result<(), WorkerError> {
+        let (worker, helpers) = (self.worker(), self.threads - 1);
+        // The afterstates of the two full layers, and with them the tables that later layers find made.
+        for layer in [Layer(first.0 - 4), Layer(first.0 - 2)] {
+            self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))?;
+            worker.release_states(layer);
+        }
+        let (mut phases, mut entries, mut states) = (Phases::default(), 0, 0);
+        for layer in (0..layers).map(|i| Layer(first.0 + 2 * i)) {
+            entries += self.entries(layer);
+            let found = std::sync::atomic::AtomicU64::new(0);
+            phases.time("states from spawns", || {
+                self.each(layer, |lane| {
+                    let count = worker.enumerate_states(layer, lane, helpers)?;
+                    found.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+                    Ok(())
+                })
+            })?;
+            states += found.into_inner();
+            phases.time("afterstates from moves", || {
+                self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))
+            })?;
+            phases.time("seal", || worker.seal(ShardKind::Reach, layer))?;
+            worker.release_states(layer);
+            worker.release_afterstates(Layer(layer.0 - 4));
+        }
+        println!("up: {layers} layers, {entries} entries, {states} states");
+        phases.print(entries, self.threads);
+        Ok(())
+    }
+
+    fn down(&self, last: Layer, layers: u32) -> Result<(), WorkerError> {
+        let (worker, helpers) = (self.worker(), self.threads - 1);
+        let (mut phases, mut entries) = (Phases::default(), 0);
+        // The first layer makes the tables, and reads the made-up values: it is not timed.
+        for (i, layer) in (0..=layers).map(|i| (i, Layer(last.0 - 2 * i))) {
+            let mut untimed = Phases::default();
+            let phases = if i == 0 { &mut untimed } else { &mut phases };
+            entries += if i == 0 { 0 } else { self.entries(layer) };
+            phases.time("afterstates: means", || {
+                self.each(layer, |lane| worker.back_up_afterstates(layer, lane, helpers))
+            })?;
+            worker.release_states(Layer(layer.0 + 4));
+            phases.time("states: maxima", || {
+                self.each(layer, |lane| worker.back_up_states(layer, lane, true, helpers).map(drop))
+            })?;
+            phases.time("seal", || worker.seal(ShardKind::Values, layer))?;
+            worker.release_afterstates(layer);
+        }
+        println!("down: {layers} layers, {entries} entries");
+        phases.print(entries, self.threads);
+        Ok(())
+    }
+}
+
+fn params(board: &str, layer: u32, large: Option<u8>) -> Result<Params, ParamsError> {
+    let board = board.parse().map_err(|_| ParamsError::UntilLayer(0))?;
+    let with = |objective| match large {
+        Some(large) => {
+            Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, large)
+        }
+        None => Params::new(board, objective, Spawn4::default(), Precision::Bits32, None),
+    };
+    // Boards whose largest tiles do not fit: all tiles that the layer can hold are below the wanted one.
+    with(Objective::Score).or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))
+}
+
+/// The largest resident set of this process so far.
+fn peak() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or(" unknown").trim().to_owned()
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u32| args.get(at).map_or(Some(default), |text| text.parse().ok());
+    let (Some(board), Some(layer), Some(layers), Some(threads)) = (
+        args.first(),
+        number(1, 0).filter(|&layer| layer >= 8 && layer % 2 == 0),
+        number(2, 2),
+        number(3, 1),
+    ) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let large = args.get(4).and_then(|text| text.parse().ok());
+    let params = match params(board, layer, large) {
+        Ok(params) => params,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    println!("{board}, layer {layer}, large tiles from 2^{}, {threads} threads", params.large);
+    let full = Arc::new(Full { space: Space::new(&params) });
+    let bench = Bench { params, full, threads: threads.max(1) as usize };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(bench.threads).build().expect("threads start");
+    let result = pool.install(|| {
+        bench.up(Layer(layer), layers)?;
+        println!("  peak so far {}", peak());
+        bench.down(Layer(layer), layers)
+    });
+    println!("  peak {}", peak());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
