@@ -4,11 +4,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use exact2048_net::client::ConnectError;
-use exact2048_net::serve::ServeError;
-use exact2048_net::tls::TlsError;
-use exact2048_net::token::TokenError;
 use exact2048_run::{QueryError, RunError};
+
+use crate::network;
 
 /// A failure with an exit code of its own.
 #[derive(Clone, Debug)]
@@ -52,6 +50,12 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// An error with what caused it, on one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Prints an error to stderr and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
@@ -79,27 +83,11 @@ pub fn code(error: &anyhow::Error) -> u8 {
         Some(QueryError::Board(_)) => return 2,
         _ => {}
     }
-    if is_usage_of_network(error) {
+    if network::is_usage(error) {
         return 2;
     }
     match error.downcast_ref::<RunError>() {
         Some(RunError::Params(_) | RunError::OtherJob { .. }) => 2,
         _ => 1,
     }
-}
-
-/// Whether options of servers or clients do not go together or hold no token or URL.
-fn is_usage_of_network(error: &anyhow::Error) -> bool {
-    let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
-    let serve = match error.downcast_ref::<ServeError>() {
-        Some(ServeError::Exposed(_)) => true,
-        Some(ServeError::Tls(error)) => of_tls(error),
-        _ => false,
-    };
-    let connect = match error.downcast_ref::<ConnectError>() {
-        Some(ConnectError::Tls(error)) => of_tls(error),
-        Some(ConnectError::Transport { .. }) | None => false,
-        Some(_) => true,
-    };
-    serve || connect || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
 }

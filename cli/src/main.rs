@@ -1,16 +1,20 @@
 //! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
 
+#[cfg(feature = "net")]
 mod cluster;
 mod commands;
 mod embedded;
 mod failure;
 mod job;
+#[cfg(feature = "net")]
 mod job_view;
 mod limits;
+#[cfg_attr(not(feature = "net"), path = "without_net/network.rs")]
 mod network;
 mod output;
 mod place;
 mod progress;
+#[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
 
 use std::process::ExitCode;

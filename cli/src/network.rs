@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use exact2048_net::client::ClientOptions;
+use exact2048_net::client::{ClientOptions, ConnectError};
 use exact2048_net::limits::Limits;
 use exact2048_net::logs::LogFormat;
-use exact2048_net::serve::ServerOptions;
-use exact2048_net::tls::TlsFiles;
-use exact2048_net::token::Token;
+use exact2048_net::serve::{ServeError, ServerOptions};
+use exact2048_net::tls::{TlsError, TlsFiles};
+use exact2048_net::token::{Token, TokenError};
 use tonic::{Code, Status};
 
 use crate::Failure;
@@ -157,4 +157,20 @@ fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => Ok(Some(Token::new("", TOKEN_VARIABLE)?)),
     }
+}
+
+/// Whether options of servers or clients do not go together or hold no token or URL.
+pub fn is_usage(error: &anyhow::Error) -> bool {
+    let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
+    let serve = match error.downcast_ref::<ServeError>() {
+        Some(ServeError::Exposed(_)) => true,
+        Some(ServeError::Tls(error)) => of_tls(error),
+        _ => false,
+    };
+    let connect = match error.downcast_ref::<ConnectError>() {
+        Some(ConnectError::Tls(error)) => of_tls(error),
+        Some(ConnectError::Transport { .. }) | None => false,
+        Some(_) => true,
+    };
+    serve || connect || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
 }

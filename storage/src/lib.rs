@@ -54,7 +54,11 @@ mod publish;
 mod run;
 mod sealed;
 mod shard;
+#[cfg_attr(not(feature = "stores"), path = "store/absent.rs")]
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "there is no store to do it with"))]
 mod store;
+#[cfg(feature = "stores")]
+mod urls;
 
 pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind};

@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ObjectStore;
-use url::Url;
-
-use crate::store::{Cache, PATIENCE, Store, entry_name, s3};
+use crate::store::{Cache, Store, entry_name};
 use crate::{Peers, RunId, ShardReader, StorageError, shard};
 
 /// How this process uses object stores. Has no effect on directories.
@@ -67,6 +64,7 @@ fn default_cache_folder() -> PathBuf {
 pub struct Location(pub(crate) Place);
 
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "there is no store to be in"))]
 pub(crate) enum Place {
     Folder(PathBuf),
     Store(StorePlace),
@@ -76,7 +74,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct StorePlace {
     pub(crate) store: Arc<Store>,
-    settings: StoreSettings,
+    pub(crate) settings: StoreSettings,
 }
 
 impl StorePlace {
@@ -96,50 +94,14 @@ impl Location {
         let Some(address) = text.to_str().filter(|text| text.contains("://")) else {
             return Ok(Self::from(Path::new(text)));
         };
-        let url = Url::parse(address).map_err(|e| refused(address, e.to_string()))?;
-        // First, because the messages below repeat the address.
-        if !url.username().is_empty() || url.password().is_some() {
-            let reason = "it holds a user name or password; give keys in the environment instead";
-            return Err(refused(&format!("{}://...", url.scheme()), reason));
+        #[cfg(feature = "stores")]
+        return Self::of_url(address, settings);
+        #[cfg(not(feature = "stores"))]
+        {
+            let _ = settings;
+            let reason = "this program was built without object stores: give a path, or build it with its default features";
+            Err(refused(address, reason))
         }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(refused(address, "'?' and '#' have no meaning here; write them as %3F and %23"));
-        }
-        match url.scheme() {
-            "file" => {
-                let path = url.to_file_path();
-                path.map(|path| Self::from(&*path))
-                    .map_err(|()| refused(address, "it has no absolute path of this machine: file:///path"))
-            }
-            "s3" => {
-                let bucket = url.host_str().unwrap_or_default();
-                if bucket.is_empty() || url.port().is_some() {
-                    return Err(refused(address, "expected s3://BUCKET/PREFIX"));
-                }
-                let objects = s3::open(bucket, |name| std::env::var(name).ok());
-                let objects = objects.map_err(|reason| refused(address, reason))?;
-                Self::objects(objects, address, url.path(), settings)
-            }
-            other => Err(refused(address, format!("{other}:// is not known; a path, file:// and s3:// are"))),
-        }
-    }
-
-    /// A prefix of a store that is open already. `url` is only for messages; `prefix` is percent-encoded.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::Settings`] if the prefix is none, for example because of an empty part.
-    pub fn objects(
-        objects: Arc<dyn ObjectStore>,
-        url: &str,
-        prefix: &str,
-        settings: &StoreSettings,
-    ) -> Result<Self, StorageError> {
-        let prefix = object_store::path::Path::from_url_path(prefix);
-        let prefix = prefix.map_err(|e| refused(url, e.to_string()))?;
-        let patience = settings.patience.unwrap_or(PATIENCE);
-        let store = Arc::new(Store::new(objects, url, prefix, patience));
-        Ok(Self(Place::Store(StorePlace { store, settings: settings.clone() })))
     }
 
     /// The place of this name in the directory, or below the prefix. Nothing is looked up there.
@@ -161,24 +123,6 @@ impl Location {
                 Place::Store(StorePlace { store, settings })
             }
         }))
-    }
-
-    /// The URL of this place, which [`parse`](Self::parse) reads in any process that shares the file system or the
-    /// store.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::Settings`] for a path that cannot be spelled as a URL.
-    pub fn url(&self) -> Result<String, StorageError> {
-        match &self.0 {
-            Place::Folder(path) => {
-                let absolute = std::path::absolute(path).map_err(|e| StorageError::read(path, e))?;
-                let url = Url::from_file_path(&absolute);
-                let unspeakable = |()| refused(&path.display().to_string(), "it has no URL");
-                url.map(String::from).map_err(unspeakable)
-            }
-            Place::Store(place) => Ok(place.store.url().to_string_lossy().into_owned()),
-        }
     }
 
     /// The directory, `None` if this is not one.
@@ -203,7 +147,7 @@ impl Location {
     }
 }
 
-fn refused(url: &str, reason: impl Into<String>) -> StorageError {
+pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
     StorageError::Settings { url: url.to_owned(), reason: reason.into() }
 }
 
@@ -232,60 +176,5 @@ impl From<&PathBuf> for Location {
 impl From<&Location> for Location {
     fn from(location: &Location) -> Self {
         location.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Location, StorageError> {
-        Location::parse(OsStr::new(text), &StoreSettings::default())
-    }
-
-    #[test]
-    fn paths_and_file_urls_are_directories() {
-        for (text, path) in [
-            ("runs/3x3", "runs/3x3"),
-            ("/a b/c", "/a b/c"),
-            ("file:///shared/dir", "/shared/dir"),
-            ("file:///a%20b", "/a b"),
-            ("file://localhost/x", "/x"),
-            ("s3:/no-url", "s3:/no-url"),
-        ] {
-            assert_eq!(parse(text).unwrap().as_folder(), Some(Path::new(path)), "{text}");
-        }
-    }
-
-    #[test]
-    fn places_within_others_and_their_urls() {
-        let folder = parse("/a b").unwrap();
-        let child = folder.child("3x3-to24").unwrap();
-        assert_eq!(child.as_folder(), Some(Path::new("/a b/3x3-to24")));
-        assert_eq!(child.url().unwrap(), "file:///a%20b/3x3-to24");
-        assert_eq!(parse(&child.url().unwrap()).unwrap().as_folder(), child.as_folder());
-        assert!(parse("relative").unwrap().url().unwrap().starts_with("file:///"));
-        for name in ["", ".", "..", ".hidden", "a/b", "a\\b", "a b", "\u{e4}", "a\0"] {
-            assert!(matches!(folder.child(name), Err(StorageError::InvalidInput { .. })), "{name:?}");
-        }
-        let objects: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
-        let settings = StoreSettings::default();
-        let store = Location::objects(objects, "s3://bucket/all%20runs/", "all%20runs", &settings).unwrap();
-        let child = store.child("3x3").unwrap();
-        assert_eq!(child.url().unwrap(), "s3://bucket/all%20runs/3x3");
-        let Place::Store(place) = &child.0 else { panic!("a store") };
-        assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
-    }
-
-    #[test]
-    fn other_urls_are_refused_and_secrets_are_not_repeated() {
-        for text in
-            ["gs://bucket/x", "http://host/x", "s3://", "s3:///x", "file://host/x", "://", "s3://b/p?x=1"]
-        {
-            let error = parse(text).unwrap_err();
-            assert!(matches!(error, StorageError::Settings { .. }), "{text}: {error}");
-        }
-        let error = parse("s3://key:hush@bucket/x").unwrap_err().to_string();
-        assert!(error.contains("password") && !error.contains("hush"), "{error}");
     }
 }

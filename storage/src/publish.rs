@@ -21,6 +21,7 @@ pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 /// `failpoints` is on.
 macro_rules! crash_point {
     ($name:literal) => {
+        #[cfg(feature = "failpoints")]
         fail::fail_point!($name, |_| std::process::abort())
     };
 }

@@ -1,19 +1,26 @@
 //! One file a subcommand, all of the same shape: `Args` and `main`.
 
 pub mod bag;
+#[cfg(feature = "net")]
 pub mod cancel;
+#[cfg(feature = "net")]
 pub mod coordinator;
 pub mod count;
 pub mod info;
 pub mod inspect;
 pub mod layers;
 pub mod query;
+#[cfg(feature = "net")]
 pub mod resume;
+#[cfg(feature = "net")]
 pub mod serve;
 pub mod solve;
+#[cfg(feature = "net")]
 pub mod status;
+#[cfg(feature = "net")]
 pub mod submit;
 pub mod verify;
+#[cfg(feature = "net")]
 pub mod worker;
 
 use anyhow::Result;
@@ -25,20 +32,9 @@ pub enum Command {
     Solve(solve::Args),
     /// Say what states are worth, and each of their moves
     Query(query::Args),
-    /// Answer what states are worth over gRPC, until stopped
-    Serve(serve::Args),
-    /// Give out work to workers, until stopped
-    Coordinator(coordinator::Args),
-    /// Compute for a coordinator, until stopped
-    Worker(worker::Args),
-    /// Put a job in the queue of a cluster
-    Submit(submit::Args),
-    /// Show what a cluster is doing, or follow a job
-    Status(status::Args),
-    /// Stop a job of a cluster
-    Cancel(cancel::Args),
-    /// Go on with a job of a cluster that has stopped
-    Resume(resume::Args),
+    #[cfg(feature = "net")]
+    #[command(flatten)]
+    Net(NetCommand),
     /// List the layers with their numbers of states and afterstates
     Layers(layers::Args),
     /// Check checksums, reachability and values with code that the solver does not share
@@ -59,19 +55,49 @@ impl Command {
         match self {
             Command::Solve(args) => solve::main(args),
             Command::Query(args) => query::main(args),
-            Command::Serve(args) => serve::main(args),
-            Command::Coordinator(args) => coordinator::main(args),
-            Command::Worker(args) => worker::main(args),
-            Command::Submit(args) => submit::main(args),
-            Command::Status(args) => status::main(args),
-            Command::Cancel(args) => cancel::main(args),
-            Command::Resume(args) => resume::main(args),
+            #[cfg(feature = "net")]
+            Command::Net(command) => command.run(),
             Command::Layers(args) => layers::main(args),
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
+        }
+    }
+}
+
+/// Those that serve or ask others.
+#[cfg(feature = "net")]
+#[derive(clap::Subcommand, Debug)]
+pub enum NetCommand {
+    /// Answer what states are worth over gRPC, until stopped
+    Serve(serve::Args),
+    /// Give out work to workers, until stopped
+    Coordinator(coordinator::Args),
+    /// Compute for a coordinator, until stopped
+    Worker(worker::Args),
+    /// Put a job in the queue of a cluster
+    Submit(submit::Args),
+    /// Show what a cluster is doing, or follow a job
+    Status(status::Args),
+    /// Stop a job of a cluster
+    Cancel(cancel::Args),
+    /// Go on with a job of a cluster that has stopped
+    Resume(resume::Args),
+}
+
+#[cfg(feature = "net")]
+impl NetCommand {
+    fn run(&self) -> Result<()> {
+        match self {
+            Self::Serve(args) => serve::main(args),
+            Self::Coordinator(args) => coordinator::main(args),
+            Self::Worker(args) => worker::main(args),
+            Self::Submit(args) => submit::main(args),
+            Self::Status(args) => status::main(args),
+            Self::Cancel(args) => cancel::main(args),
+            Self::Resume(args) => resume::main(args),
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
-use exact2048_net::logs::with_causes;
 use exact2048_run::{CatalogShard, Oracle, Run, StartValues, damaged_shards};
 use exact2048_storage::StorageError;
 use exact2048_worker::Tuning;
@@ -16,6 +15,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::embedded::{Seconds, solve};
+use crate::failure::with_causes;
 use crate::job::JobArgs;
 use crate::output::write_field;
 use crate::place::RunPlace;

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use exact2048_coordinator::{Phase, Workload};
-use exact2048_net::logs::with_causes;
 use exact2048_run::{Run, blamed_shard};
 use exact2048_worker::{Tuning, Value, Worker};
 use serde::Serialize;
 
 use crate::Failure;
+use crate::failure::with_causes;
 use crate::progress::Progress;
 use segment::{Ended, run_segment};
 

@@ -246,6 +246,7 @@ fn write(temp: &mut TempFile, bytes: &[u8]) -> Result<(), StorageError> {
 
 /// The fail point `shard.write`: the action `return(enospc)` fills the disk, any other `return` breaks it.
 fn injected_failure() -> io::Result<()> {
+    #[cfg(feature = "failpoints")]
     fail::fail_point!("shard.write", |kind: Option<String>| Err(match kind.as_deref() {
         Some("enospc") => io::ErrorKind::StorageFull.into(),
         _ => io::Error::other("injected by the fail point shard.write"),

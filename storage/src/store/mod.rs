@@ -8,9 +8,12 @@
 //! | `runtime` | run async requests for code without async |
 //! | `probe` | whether the store keeps what commits rest on |
 //! | `cache` | shards that were read, as files |
+//! | `found` | what is learnt of objects |
 //! | `s3` | the settings of an S3 store |
+//! | `absent` | all of this, in a program that was built without the feature `stores` |
 
 mod cache;
+mod found;
 mod patience;
 mod probe;
 mod runtime;
@@ -31,6 +34,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 pub(crate) use self::cache::{Cache, entry_name};
+pub(crate) use self::found::{Created, Head, Listed};
 use self::patience::{GivenUp, is_full, persist};
 use crate::error::READING;
 use crate::{StorageError, sealed};
@@ -61,33 +65,6 @@ pub(crate) struct Store {
     patience: Duration,
     /// Whether a request has ever succeeded.
     reached: AtomicBool,
-}
-
-/// An object as a list shows it.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    /// Its name within the run.
-    pub(crate) name: String,
-    /// Its length in bytes.
-    pub(crate) bytes: u64,
-}
-
-/// What is known of an object that was looked at.
-#[derive(Debug)]
-pub(crate) struct Head {
-    /// Its first bytes.
-    pub(crate) first: Bytes,
-    /// Its length in bytes.
-    pub(crate) bytes: u64,
-}
-
-/// What came of creating an object.
-#[derive(Debug)]
-pub(crate) enum Created {
-    /// It is there with these contents, made by this call.
-    Here,
-    /// There is another one of this name.
-    Taken(Bytes),
 }
 
 impl Store {

@@ -1,0 +1,32 @@
+//! What is left of `remote` in a program that was built without the feature `net`.
+
+use anyhow::Result;
+use exact2048_game::Objective;
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_run::Evaluation;
+
+use crate::Failure;
+use crate::network::ClientArgs;
+
+/// No server.
+pub enum Remote {}
+
+impl Remote {
+    /// Says that there is no way to a server.
+    pub fn connect(_: &str, _: &ClientArgs) -> Result<Self> {
+        let what = "--server: this program was built without servers: build it with its default features";
+        Err(Failure::usage(what.to_owned()).into())
+    }
+
+    pub fn size(&self) -> BoardSize {
+        match *self {}
+    }
+
+    pub fn objective(&self) -> Objective {
+        match *self {}
+    }
+
+    pub fn evaluate(&self, _: Board) -> Result<Evaluation> {
+        match *self {}
+    }
+}

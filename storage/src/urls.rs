@@ -1,0 +1,138 @@
+//! Places that are named by URLs: directories, and prefixes of object stores.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use url::Url;
+
+use crate::location::{Place, StorePlace, refused};
+use crate::store::{PATIENCE, Store, s3};
+use crate::{Location, StorageError, StoreSettings};
+
+impl Location {
+    /// Reads `file:///path` or `s3://bucket/prefix`.
+    pub(crate) fn of_url(address: &str, settings: &StoreSettings) -> Result<Self, StorageError> {
+        let url = Url::parse(address).map_err(|e| refused(address, e.to_string()))?;
+        // First, because the messages below repeat the address.
+        if !url.username().is_empty() || url.password().is_some() {
+            let reason = "it holds a user name or password; give keys in the environment instead";
+            return Err(refused(&format!("{}://...", url.scheme()), reason));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refused(address, "'?' and '#' have no meaning here; write them as %3F and %23"));
+        }
+        match url.scheme() {
+            "file" => {
+                let path = url.to_file_path();
+                path.map(|path| Self::from(&*path))
+                    .map_err(|()| refused(address, "it has no absolute path of this machine: file:///path"))
+            }
+            "s3" => Self::s3(address, &url, settings),
+            other => Err(refused(address, format!("{other}:// is not known; a path, file:// and s3:// are"))),
+        }
+    }
+
+    fn s3(address: &str, url: &Url, settings: &StoreSettings) -> Result<Self, StorageError> {
+        let bucket = url.host_str().unwrap_or_default();
+        if bucket.is_empty() || url.port().is_some() {
+            return Err(refused(address, "expected s3://BUCKET/PREFIX"));
+        }
+        let objects = s3::open(bucket, |name| std::env::var(name).ok());
+        let objects = objects.map_err(|reason| refused(address, reason))?;
+        Self::objects(objects, address, url.path(), settings)
+    }
+
+    /// A prefix of a store that is open already. `url` is only for messages; `prefix` is percent-encoded.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Settings`] if the prefix is none, for example because of an empty part.
+    pub fn objects(
+        objects: Arc<dyn ObjectStore>,
+        url: &str,
+        prefix: &str,
+        settings: &StoreSettings,
+    ) -> Result<Self, StorageError> {
+        let prefix = object_store::path::Path::from_url_path(prefix);
+        let prefix = prefix.map_err(|e| refused(url, e.to_string()))?;
+        let patience = settings.patience.unwrap_or(PATIENCE);
+        let store = Arc::new(Store::new(objects, url, prefix, patience));
+        Ok(Self(Place::Store(StorePlace { store, settings: settings.clone() })))
+    }
+
+    /// The URL of this place, which [`parse`](Self::parse) reads in any process that shares the file system or the
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Settings`] for a path that cannot be spelled as a URL.
+    pub fn url(&self) -> Result<String, StorageError> {
+        match &self.0 {
+            Place::Folder(path) => {
+                let absolute = std::path::absolute(path).map_err(|e| StorageError::read(path, e))?;
+                let url = Url::from_file_path(&absolute);
+                let unspeakable = |()| refused(&path.display().to_string(), "it has no URL");
+                url.map(String::from).map_err(unspeakable)
+            }
+            Place::Store(place) => Ok(place.store.url().to_string_lossy().into_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::path::Path;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Location, StorageError> {
+        Location::parse(OsStr::new(text), &StoreSettings::default())
+    }
+
+    #[test]
+    fn paths_and_file_urls_are_directories() {
+        for (text, path) in [
+            ("runs/3x3", "runs/3x3"),
+            ("/a b/c", "/a b/c"),
+            ("file:///shared/dir", "/shared/dir"),
+            ("file:///a%20b", "/a b"),
+            ("file://localhost/x", "/x"),
+            ("s3:/no-url", "s3:/no-url"),
+        ] {
+            assert_eq!(parse(text).unwrap().as_folder(), Some(Path::new(path)), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_within_others_and_their_urls() {
+        let folder = parse("/a b").unwrap();
+        let child = folder.child("3x3-to24").unwrap();
+        assert_eq!(child.as_folder(), Some(Path::new("/a b/3x3-to24")));
+        assert_eq!(child.url().unwrap(), "file:///a%20b/3x3-to24");
+        assert_eq!(parse(&child.url().unwrap()).unwrap().as_folder(), child.as_folder());
+        assert!(parse("relative").unwrap().url().unwrap().starts_with("file:///"));
+        for name in ["", ".", "..", ".hidden", "a/b", "a\\b", "a b", "\u{e4}", "a\0"] {
+            assert!(matches!(folder.child(name), Err(StorageError::InvalidInput { .. })), "{name:?}");
+        }
+        let objects: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
+        let settings = StoreSettings::default();
+        let store = Location::objects(objects, "s3://bucket/all%20runs/", "all%20runs", &settings).unwrap();
+        let child = store.child("3x3").unwrap();
+        assert_eq!(child.url().unwrap(), "s3://bucket/all%20runs/3x3");
+        let Place::Store(place) = &child.0 else { panic!("a store") };
+        assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
+    }
+
+    #[test]
+    fn other_urls_are_refused_and_secrets_are_not_repeated() {
+        for text in
+            ["gs://bucket/x", "http://host/x", "s3://", "s3:///x", "file://host/x", "://", "s3://b/p?x=1"]
+        {
+            let error = parse(text).unwrap_err();
+            assert!(matches!(error, StorageError::Settings { .. }), "{text}: {error}");
+        }
+        let error = parse("s3://key:hush@bucket/x").unwrap_err().to_string();
+        assert!(error.contains("password") && !error.contains("hush"), "{error}");
+    }
+}
