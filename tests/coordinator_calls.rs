@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use common::certificates::{Ca, token_file};
 use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
-use exact2048_cluster::wire::{Answer, pull_message, refusal_of};
+use exact2048_cluster::wire::{Answer, pull_message, refusal_of, worker_of};
 use exact2048_coordinator::cluster::{
-    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Refusal, WorkerId, WorkerReport,
+    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Refusal, Secret, WorkerReport,
 };
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
@@ -69,30 +69,33 @@ impl Coordinator {
 /// A worker that does as it is told here.
 struct Script {
     client: Client,
+    secret: Secret,
     pull: Pull,
 }
 
 impl Script {
-    async fn new(coordinator: &Coordinator, id: u64) -> Self {
+    /// Workers of different numbers are different ones.
+    async fn new(coordinator: &Coordinator, number: u8) -> Self {
+        let secret = Secret::new([number; 16]);
         let pull = Pull {
             version: PROTOCOL_VERSION,
-            worker: WorkerId(id),
+            worker: worker_of(&secret),
             incarnation: 1,
             threads: 2,
             memory_bytes: 8 << 30,
-            address: format!("http://192.0.2.1:{id}"),
+            address: format!("http://192.0.2.1:{number}"),
             leaving: false,
             epoch: None,
             stage: EpochStage::Working,
             first_report: 0,
             reports: Vec::new(),
         };
-        Self { client: coordinator.client().await, pull }
+        Self { client: coordinator.client().await, secret, pull }
     }
 
     /// Pulls once, and forgets what is acknowledged.
     async fn pull(&mut self) -> Result<Answer, Status> {
-        let answer = self.client.pull(pull_message(&self.pull)).await?.into_inner();
+        let answer = self.client.pull(pull_message(&self.pull, &self.secret)).await?.into_inner();
         let answer = Answer::try_from(answer).unwrap();
         let known = (answer.acknowledged - self.pull.first_report) as usize;
         self.pull.reports.drain(..known);
@@ -187,7 +190,15 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let epoch = assignment.share.epoch;
     for layer in [4, 6, 8] {
         let layer = exact2048_game::Layer(layer);
-        let part = LayerPart { layer, states: 2, afterstates: 1, fingerprint: 0, sealed_bytes: 10 };
+        let part = LayerPart {
+            layer,
+            states: 2,
+            afterstates: 1,
+            fingerprint: 0,
+            sealed_bytes: 10,
+            sent: 0,
+            received: 0,
+        };
         worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     }
     let order = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
@@ -228,7 +239,15 @@ async fn what_can_never_be_committed_fails_its_epoch() {
     coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "4"]).exits(0);
     let epoch = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap().share.epoch;
     let layer = exact2048_game::Layer(4);
-    let part = LayerPart { layer, states: 2, afterstates: 1, fingerprint: 0, sealed_bytes: 10 };
+    let part = LayerPart {
+        layer,
+        states: 2,
+        afterstates: 1,
+        fingerprint: 0,
+        sealed_bytes: 10,
+        sent: 0,
+        received: 0,
+    };
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
     let record = serde_json::json!({
@@ -309,7 +328,7 @@ async fn other_versions_and_old_processes_are_refused() {
     worker.pull.incarnation = 4;
     let refused = worker.pull().await.unwrap_err();
     assert_eq!(refused.code(), Code::Aborted);
-    let expected = Refusal::OldIncarnation { worker: WorkerId(7), expected: 5, got: 4 };
+    let expected = Refusal::OldIncarnation { worker: worker.pull.worker, expected: 5, got: 4 };
     assert_eq!(refusal_of(&refused), Some(expected));
     worker.pull.incarnation = 5;
     worker.pull.epoch = Some(1 << 60);
@@ -323,7 +342,8 @@ async fn other_versions_and_old_processes_are_refused() {
 async fn wrong_and_oversized_requests_do_no_harm() {
     let coordinator = Coordinator::new();
     let mut client = coordinator.client().await;
-    let good = pull_message(&Script::new(&coordinator, 1).await.pull);
+    let script = Script::new(&coordinator, 1).await;
+    let good = pull_message(&script.pull, &script.secret);
     for (wrong, field) in [
         (v1::PullRequest { threads: 0, ..good.clone() }, "threads"),
         (v1::PullRequest { address: "x".repeat(1000), ..good.clone() }, "address"),
@@ -511,11 +531,11 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
     let reports = (0..random() % 3).map(|_| v1::WorkerReport { report: report(random) }).collect();
     v1::PullRequest {
         protocol_version: PROTOCOL_VERSION,
-        worker: random() % 32,
+        secret: vec![(random() % 32) as u8; 16],
         incarnation: random(),
         threads: (random() % 5) as u32,
         memory_bytes: random(),
-        address: "a".repeat((random() % 600) as usize),
+        address: format!("{}:1", "a".repeat((random() % 600) as usize)),
         leaving: random().is_multiple_of(2),
         epoch: (random().is_multiple_of(2)).then(&mut *random),
         stage: (random() % 5) as i32,

@@ -60,6 +60,7 @@ fn metrics_say_what_there_is() {
     let fresh = scrape_until(&cluster.workers[0], "exact2048_pull_seconds_count");
     let expected = BTreeSet::from([
         "exact2048_cached_shards_total",
+        "exact2048_denied_total",
         "exact2048_epochs_failed_total",
         "exact2048_epochs_total",
         "exact2048_fetched_bytes_total",
@@ -165,11 +166,10 @@ async fn caller(worker: &Server, tls: TlsFiles, token: Option<&str>) -> Exchange
     ExchangeClient::new(connect(&options).await.unwrap())
 }
 
-/// What a caller gets: of a copy that is not there, and of a stream that is of no known version.
+/// What a caller gets: of a copy for an epoch that it does not know the secret of, and of a stream that is of no known version.
 async fn answers(mut caller: ExchangeClient<Connected>) -> [Status; 2] {
-    let request =
-        FetchRequest { protocol_version: PROTOCOL_VERSION, run: vec![0; 16].into(), header_checksum: 0 };
-    let hello = PushHello { protocol_version: PROTOCOL_VERSION + 1, epoch: 1, worker: 1 };
+    let request = FetchRequest { protocol_version: PROTOCOL_VERSION, ..FetchRequest::default() };
+    let hello = PushHello { protocol_version: PROTOCOL_VERSION + 1, ..PushHello::default() };
     let hello = PushRequest { content: Some(Content::Hello(hello)) };
     let fetched = caller.fetch(request).await.map(drop).unwrap_err();
     [fetched, caller.push(tokio_stream::iter([hello])).await.map(drop).unwrap_err()]
@@ -193,7 +193,7 @@ async fn only_those_who_are_let_in_push_and_fetch() {
     let worker = start(&[ca.identity("127.0.0.1"), ca.trust(), token_file(&place, TOKEN)]);
     let identity = ca.identity("peer");
     let known = || TlsFiles { cert: file(&identity, 1), key: file(&identity, 3), ..trusting(&ca) };
-    let well = [Code::NotFound, Code::FailedPrecondition];
+    let well = [Code::PermissionDenied, Code::FailedPrecondition];
     assert_eq!(of(answers(caller(&worker, known(), Some(TOKEN)).await).await), well);
     for token in [None, Some("another-token-that-nobody-knows")] {
         let refused = of(answers(caller(&worker, known(), token).await).await);

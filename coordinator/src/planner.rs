@@ -161,6 +161,15 @@ impl Planner {
         }
     }
 
+    /// Whether a block is one of this segment that is planned elsewhere.
+    pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
+        let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
+        (self.segment.first..=self.segment.last).contains(&layer)
+            && layer.0.is_multiple_of(2)
+            && !plan.owned
+            && (plan.first..plan.end).contains(&self.position(layer))
+    }
+
     /// Whether a block is an input here that is planned elsewhere and not here yet.
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Action, Cluster, ClusterError, Config, EpochStage, Event, JobId, JobState, LayerPart, LeastMemory,
-    PROTOCOL_VERSION, Pull, PullReply, Submission, WorkerId, WorkerReport,
+    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{Commit, LayerCounts, Phase};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
@@ -35,9 +35,13 @@ fn commit() -> Commit {
     Commit { phase: Phase::Enumerate, first: Layer(4), last: Layer(4), layers, fingerprint: None }
 }
 
+fn secrets() -> Secrets {
+    Secrets::new(|| Secret::new([7; 16]))
+}
+
 /// A cluster with one worker that has been there for a while.
 fn cluster() -> Cluster {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     pull(&mut cluster, 2000, None, 0, vec![]);
     cluster.take_events();
@@ -85,7 +89,7 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
 
 #[test]
 fn what_others_committed_meanwhile_counts() {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
     let refused = cluster.refresh(at(0), &job("a"), vec![commit()], 10).unwrap_err();
     assert_eq!(refused.to_string(), "job a is running: it cannot be refreshed");
@@ -99,7 +103,15 @@ fn what_others_committed_meanwhile_counts() {
 
 /// Leads the cluster's worker to the commit of the one layer of a job.
 fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Action {
-    let part = LayerPart { layer: Layer(4), states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 };
+    let part = LayerPart {
+        layer: Layer(4),
+        states: 2,
+        afterstates: 2,
+        fingerprint: 0,
+        sealed_bytes: 5,
+        sent: 0,
+        received: 0,
+    };
     let done = WorkerReport::LayerDone { epoch, part };
     let shard = pull(cluster, now, Some(epoch), first_report, vec![done]).write.unwrap();
     let written = WorkerReport::ShardWritten { shard, record: "some words".to_owned() };
@@ -116,11 +128,11 @@ fn what_can_never_be_committed_is_done_again() {
     let first = cluster.signal().epoch.unwrap();
     let action = to_commit(&mut cluster, 2100, first, 0);
     cluster.take_events();
-    cluster.commit_refused(at(2200), action.ticket(), "nonsense".to_owned());
+    cluster.commit_refused(at(2200), action.ticket(), None, "nonsense".to_owned());
     let failed = Event::EpochFailed { job: job("a"), epoch: first, reason: "nonsense".to_owned() };
     assert_eq!(cluster.take_events()[0], failed);
     // The answer came twice.
-    cluster.commit_refused(at(2200), action.ticket(), "nonsense".to_owned());
+    cluster.commit_refused(at(2200), action.ticket(), None, "nonsense".to_owned());
     assert_eq!(cluster.take_actions(), []);
     pull(&mut cluster, 4000, Some(first), 2, vec![]);
     let second = cluster.signal().epoch.unwrap();
@@ -133,7 +145,7 @@ fn what_can_never_be_committed_is_done_again() {
 
 #[test]
 fn events_tell_the_story() {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), at(0));
+    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
     cluster.submit(at(2000), submission("a", 1)).unwrap();
@@ -170,7 +182,15 @@ fn the_signal_changes_with_what_workers_wait_for() {
     cluster.submit(at(2000), submission("a", 1)).unwrap();
     let began = cluster.signal();
     assert_eq!((began.epoch, began.write), (Some(1 << 32), None));
-    let part = LayerPart { layer: Layer(4), states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 };
+    let part = LayerPart {
+        layer: Layer(4),
+        states: 2,
+        afterstates: 2,
+        fingerprint: 0,
+        sealed_bytes: 5,
+        sent: 0,
+        received: 0,
+    };
     pull(&mut cluster, 2100, began.epoch, 0, vec![WorkerReport::LayerDone { epoch: 1 << 32, part }]);
     let ordered = cluster.signal();
     assert!(ordered.write.is_some() && ordered.progress != began.progress);

@@ -111,6 +111,20 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
 }
 
+/// Whether a text says where a server is: `HOST:PORT`, or a URL as [`connect`] takes it.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let is_host = uri.host().is_some_and(|host| !host.is_empty())
+        && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();
+    match uri.scheme_str() {
+        None => is_host && is_bare && uri.port_u16().is_some(),
+        Some("http" | "https") => is_host && is_bare,
+        Some(_) => false,
+    }
+}
+
 fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
@@ -119,6 +133,32 @@ fn is_loopback(uri: &Uri) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_told_from_other_texts() {
+        for good in ["10.0.0.7:2048", "node-7:2048", "[::1]:2048", "http://node:1", "https://[fd00::1]:2048/"]
+        {
+            assert!(is_address(good), "{good}");
+        }
+        for wrong in [
+            "",
+            "x",
+            "host:",
+            "host:port",
+            "host:70000",
+            ":2048",
+            "/path",
+            "ftp://host:1",
+            "http://host:1/path",
+            "http://host:1?query",
+            "http://name@host:1",
+            "host:1 ",
+            "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1",
+            "host\u{202e}:1",
+        ] {
+            assert!(!is_address(wrong), "{wrong:?}");
+        }
+    }
 
     #[tokio::test]
     async fn what_is_no_url_or_not_safe_is_refused() {

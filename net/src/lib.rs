@@ -20,6 +20,7 @@ pub mod serve;
 pub mod services;
 pub mod shutdown;
 pub mod status;
+pub mod text;
 pub mod tls;
 pub mod token;
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::job_run::{Contents, JobRun};
 use super::queue::{Queue, QueuedJob};
 use super::shell::{Known, Shell};
+use crate::random;
 
 /// Numbers of threads of a worker for which the least memory is worked out. It grows evenly in between.
 const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -105,9 +106,10 @@ impl Shell {
     ///
     /// Those of opening the queue, among them [`StorageError::Locked`] if another coordinator on this machine has it.
     pub fn open(store: Location, config: Config, stop: CancellationToken) -> Result<Arc<Self>> {
+        let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
-        let shell = Self::new(store, queue, config, stop);
+        let shell = Self::new(store, queue, config, secrets, stop);
         jobs.into_iter().try_for_each(|job| shell.restore(job))?;
         Ok(Arc::new(shell))
     }

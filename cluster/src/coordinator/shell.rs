@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, Event, JobId, JobState, Progress, Pull, PullReply, Refusal, Signal, Status,
-    WorkerId,
+    Action, Cluster, Config, Event, JobId, JobState, Progress, Pull, PullReply, Refusal, Secrets, Signal,
+    Status, WorkerId,
 };
 use exact2048_game::Params;
 use exact2048_storage::Location;
@@ -78,10 +78,16 @@ pub(super) struct Known {
 
 impl Shell {
     /// A coordinator without jobs that owns a queue. `stop` is cancelled when it is fenced off.
-    pub(super) fn new(store: Location, queue: Queue, config: Config, stop: CancellationToken) -> Self {
+    pub(super) fn new(
+        store: Location,
+        queue: Queue,
+        config: Config,
+        secrets: Secrets,
+        stop: CancellationToken,
+    ) -> Self {
         let (actions, asked_for) = mpsc::unbounded_channel();
         // Epochs are above 0, which workers take for none.
-        let cluster = Cluster::new(queue.fence() << 32, config.clone(), Duration::ZERO);
+        let cluster = Cluster::new(queue.fence() << 32, config.clone(), secrets, Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new(), appending: None };
         Self {
             store,
@@ -237,7 +243,7 @@ impl Shell {
                     tracing::error!(job = %job_of(&action), reason, "a range cannot be committed");
                     self.with(|state, now| {
                         state.appending = None;
-                        state.cluster.commit_refused(now, action.ticket(), reason);
+                        state.cluster.commit_refused(now, action.ticket(), None, reason);
                     });
                 }
                 Err(Refused::Fenced(reason)) => self.fence(reason),

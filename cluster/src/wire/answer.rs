@@ -8,7 +8,7 @@ use exact2048_proto::v1;
 
 use super::{
     Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_of, pass_message,
-    pass_of, threads_of, write_message, write_of,
+    pass_of, secret_of, threads_of, write_message, write_of,
 };
 
 /// Most members of an epoch: the rule that deals lanes to them knows no more.
@@ -89,6 +89,7 @@ fn share_message(assignment: &Assignment) -> v1::Share {
         window_layers: share.window_layers,
         run_url: run_url.clone(),
         opening: *opening,
+        secret: share.secret.bytes().to_vec(),
     }
 }
 
@@ -117,6 +118,7 @@ fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
         segment: Segment { phase: pass_of("pass", message.pass)?, first, last },
         members: members.collect::<Result<_, _>>()?,
         window_layers: message.window_layers,
+        secret: secret_of("secret", &message.secret)?,
     };
     Ok(Assignment { share, run_url: message.run_url, opening: message.opening })
 }
@@ -134,16 +136,13 @@ mod tests {
     use super::super::params::tests::any_params;
     use super::*;
     use exact2048_coordinator::Phase;
-    use exact2048_coordinator::cluster::{JobId, WriteShard};
+    use exact2048_coordinator::cluster::{JobId, Secret, WriteShard};
     use exact2048_game::Layer;
     use proptest::prelude::*;
 
     fn any_assignment() -> impl Strategy<Value = Assignment> {
-        let member = (any::<u64>(), 1u32..1000, ".{0,20}").prop_map(|(worker, threads, address)| Member {
-            worker: WorkerId(worker),
-            threads,
-            address,
-        });
+        let member = (any::<u64>(), 1u32..1000, "[a-z]{1,20}:[1-9][0-9]{0,3}")
+            .prop_map(|(worker, threads, address)| Member { worker: WorkerId(worker), threads, address });
         let members = prop::collection::vec(member, 1..5);
         let layers = (any::<bool>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
         (any_params(), members, layers, any::<u64>(), any::<u32>(), ".{0,20}", any::<u64>()).prop_map(
@@ -154,7 +153,8 @@ mod tests {
                 let phase = if up { Phase::Enumerate } else { Phase::BackUp };
                 let segment = Segment { phase, first: layer(a.min(b)), last: layer(a.max(b)) };
                 let job = JobId("some-job".to_owned());
-                let share = Share { job, params, epoch, segment, members, window_layers };
+                let secret = Secret::new(u128::from(epoch).to_be_bytes());
+                let share = Share { job, params, epoch, segment, members, window_layers, secret };
                 Assignment { share, run_url, opening }
             },
         )
@@ -202,7 +202,8 @@ mod tests {
             pass: 1,
             first_layer: 4,
             last_layer: 8,
-            members: vec![v1::Member { worker: 1, threads: 1, address: String::new() }],
+            members: vec![v1::Member { worker: 1, threads: 1, address: "http://127.0.0.1:1".to_owned() }],
+            secret: vec![7; 16],
             ..v1::Share::default()
         };
         assert!(assignment_of(good.clone()).is_ok());
@@ -214,6 +215,7 @@ mod tests {
             (v1::Share { first_layer: 0, ..good.clone() }, "first_layer"),
             (v1::Share { last_layer: 1 << 30, ..good.clone() }, "last_layer"),
             (v1::Share { members: vec![], ..good.clone() }, "members"),
+            (v1::Share { secret: vec![7; 15], ..good.clone() }, "secret"),
             (v1::Share { members: vec![v1::Member::default()], ..good.clone() }, "members[0].threads"),
         ] {
             match assignment_of(wrong) {

@@ -7,6 +7,7 @@ mod answer;
 mod params;
 mod pull;
 mod refusal;
+mod secret;
 mod status;
 
 use std::time::Duration;
@@ -14,6 +15,8 @@ use std::time::Duration;
 use exact2048_coordinator::Phase;
 use exact2048_coordinator::cluster::{JobId, PROTOCOL_VERSION, Progress, Share, WriteShard};
 use exact2048_game::Layer;
+use exact2048_net::client::is_address;
+use exact2048_net::text::plain_words;
 use exact2048_proto::v1;
 
 use crate::names;
@@ -21,6 +24,7 @@ use crate::names;
 pub use params::params_of;
 pub use pull::{pull_message, pull_of};
 pub use refusal::{cluster_status, refusal_of, refusal_status, status_with_reason, wire_status};
+pub use secret::{secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
 /// What a worker is told to work on.
@@ -91,7 +95,7 @@ impl WireError {
 /// Most bytes of an address.
 const MAX_ADDRESS_BYTES: usize = 512;
 
-/// Most bytes of what a worker says of a failure; what is longer is cut.
+/// Most bytes of what a worker says of a failure, with control characters as escapes; what is longer is cut.
 const MAX_WORDS_BYTES: usize = 2048;
 
 /// Most bytes of what a worker says of a shard.
@@ -122,11 +126,16 @@ fn threads_of(threads: u32) -> Result<u32, WireError> {
 }
 
 fn address_of(address: String) -> Result<String, WireError> {
-    if address.len() <= MAX_ADDRESS_BYTES {
-        return Ok(address);
+    if address.len() > MAX_ADDRESS_BYTES {
+        let what = format!("{} bytes: expected at most {MAX_ADDRESS_BYTES}", address.len());
+        return Err(WireError::field("address", what));
     }
-    let what = format!("{} bytes: expected at most {MAX_ADDRESS_BYTES}", address.len());
-    Err(WireError::field("address", what))
+    if !is_address(&address) {
+        let what =
+            format!("{:?}: expected HOST:PORT or a URL such as http://HOST:PORT", plain_words(&address, 80));
+        return Err(WireError::field("address", what));
+    }
+    Ok(address)
 }
 
 fn pass_of(field: &str, pass: i32) -> Result<Phase, WireError> {

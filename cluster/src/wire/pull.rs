@@ -1,24 +1,25 @@
 //! What workers say.
 
 use exact2048_coordinator::cluster::{
-    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, WorkerId, WorkerReport,
+    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerId, WorkerReport,
 };
 use exact2048_game::Layer;
+use exact2048_net::text::plain_words;
 use exact2048_proto::v1;
 use v1::worker_failed::Failure as FailureMessage;
 use v1::worker_report::Report;
 
 use super::{
     MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, layers_of,
-    pass_message, pass_of, threads_of, write_message, write_of,
+    pass_message, pass_of, secret_of, threads_of, worker_of, write_message, write_of,
 };
 
-/// The message of a pull.
+/// The message of a pull, made by the worker with this secret: its id follows from that.
 #[must_use]
-pub fn pull_message(pull: &Pull) -> v1::PullRequest {
+pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
     v1::PullRequest {
         protocol_version: pull.version,
-        worker: pull.worker.0,
+        secret: secret.bytes().to_vec(),
         incarnation: pull.incarnation,
         threads: pull.threads,
         memory_bytes: pull.memory_bytes,
@@ -50,7 +51,7 @@ pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
         .map(|(i, report)| report_of(report).map_err(|error| error.within(&format!("reports[{i}]"))));
     Ok(Pull {
         version: PROTOCOL_VERSION,
-        worker: WorkerId(message.worker),
+        worker: worker_of(&secret_of("secret", &message.secret)?),
         incarnation: message.incarnation,
         threads: threads_of(message.threads)?,
         memory_bytes: message.memory_bytes,
@@ -94,6 +95,8 @@ fn report_message(report: &WorkerReport) -> v1::WorkerReport {
             fingerprint_high: (part.fingerprint >> 64) as u64,
             fingerprint_low: part.fingerprint as u64,
             sealed_bytes: part.sealed_bytes,
+            sent: part.sent,
+            received: part.received,
         }),
         WorkerReport::ShardWritten { shard, record } => Report::ShardWritten(v1::ShardWritten {
             shard: Some(write_message(*shard)),
@@ -140,6 +143,8 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
         afterstates: done.afterstates,
         fingerprint: u128::from(done.fingerprint_high) << 64 | u128::from(done.fingerprint_low),
         sealed_bytes: done.sealed_bytes,
+        sent: done.sent,
+        received: done.received,
     })
 }
 
@@ -158,6 +163,9 @@ fn failure_message(failure: &Failure) -> FailureMessage {
         Failure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
         Failure::Memory(what) => FailureMessage::Memory(clip(what)),
         Failure::Peer(peer) => FailureMessage::Peer(peer.0),
+        Failure::BadBlock { peer, what } => {
+            FailureMessage::BadBlock(v1::BadBlock { worker: peer.0, what: clip(what) })
+        }
         Failure::ShardLost { job, file, phase, first, last } => FailureMessage::ShardLost(v1::ShardLost {
             job: job.0.clone(),
             file: clip(file),
@@ -176,6 +184,9 @@ fn failure_of(message: Option<FailureMessage>) -> Result<Failure, WireError> {
         Some(FailureMessage::Memory(what)) => Ok(Failure::Memory(clip(&what))),
         Some(FailureMessage::Peer(peer)) => Ok(Failure::Peer(WorkerId(peer))),
         Some(FailureMessage::Other(what)) => Ok(Failure::Other(clip(&what))),
+        Some(FailureMessage::BadBlock(v1::BadBlock { worker, what })) => {
+            Ok(Failure::BadBlock { peer: WorkerId(worker), what: clip(&what) })
+        }
         Some(FailureMessage::ShardLost(lost)) => lost_of(&lost).map_err(|error| error.within("shard_lost")),
     }
 }
@@ -186,9 +197,9 @@ fn lost_of(lost: &v1::ShardLost) -> Result<Failure, WireError> {
     Ok(Failure::ShardLost { job, file: clip(&lost.file), phase, first, last })
 }
 
-/// As much of a text as is passed on.
+/// As much of a text as is passed on, fit to be shown.
 fn clip(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_WORDS_BYTES)].to_owned()
+    plain_words(text, MAX_WORDS_BYTES)
 }
 
 #[cfg(test)]
@@ -202,13 +213,18 @@ mod tests {
         (2u32..1000, 0u32..1000).prop_map(|(first, more)| (Layer(2 * first), Layer(2 * (first + more))))
     }
 
+    fn any_words() -> impl Strategy<Value = String> {
+        "[ -~äß€]{0,40}"
+    }
+
     fn any_failure() -> impl Strategy<Value = Failure> {
         prop_oneof![
-            ".{0,40}".prop_map(Failure::DiskFull),
-            ".{0,40}".prop_map(Failure::Memory),
+            any_words().prop_map(Failure::DiskFull),
+            any_words().prop_map(Failure::Memory),
+            (any::<u64>(), any_words()).prop_map(|(id, what)| Failure::BadBlock { peer: WorkerId(id), what }),
             any::<u64>().prop_map(|id| Failure::Peer(WorkerId(id))),
-            ".{0,40}".prop_map(Failure::Other),
-            ("[a-z0-9][a-z0-9._-]{0,8}", ".{0,40}", any::<bool>(), any_layers()).prop_map(
+            any_words().prop_map(Failure::Other),
+            ("[a-z0-9][a-z0-9._-]{0,8}", any_words(), any::<bool>(), any_layers()).prop_map(
                 |(job, file, up, (first, last))| {
                     let phase = if up { Phase::Enumerate } else { Phase::BackUp };
                     Failure::ShardLost { job: JobId(job), file, phase, first, last }
@@ -220,10 +236,13 @@ mod tests {
     fn any_report() -> impl Strategy<Value = WorkerReport> {
         let count = || 0..MAX_COUNT;
         prop_oneof![
-            (any::<u64>(), any::<u32>(), count(), count(), any::<u128>(), count()).prop_map(
-                |(epoch, layer, states, afterstates, fingerprint, sealed_bytes)| WorkerReport::LayerDone {
-                    epoch,
-                    part: LayerPart { layer: Layer(layer), states, afterstates, fingerprint, sealed_bytes },
+            (any::<u64>(), any::<u32>(), count(), count(), any::<[u64; 4]>(), count()).prop_map(
+                |(epoch, layer, states, afterstates, [high, low, sent, received], sealed_bytes)| {
+                    let fingerprint = u128::from(high) << 64 | u128::from(low);
+                    let layer = Layer(layer);
+                    let part =
+                        LayerPart { layer, states, afterstates, fingerprint, sealed_bytes, sent, received };
+                    WorkerReport::LayerDone { epoch, part }
                 }
             ),
             (any::<u64>(), any_layers(), ".{0,40}").prop_map(|(epoch, (first, last), record)| {
@@ -235,44 +254,58 @@ mod tests {
         ]
     }
 
-    fn any_pull() -> impl Strategy<Value = Pull> {
-        let numbers = (any::<u64>(), any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
+    fn any_pull() -> impl Strategy<Value = (Pull, Secret)> {
+        let secret = any::<u128>().prop_map(|bits| Secret::new(bits.to_be_bytes()));
+        let numbers = (secret, any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
         let stage =
             prop_oneof![Just(EpochStage::Preparing), Just(EpochStage::Working), Just(EpochStage::Waiting)];
         let rest = (any::<bool>(), any::<Option<u64>>(), stage, 0..1u64 << 63);
-        (numbers, ".{0,40}", rest, prop::collection::vec(any_report(), 0..8)).prop_map(
-            |(
-                (worker, incarnation, threads, memory_bytes),
-                address,
-                (leaving, epoch, stage, first_report),
-                reports,
-            )| {
-                Pull {
-                    version: PROTOCOL_VERSION,
-                    worker: WorkerId(worker),
-                    incarnation,
-                    threads,
-                    memory_bytes,
-                    address,
-                    leaving,
-                    epoch,
-                    stage,
-                    first_report,
-                    reports,
-                }
-            },
+        (
+            numbers,
+            "http://[a-z][a-z0-9]{0,12}:[1-9][0-9]{0,3}",
+            rest,
+            prop::collection::vec(any_report(), 0..8),
         )
+            .prop_map(
+                |(
+                    (secret, incarnation, threads, memory_bytes),
+                    address,
+                    (leaving, epoch, stage, first_report),
+                    reports,
+                )| {
+                    let pull = Pull {
+                        version: PROTOCOL_VERSION,
+                        worker: worker_of(&secret),
+                        incarnation,
+                        threads,
+                        memory_bytes,
+                        address,
+                        leaving,
+                        epoch,
+                        stage,
+                        first_report,
+                        reports,
+                    };
+                    (pull, secret)
+                },
+            )
     }
 
     proptest! {
         #[test]
-        fn pulls_round_trip(pull in any_pull()) {
-            prop_assert_eq!(pull_of(pull_message(&pull)).unwrap(), pull);
+        fn pulls_round_trip((pull, secret) in any_pull()) {
+            prop_assert_eq!(pull_of(pull_message(&pull, &secret)).unwrap(), pull);
         }
     }
 
     fn good() -> v1::PullRequest {
-        v1::PullRequest { protocol_version: PROTOCOL_VERSION, threads: 1, ..v1::PullRequest::default() }
+        v1::PullRequest {
+            protocol_version: PROTOCOL_VERSION,
+            secret: vec![7; 16],
+            threads: 1,
+            address: "node:2048".to_owned(),
+            ..v1::PullRequest::default()
+        }
     }
 
     #[test]
@@ -298,7 +331,10 @@ mod tests {
         let counts = v1::LayerDone { states: MAX_COUNT, ..v1::LayerDone::default() };
         for (wrong, named) in [
             (v1::PullRequest { threads: 0, ..good() }, "threads"),
+            (v1::PullRequest { secret: vec![7; 15], ..good() }, "secret"),
             (v1::PullRequest { address: "x".repeat(513), ..good() }, "address"),
+            (v1::PullRequest { address: String::new(), ..good() }, "address"),
+            (v1::PullRequest { address: "\x1b[31mhost:1".to_owned(), ..good() }, "address"),
             (v1::PullRequest { first_report: u64::MAX, ..good() }, "first_report"),
             (v1::PullRequest { epoch: Some(1), ..good() }, "stage"),
             (v1::PullRequest { stage: 9, ..good() }, "stage"),
@@ -321,9 +357,20 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_cut() {
+    fn words_are_cut_and_escaped() {
+        let what = "\x1b[2Jgone\nWARN forged".to_owned();
+        for failure in [
+            FailureMessage::Other(what.clone()),
+            FailureMessage::DiskFull(what.clone()),
+            FailureMessage::Memory(what.clone()),
+            FailureMessage::BadBlock(v1::BadBlock { worker: 1, what }),
+        ] {
+            let taken = failure_of(Some(failure)).unwrap().to_string();
+            assert!(taken.ends_with("\\u{1b}[2Jgone\\nWARN forged"), "{taken}");
+        }
+
         let failure = Failure::Other("ä".repeat(MAX_WORDS_BYTES));
         let Failure::Other(what) = failure_of(Some(failure_message(&failure))).unwrap() else { panic!() };
-        assert!(what.len() <= MAX_WORDS_BYTES && what.len() > MAX_WORDS_BYTES - 2);
+        assert!(what.len() <= MAX_WORDS_BYTES && what.len() > MAX_WORDS_BYTES - 4);
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::exchange::{invalid, require_version};
+use super::exchange::invalid;
 use super::observe;
 
 /// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.
@@ -41,14 +41,13 @@ impl Copies {
         Self { cache, at_once: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Begins to give a copy. Its bytes are not verified here: who takes them knows what they should be.
+    /// Begins to give a copy to a member of the epoch. Its bytes are not verified here: who takes them knows what they should be.
     ///
     /// # Errors
     ///
     /// A status of the call `Fetch`.
     pub async fn give(&self, request: FetchRequest) -> Result<Pieces, Status> {
-        let FetchRequest { protocol_version, run, header_checksum } = request;
-        require_version(protocol_version)?;
+        let FetchRequest { run, header_checksum, .. } = request;
         let run: [u8; 16] =
             run.as_ref().try_into().map_err(|_| invalid("run", "expected the 16 bytes of a run's id"))?;
         let run = RunId(run);

@@ -15,10 +15,12 @@ use exact2048_worker::{BytesList, Value, Worker, WorkerError};
 use metrics::counter;
 use tokio_util::sync::CancellationToken;
 
-use super::host::Dispatch;
+use super::host::{Dispatch, layer_at, layers_of, position};
 use super::links::{Link, Sender as LinkSender};
+use super::membership::Membership;
 use super::observe;
 use super::outbox::Outbox;
+use super::tally::{Arrival, Tally};
 
 /// Layers that a worker may be ahead of the slowest one of the epoch, itself included.
 const WINDOW: usize = 8;
@@ -31,15 +33,18 @@ pub trait Epoch: Send + Sync {
     /// Its number.
     fn number(&self) -> u64;
 
-    /// The index of a worker among the members.
+    /// What its members show.
+    fn membership(&self) -> Membership;
+
+    /// The index of another worker among the members.
     fn member(&self, worker: WorkerId) -> Option<usize>;
 
     /// Takes in a block that another member finished.
     ///
     /// # Errors
     ///
-    /// What is wrong with it; the epoch goes on.
-    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
+    /// What is wrong with it; the epoch ends.
+    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError>;
 
     /// Takes in how far another member is.
     fn frontier_of(&self, from: usize, layer: Layer);
@@ -60,11 +65,37 @@ pub trait Epoch: Send + Sync {
     fn ended(&self) -> CancellationToken;
 }
 
+/// A block of another member, as it came.
+#[derive(Debug)]
+pub struct Block {
+    /// Its layer.
+    pub layer: Layer,
+    /// Its lane.
+    pub lane: Lane,
+    /// What its sender says is the checksum of its bytes.
+    pub checksum: u64,
+    /// Its bytes.
+    pub payload: BytesList,
+}
+
+/// Why a block is not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockError {
+    /// It cannot be what its sender should have sent: the sender is to blame, or the way.
+    #[error("{0}")]
+    Bad(String),
+    /// This worker failed at it.
+    #[error(transparent)]
+    Worker(WorkerError),
+}
+
 /// Why an epoch failed here.
 #[derive(Debug)]
 pub enum EpochFailure {
     /// The stream to a peer broke.
     Peer(WorkerId, String),
+    /// A peer sent a block that cannot be what it should be.
+    BadBlock(WorkerId, String),
     /// A task or a shard failed.
     Crew(CrewError),
 }
@@ -79,8 +110,11 @@ pub struct Running<V> {
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
     orders: Mutex<Orders>,
-    frontiers: Mutex<Vec<Layer>>,
-    lost_peer: Arc<Mutex<Option<(WorkerId, String)>>>,
+    /// Layers that each member has sent all blocks of, counted in the direction of the pass; of this one all.
+    frontiers: Mutex<Vec<u32>>,
+    tally: Arc<Tally>,
+    /// What a peer did that ends the epoch.
+    peer_failed: Arc<Mutex<Option<EpochFailure>>>,
 }
 
 struct Orders {
@@ -112,18 +146,24 @@ impl<V: Value> Running<V> {
         let owners = share.owners();
         let id = sender.worker;
         let ended = CancellationToken::new();
-        let lost_peer = Arc::new(Mutex::new(None));
+        let peer_failed = Arc::new(Mutex::new(None));
         let open = |(index, peer)| {
-            let (lost, stop) = (Arc::clone(&lost_peer), Arc::clone(&stop));
-            let told = move |worker, reason| {
-                lost.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert((worker, reason));
-                stop.store(true, Ordering::Relaxed);
-            };
-            (index != me).then(|| Link::open(sender.clone(), peer, share.epoch, ended.clone(), told))
+            let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
+            let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
+            let membership = Membership::of(&share);
+            (index != me).then(|| Link::open(sender.clone(), peer, membership, ended.clone(), told))
         };
         let links = share.members.iter().enumerate().map(open).collect();
-        let host =
-            Dispatch::new(Arc::clone(&worker), Arc::clone(&share), &owners, me, links, Arc::clone(&outbox));
+        let tally = Arc::new(Tally::new(id));
+        let host = Dispatch::new(
+            Arc::clone(&worker),
+            Arc::clone(&share),
+            &owners,
+            me,
+            links,
+            Arc::clone(&outbox),
+            Arc::clone(&tally),
+        );
         let owns = |lane| owners.owner(lane) == me;
         let (mut planner, actions) = Planner::for_share(&share.params, share.segment, WINDOW, owns);
         let start = match share.segment.phase {
@@ -141,14 +181,15 @@ impl<V: Value> Running<V> {
         let frontier = crew.with_plan(|plan| plan.frontier());
         exact2048_run::crew::Host::progressed(crew.host(), &Default::default(), frontier);
         let (send, receive) = std::sync::mpsc::channel();
-        let mut frontiers = vec![start; share.members.len()];
-        frontiers[me] = match share.segment.phase {
-            Phase::Enumerate => share.segment.last,
-            Phase::BackUp => share.segment.first,
-        };
+        let mut frontiers = vec![0; share.members.len()];
+        frontiers[me] = layers_of(share.segment);
+        if share.members.len() == 1 {
+            crew.host().all_arrived(layers_of(share.segment));
+        }
         let (orders, frontiers) =
             (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
-        let running = Self { worker: id, share, owners, crew, stop, ended, orders, frontiers, lost_peer };
+        let running =
+            Self { worker: id, share, owners, crew, stop, ended, orders, frontiers, tally, peer_failed };
         (Arc::new(running), receive)
     }
 
@@ -187,8 +228,8 @@ impl<V: Value> Running<V> {
         if let Some(error) = self.crew.take_error() {
             return Err(EpochFailure::Crew(error));
         }
-        match self.lost_peer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
-            Some((worker, reason)) => Err(EpochFailure::Peer(worker, reason)),
+        match self.peer_failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+            Some(failure) => Err(failure),
             None => Ok(()),
         }
     }
@@ -222,9 +263,48 @@ impl<V: Value> Running<V> {
         self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn frontiers(&self) -> MutexGuard<'_, Vec<Layer>> {
+    fn frontiers(&self) -> MutexGuard<'_, Vec<u32>> {
         self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+
+    /// Takes in a block, or says why not.
+    fn take_in(&self, from: usize, block: Block) -> Result<(), BlockError> {
+        let Block { layer, lane, checksum, payload } = block;
+        let bad = |what: String| BlockError::Bad(format!("layer {layer}, lane {lane:?}: {what}"));
+        let (is_elsewhere, is_awaited) =
+            self.crew.with_plan(|plan| (plan.is_elsewhere(layer, lane), plan.awaits(layer, lane)));
+        if !is_elsewhere || self.owners.owner(lane) != from {
+            return Err(bad("that worker has no such block in this epoch".to_owned()));
+        }
+        let found = payload.checksum();
+        if found != checksum {
+            return Err(bad(format!("its bytes have checksum {found:016x}, expected {checksum:016x}")));
+        }
+        match self.tally.take(layer, lane, checksum) {
+            Arrival::New => {}
+            Arrival::Again => return Ok(()),
+            Arrival::Other => return Err(bad("another one came before, with other contents".to_owned())),
+        }
+        if !is_awaited {
+            return Ok(());
+        }
+        let taken = match self.share.segment.phase {
+            Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload),
+            Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload),
+        };
+        taken.map_err(|error| match error {
+            WorkerError::Payload(error) => BlockError::Bad(error.to_string()),
+            error => BlockError::Worker(error),
+        })?;
+        self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
+        Ok(())
+    }
+}
+
+/// Ends an epoch because of what a peer did, unless it has failed already.
+fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochFailure) {
+    failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(failure);
+    stop.store(true, Ordering::Relaxed);
 }
 
 impl<V: Value> Epoch for Running<V> {
@@ -232,32 +312,32 @@ impl<V: Value> Epoch for Running<V> {
         self.share.epoch
     }
 
-    fn member(&self, worker: WorkerId) -> Option<usize> {
-        self.share.member(worker)
+    fn membership(&self) -> Membership {
+        Membership::of(&self.share)
     }
 
-    fn accept(&self, from: usize, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {
-        if self.owners.owner(lane) != from || !self.crew.with_plan(|plan| plan.awaits(layer, lane)) {
-            return Ok(());
-        }
-        match self.share.segment.phase {
-            Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload)?,
-            Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload)?,
-        }
-        self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
-        Ok(())
+    fn member(&self, worker: WorkerId) -> Option<usize> {
+        self.share.member(worker).filter(|_| worker != self.worker)
+    }
+
+    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
+        self.take_in(from, block).inspect_err(|error| {
+            if let BlockError::Bad(what) = error {
+                let peer = self.share.members[from].worker;
+                fail(&self.peer_failed, &self.stop, EpochFailure::BadBlock(peer, what.clone()));
+            }
+        })
     }
 
     fn frontier_of(&self, from: usize, layer: Layer) {
-        let mut frontiers = self.frontiers();
-        frontiers[from] = layer;
-        let slowest = match self.share.segment.phase {
-            Phase::Enumerate => frontiers.iter().min(),
-            Phase::BackUp => frontiers.iter().max(),
+        let segment = self.share.segment;
+        let slowest = {
+            let mut frontiers = self.frontiers();
+            frontiers[from] = position(segment, layer);
+            frontiers.iter().copied().min().unwrap_or_default()
         };
-        if let Some(&slowest) = slowest {
-            self.crew.with_plan(|plan| plan.slowest_elsewhere(slowest));
-        }
+        self.crew.with_plan(|plan| plan.slowest_elsewhere(layer_at(segment, slowest)));
+        self.crew.host().all_arrived(slowest);
     }
 
     fn progress(&self, progress: Progress) {

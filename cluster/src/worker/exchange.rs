@@ -12,13 +12,14 @@ use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushResponse};
-use exact2048_worker::{BytesList, WorkerError};
+use exact2048_worker::BytesList;
 use metrics::counter;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, Pieces};
-use super::epoch::Epoch;
+use super::epoch::{Block, BlockError, Epoch};
+use super::membership::{Joined, Membership, admit, denied};
 use super::observe;
 
 /// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
@@ -30,21 +31,33 @@ const LEAST_PIECE_BYTES: usize = 16 << 10;
 /// For how long a sender waits that begins an epoch before this worker does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The same for who asks for a copy: it may go on without.
+const FETCH_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Blocks on their way, of all senders together, may have the memory divided by this, or be a single one.
+const INCOMING_SHARE: u64 = 8;
+
+/// Bytes that are counted as one: so room for more than 4 GiB can be counted.
+const UNIT_BYTES: u64 = 1 << 10;
+
 /// The epoch that a worker is in.
 pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
 /// Takes in blocks for whatever epoch the worker is in, and gives copies.
 pub struct ExchangeService {
+    joined: Arc<Joined>,
     current: Arc<Current>,
     /// Length that a block may have: none can be larger than the memory that it goes into.
     most_bytes: u64,
+    /// Room for the blocks that are on their way, of all senders together.
+    room: Room,
     copies: Copies,
 }
 
 impl ExchangeService {
-    /// For a worker that may use so much memory.
-    pub fn new(current: Arc<Current>, most_bytes: u64, copies: Copies) -> Self {
-        Self { current, most_bytes, copies }
+    /// For a worker that may use so much memory, with the epoch that it has a share of, and the one that it runs.
+    pub fn new((joined, current): (Arc<Joined>, Arc<Current>), most_bytes: u64, copies: Copies) -> Self {
+        Self { joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
     /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
@@ -71,7 +84,9 @@ impl ExchangeService {
             match message.content {
                 Some(Content::Frontier(layer)) => epoch.frontier_of(from, Layer(layer)),
                 Some(Content::Block(block)) if begun.is_none() => {
-                    begun = Some(Incoming::new(block, self.most_bytes)?)
+                    let mut block = Incoming::new(block, self.most_bytes)?;
+                    block.room = Some(self.room.enter(block.whole as u64).await?);
+                    begun = Some(block);
                 }
                 Some(Content::More(bytes)) => match &mut begun {
                     Some(block) => block.add(bytes)?,
@@ -98,7 +113,11 @@ impl Exchange for ExchangeService {
     type FetchStream = Pieces;
 
     async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<Pieces>, Status> {
-        self.copies.give(request.into_inner()).await.map(Response::new)
+        let request = request.into_inner();
+        require_version(request.protocol_version)?;
+        let shown = Membership::shown(request.epoch, &request.secret)?;
+        admit(&self.joined, shown, FETCH_PATIENCE).await?;
+        self.copies.give(request).await.map(Response::new)
     }
 
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
@@ -106,17 +125,19 @@ impl Exchange for ExchangeService {
         let Some(PushRequest { content: Some(Content::Hello(hello)) }) = messages.message().await? else {
             return Err(invalid("hello", "a stream that does not begin with a hello"));
         };
-        let PushHello { protocol_version, epoch, worker } = hello;
+        let PushHello { protocol_version, epoch, worker, secret } = hello;
         require_version(protocol_version)?;
+        let shown = Membership::shown(epoch, &secret)?;
         let Some(epoch) = self.epoch(epoch).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
         };
+        if epoch.membership() != shown {
+            return Err(denied(epoch.number()));
+        }
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
-            let number = epoch.number();
-            return Err(Status::failed_precondition(format!(
-                "worker {worker} has no part in epoch {number}"
-            )));
+            let what = format!("worker {worker} is no other member of epoch {}", epoch.number());
+            return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {
             blocks = self.take_in(&epoch, from, &mut messages) => blocks?,
@@ -126,12 +147,36 @@ impl Exchange for ExchangeService {
     }
 }
 
+/// Room for blocks that are on their way.
+struct Room {
+    units: Arc<Semaphore>,
+    most: u32,
+}
+
+impl Room {
+    fn new(bytes: u64) -> Self {
+        let most = u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
+        Self { units: Arc::new(Semaphore::new(most as usize)), most }
+    }
+
+    /// Waits until there is room for a block; for one that is larger than all of it, until no other is on its way.
+    /// Who waits longest is next, and holds up nobody but its own sender.
+    async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.most);
+        let room = Arc::clone(&self.units).acquire_many_owned(units).await;
+        room.map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
 /// A block that is on its way.
 struct Incoming {
     layer: Layer,
     lane: Lane,
+    checksum: u64,
     whole: usize,
     bytes: BytesList,
+    /// Its part of the room, until it is taken in.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Incoming {
@@ -140,8 +185,8 @@ impl Incoming {
         if block.bytes > most_bytes {
             return Err(invalid("block.bytes", "longer than the memory of this worker"));
         }
-        let whole = block.bytes as usize;
-        let mut incoming = Self { layer: Layer(block.layer), lane, whole, bytes: BytesList::default() };
+        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
+        let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
         incoming.add(block.first)?;
         Ok(incoming)
     }
@@ -166,7 +211,11 @@ impl Incoming {
 /// Has an epoch take in a block: a large one on another thread, since this one has other messages to receive.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
     let is_small = block.bytes.len() < SMALL_BYTES;
-    let accept = move |epoch: &dyn Epoch| epoch.accept(from, block.layer, block.lane, block.bytes);
+    let ended = epoch.ended();
+    let accept = move |epoch: &dyn Epoch| {
+        let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
+        epoch.accept(from, Block { layer, lane, checksum, payload })
+    };
     let accepted = if is_small {
         accept(&**epoch)
     } else {
@@ -174,13 +223,14 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
         let accepted = tokio::task::spawn_blocking(move || accept(&*epoch));
         accepted.await.map_err(|error| Status::internal(error.to_string()))?
     };
-    accepted.map_err(refusal)
-}
-
-fn refusal(error: WorkerError) -> Status {
-    match error {
-        WorkerError::Payload(error) => Status::invalid_argument(error.to_string()),
-        error => Status::internal(error.to_string()),
+    match accepted {
+        Ok(()) => Ok(()),
+        Err(BlockError::Bad(what)) => {
+            // The coordinator is to hear of it from this worker, before the sender complains that it was cut off.
+            ended.cancelled().await;
+            Err(Status::invalid_argument(what))
+        }
+        Err(BlockError::Worker(error)) => Err(Status::internal(error.to_string())),
     }
 }
 

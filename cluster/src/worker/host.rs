@@ -1,7 +1,7 @@
 //! Where the results of an epoch's crew go: blocks to the peers that need them, layers to the coordinator.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use exact2048_coordinator::cluster::{LayerPart, Owners, Share, WorkerReport};
@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use super::links::Link;
 use super::observe;
 use super::outbox::Outbox;
+use super::tally::{LayerSums, Tally};
 
 /// What is finished, on its way.
 pub struct Dispatch<V> {
@@ -26,8 +27,9 @@ pub struct Dispatch<V> {
     /// The streams to the other members; none to this one.
     links: Vec<Option<Link>>,
     outbox: Arc<Outbox>,
-    /// The layer that this worker has told its peers it is at.
-    frontier: AtomicU64,
+    tally: Arc<Tally>,
+    /// Layers that this worker has told its peers it has sent all blocks of.
+    frontier: AtomicU32,
     finished: Mutex<Finished>,
 }
 
@@ -36,12 +38,15 @@ pub struct Dispatch<V> {
 struct Finished {
     /// Packed layers, until they are ordered to be written.
     sealed: BTreeMap<Layer, Vec<Frame>>,
-    /// Layers that are done, and not reported because that would be too far ahead.
+    /// Layers that are done here, and not reported: because that would be too far ahead, or not all blocks of others have
+    /// arrived.
     done: VecDeque<LayerPart>,
     /// Layers reported so far.
     reported: u32,
     /// Layers that all members have finished.
     told: u32,
+    /// Layers of which all blocks of the other members have arrived.
+    arrived: u32,
 }
 
 impl<V: Value> Dispatch<V> {
@@ -53,10 +58,11 @@ impl<V: Value> Dispatch<V> {
         me: usize,
         links: Vec<Option<Link>>,
         outbox: Arc<Outbox>,
+        tally: Arc<Tally>,
     ) -> Self {
         let routes = Routes::new(&share.params, share.segment, owners, me);
-        let (frontier, finished) = (AtomicU64::new(u64::MAX), Mutex::default());
-        Self { worker, share, routes, links, outbox, frontier, finished }
+        let (frontier, finished) = (AtomicU32::new(0), Mutex::default());
+        Self { worker, share, routes, links, outbox, tally, frontier, finished }
     }
 
     /// Takes in how many layers all members have finished.
@@ -64,6 +70,23 @@ impl<V: Value> Dispatch<V> {
         let mut finished = self.lock();
         finished.told = finished.told.max(layers);
         self.report_done(&mut finished);
+    }
+
+    /// Takes in of how many layers all blocks of the other members have arrived.
+    pub fn all_arrived(&self, layers: u32) {
+        let mut finished = self.lock();
+        if layers > finished.arrived {
+            finished.arrived = layers;
+            self.report_done(&mut finished);
+        }
+    }
+
+    /// Tells the other members how many layers this one has sent all blocks of.
+    fn tell(&self, layers: u32) {
+        if self.frontier.fetch_max(layers, Ordering::Relaxed) < layers {
+            let frontier = layer_at(self.share.segment, layers);
+            self.links.iter().flatten().for_each(|link| link.send_frontier(frontier));
+        }
     }
 
     /// The frames of packed layers, which then are whoever asks'.
@@ -78,11 +101,14 @@ impl<V: Value> Dispatch<V> {
     }
 
     fn report_done(&self, finished: &mut Finished) {
-        let layers = (self.share.segment.last.0 - self.share.segment.first.0) / 2 + 1;
-        while finished.reported < finished.told.saturating_add(self.share.window_layers)
+        let layers = layers_of(self.share.segment);
+        let most = finished.told.saturating_add(self.share.window_layers).min(finished.arrived);
+        while finished.reported < most
             && let Some(part) = finished.done.pop_front()
         {
             finished.reported += 1;
+            let LayerSums { sent, received } = self.tally.close(part.layer);
+            let part = LayerPart { sent, received, ..part };
             let report = WorkerReport::LayerDone { epoch: self.share.epoch, part };
             if finished.reported == layers {
                 self.outbox.report_now(report);
@@ -112,14 +138,18 @@ fn encoded_bytes(frames: &[Frame]) -> f64 {
 
 impl<V: Value> Host for Dispatch<V> {
     fn first_stage_done(&self, layer: Layer, lane: Lane) {
-        let mut payload: Option<BytesList> = None;
+        let mut made: Option<(u64, BytesList)> = None;
         for member in self.routes.of(layer, lane) {
             let Some(link) = &self.links[member] else { continue };
-            let payload = payload.get_or_insert_with(|| match self.share.segment.phase {
-                Phase::Enumerate => self.worker.states_payload(layer, lane),
-                Phase::BackUp => self.worker.after_values_payload(layer, lane),
+            let (checksum, payload) = made.get_or_insert_with(|| {
+                let payload = match self.share.segment.phase {
+                    Phase::Enumerate => self.worker.states_payload(layer, lane),
+                    Phase::BackUp => self.worker.after_values_payload(layer, lane),
+                };
+                (payload.checksum(), payload)
             });
-            link.send(layer, lane, payload.clone());
+            self.tally.send(layer, lane, self.share.members[member].worker, *checksum);
+            link.send(layer, lane, *checksum, payload.clone());
         }
     }
 
@@ -132,18 +162,46 @@ impl<V: Value> Host for Dispatch<V> {
         if report.states > 0 {
             counter!(observe::STATES, "phase" => self.share.segment.phase.name()).increment(report.states);
         }
-        if self.frontier.swap(frontier.0.into(), Ordering::Relaxed) != u64::from(frontier.0) {
-            self.links.iter().flatten().for_each(|link| link.send_frontier(frontier));
-        }
+        self.tell(position(self.share.segment, frontier));
     }
 
     fn act(&self, action: Action) {
         let Action::LayerDone { layer, report } = action else { return };
         let Report { states, afterstates, fingerprint, sealed_bytes } = report;
+        // What was sent and received is known when it is reported.
+        let (sent, received) = (0, 0);
+        let part = LayerPart { layer, states, afterstates, fingerprint, sealed_bytes, sent, received };
+        let segment = self.share.segment;
+        if position(segment, layer) + 1 == layers_of(segment) {
+            // The plan names no layer after its last one.
+            self.tell(layers_of(segment));
+        }
         let mut finished = self.lock();
-        finished.done.push_back(LayerPart { layer, states, afterstates, fingerprint, sealed_bytes });
+        finished.done.push_back(part);
         self.report_done(&mut finished);
     }
+}
+
+/// Layers of a segment.
+pub fn layers_of(segment: Segment) -> u32 {
+    (segment.last.0 - segment.first.0) / 2 + 1
+}
+
+/// The layer after so many of a segment, in the direction of its pass: after all of them the next one beyond.
+pub fn layer_at(segment: Segment, layers: u32) -> Layer {
+    match segment.phase {
+        Phase::Enumerate => Layer(segment.first.0 + 2 * layers),
+        Phase::BackUp => Layer(segment.last.0 - 2 * layers),
+    }
+}
+
+/// How many layers of a segment are before a layer, in the direction of its pass. Any layer will do.
+pub fn position(segment: Segment, layer: Layer) -> u32 {
+    let passed = match segment.phase {
+        Phase::Enumerate => layer.0.saturating_sub(segment.first.0),
+        Phase::BackUp => segment.last.0.saturating_sub(layer.0),
+    };
+    (passed / 2).min(layers_of(segment))
 }
 
 /// Which members need the blocks of a lane.

@@ -1,12 +1,16 @@
 //! Who a worker is: the same after it was started again, so that the coordinator need not wait to see whether the
 //! one before is still there.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::WorkerId;
+use exact2048_coordinator::cluster::{Secret, WorkerId};
+
+use crate::random;
+use crate::wire::worker_of;
 
 /// Workers that may have one folder for their caches.
 const MOST_WORKERS: u32 = 4096;
@@ -16,6 +20,8 @@ const MOST_WORKERS: u32 = 4096;
 pub struct Identity {
     /// The worker.
     pub id: WorkerId,
+    /// What shows the coordinator that it is this one: the name follows from it.
+    pub secret: Secret,
     /// How often a worker of this name was started before.
     pub incarnation: u64,
     /// The lock on the name.
@@ -33,42 +39,48 @@ impl Identity {
         for number in 0..MOST_WORKERS {
             let path = folder.join(format!("worker-{number}"));
             let failed = || format!("cannot use {}", path.display());
-            let mut file = File::options()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .open(&path)
-                .with_context(failed)?;
+            let mut file = open(&path).with_context(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
             }
-            let (id, incarnation) = match read(&mut file).with_context(failed)? {
-                Some((id, incarnation)) => (id, incarnation + 1),
-                None => (rand::random(), 0),
+            let (secret, incarnation) = match read(&mut file).with_context(failed)? {
+                Some((secret, incarnation)) => (secret, incarnation + 1),
+                None => (random::secret()?, 0),
             };
-            write(&mut file, id, incarnation).with_context(failed)?;
-            return Ok(Self { id: WorkerId(id), incarnation, _held: file });
+            write(&mut file, secret, incarnation).with_context(failed)?;
+            return Ok(Self { id: worker_of(&secret), secret, incarnation, _held: file });
         }
         anyhow::bail!("{MOST_WORKERS} workers run with the cache {} already", folder.display())
     }
 }
 
-/// The name and the incarnation in a file; `None` where it is new, or a process ended while it wrote.
-fn read(file: &mut File) -> io::Result<Option<(u64, u64)>> {
-    let mut text = String::new();
-    file.take(64).read_to_string(&mut text)?;
-    let number = |text: Option<&str>| u64::from_str_radix(text?, 16).ok();
-    let mut words = text.lines().next().unwrap_or_default().split(' ');
-    Ok(number(words.next()).zip(number(words.next())).filter(|_| text.ends_with('\n')))
+/// Opens the file of a name, which nobody but its owner may read.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    // It may have been made by an earlier version, or by hand.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
 }
 
-fn write(file: &mut File, id: u64, incarnation: u64) -> io::Result<()> {
+/// The secret and the incarnation in a file; `None` where it is new, or a process ended while it wrote.
+fn read(file: &mut File) -> io::Result<Option<(Secret, u64)>> {
+    let mut text = String::new();
+    file.take(64).read_to_string(&mut text)?;
+    let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
+    Ok(words.and_then(|(secret, incarnation)| {
+        let bits = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 2 * Secret::BYTES)?;
+        Some((Secret::new(bits.to_be_bytes()), u64::from_str_radix(incarnation, 16).ok()?))
+    }))
+}
+
+fn write(file: &mut File, secret: Secret, incarnation: u64) -> io::Result<()> {
     file.rewind()?;
     file.set_len(0)?;
-    file.write_all(format!("{id:016x} {incarnation:x}\n").as_bytes())?;
+    let bits = u128::from_be_bytes(*secret.bytes());
+    file.write_all(format!("{bits:032x} {incarnation:x}\n").as_bytes())?;
     file.sync_all()
 }
 
@@ -82,15 +94,32 @@ mod tests {
         let first = Identity::take(folder.path()).unwrap();
         let second = Identity::take(folder.path()).unwrap();
         assert_ne!(first.id, second.id);
-        let id = first.id;
+        let (id, secret) = (first.id, first.secret);
+        assert_eq!(id, worker_of(&secret));
         drop(first);
         let again = Identity::take(folder.path()).unwrap();
-        assert_eq!((again.id, again.incarnation), (id, 1));
+        assert_eq!((again.id, again.secret, again.incarnation), (id, secret, 1));
         // A file that was not finished is a new name.
         drop(again);
-        fs::write(folder.path().join("worker-0"), "123").unwrap();
-        let anew = Identity::take(folder.path()).unwrap();
-        assert_ne!(anew.id, id);
-        assert_eq!(anew.incarnation, 0);
+        let file = folder.path().join("worker-0");
+        for unfinished in ["", "123", "123 4\n", "00112233445566778899aabbccddeeff 1"] {
+            fs::write(&file, unfinished).unwrap();
+            let anew = Identity::take(folder.path()).unwrap();
+            assert_ne!(anew.id, id);
+            assert_eq!(anew.incarnation, 0);
+        }
+    }
+
+    #[test]
+    fn nobody_else_can_read_who_a_worker_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("worker-0");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        let identity = Identity::take(folder.path()).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let shown = format!("{identity:?}");
+        let bits = format!("{:032x}", u128::from_be_bytes(*identity.secret.bytes()));
+        assert!(fs::read_to_string(&file).unwrap().contains(&bits) && !shown.contains(&bits), "{shown}");
     }
 }

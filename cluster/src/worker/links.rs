@@ -19,6 +19,7 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use super::membership::Membership;
 use super::observe;
 
 /// Bytes that may wait for one peer, or one block if that is larger: then compute waits.
@@ -30,7 +31,7 @@ const RETRY: Duration = Duration::from_millis(300);
 
 /// What goes to a peer.
 enum Parcel {
-    Block { layer: Layer, lane: Lane, payload: BytesList },
+    Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList },
     Frontier(Layer),
 }
 
@@ -44,7 +45,9 @@ pub struct Link {
 impl std::fmt::Debug for Parcel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Block { layer, lane, payload } => write!(f, "{layer} {lane:?}: {} bytes", payload.len()),
+            Self::Block { layer, lane, payload, .. } => {
+                write!(f, "{layer} {lane:?}: {} bytes", payload.len())
+            }
             Self::Frontier(layer) => write!(f, "at {layer}"),
         }
     }
@@ -105,7 +108,7 @@ impl Link {
     pub fn open(
         sender: Sender,
         peer: &Member,
-        epoch: u64,
+        membership: Membership,
         stop: CancellationToken,
         lost: impl FnOnce(WorkerId, String) + Send + 'static,
     ) -> Self {
@@ -113,7 +116,7 @@ impl Link {
         let room = Arc::new(Room::default());
         let (peer, closing) = (peer.clone(), Arc::clone(&room));
         tokio::spawn(async move {
-            let pushed = stop.run_until_cancelled(push(sender, &peer, epoch, queue, &closing)).await;
+            let pushed = stop.run_until_cancelled(push(sender, &peer, membership, queue, &closing)).await;
             closing.close();
             if let Some(Err(error)) = pushed {
                 lost(peer.worker, error);
@@ -122,11 +125,11 @@ impl Link {
         Self { parcels, room }
     }
 
-    /// Sends a block; waits while too much is on its way already.
-    pub fn send(&self, layer: Layer, lane: Lane, payload: BytesList) {
+    /// Sends a block with the checksum of its bytes; waits while too much is on its way already.
+    pub fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
         self.room.enter(payload.len());
         let bytes = payload.len();
-        if self.parcels.send(Parcel::Block { layer, lane, payload }).is_err() {
+        if self.parcels.send(Parcel::Block { layer, lane, checksum, payload }).is_err() {
             self.room.leave(bytes);
         }
     }
@@ -141,13 +144,19 @@ impl Link {
 async fn push(
     sender: Sender,
     peer: &Member,
-    epoch: u64,
+    membership: Membership,
     queue: UnboundedReceiver<Parcel>,
     room: &Arc<Room>,
 ) -> Result<(), String> {
     let options = ClientOptions { server: peer.address.clone(), ..sender.client };
     let connected = connect_to(&options).await.map_err(|error| with_causes(&error))?;
-    let hello = PushHello { protocol_version: PROTOCOL_VERSION, epoch, worker: sender.worker.0 };
+    let Membership { epoch, secret } = membership;
+    let hello = PushHello {
+        protocol_version: PROTOCOL_VERSION,
+        epoch,
+        worker: sender.worker.0,
+        secret: secret.bytes().to_vec(),
+    };
     let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
     let requests = first.chain(pieces(queue, Arc::clone(room)));
     match ExchangeClient::new(connected).push(requests).await {
@@ -172,14 +181,14 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
     let messages = parcels.map(move |parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
-        Parcel::Block { layer, lane, payload } => {
+        Parcel::Block { layer, lane, checksum, payload } => {
             let bytes = payload.len();
             counter!(observe::PUSHED_BYTES).increment(bytes as u64);
             room.leave(bytes);
             let mut pieces = payload.into_pieces();
             let first = pieces.next().unwrap_or_default();
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
-            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first })];
+            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first, checksum })];
             contents.extend(pieces.map(Content::More));
             contents
         }

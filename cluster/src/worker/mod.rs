@@ -9,6 +9,8 @@
 //! | `jobs` | the run of a job, as it is in the store |
 //! | `epoch`, `host` | one epoch: its crew, and where results go |
 //! | `links`, `exchange` | blocks to and from the other workers |
+//! | `membership` | who may speak to this worker |
+//! | `tally` | what went to others and came from them, for the coordinator to compare |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
 //! | `outage` | when a coordinator that does not answer is logged |
@@ -21,12 +23,14 @@ mod host;
 pub mod identity;
 mod jobs;
 mod links;
+mod membership;
 mod observe;
 mod outage;
 mod outbox;
 mod peers;
 mod process;
 mod runner;
+mod tally;
 
 pub use observe::describe;
 pub use process::{Ended, WorkerOptions, run};

@@ -21,6 +21,8 @@ pub const REPORTS_WAITING: &str = "exact2048_reports_waiting";
 pub const PUSHED_BYTES: &str = "exact2048_pushed_bytes_total";
 /// Bytes of blocks from other workers.
 pub const RECEIVED_BYTES: &str = "exact2048_received_bytes_total";
+/// Callers that did not know the secret of the epoch.
+pub const DENIED: &str = "exact2048_denied_total";
 /// Bytes of shards that were written.
 pub const WRITTEN_BYTES: &str = "exact2048_written_bytes_total";
 /// Bytes of copies to other workers.
@@ -53,6 +55,7 @@ pub fn describe() {
     describe_gauge!(REPORTS_WAITING, "Reports that the coordinator has not acknowledged");
     describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks that were sent to other workers");
     describe_counter!(RECEIVED_BYTES, Unit::Bytes, "Bytes of blocks that other workers sent");
+    describe_counter!(DENIED, "Calls of others that did not know the secret of the epoch");
     describe_counter!(WRITTEN_BYTES, Unit::Bytes, "Bytes of shards that were written to the store");
     describe_counter!(GIVEN_BYTES, Unit::Bytes, "Bytes of copies of shards that other workers fetched here");
     describe_counter!(CACHED_SHARDS, "Committed shards that were opened from the cache");
@@ -70,9 +73,16 @@ fn show_all() {
     for phase in [Phase::Enumerate, Phase::BackUp] {
         counter!(STATES, "phase" => phase.name()).increment(0);
     }
-    for name in
-        [EPOCHS, EPOCHS_FAILED, PUSHED_BYTES, RECEIVED_BYTES, WRITTEN_BYTES, GIVEN_BYTES, CACHED_SHARDS]
-    {
+    for name in [
+        EPOCHS,
+        EPOCHS_FAILED,
+        PUSHED_BYTES,
+        RECEIVED_BYTES,
+        DENIED,
+        WRITTEN_BYTES,
+        GIVEN_BYTES,
+        CACHED_SHARDS,
+    ] {
         counter!(name).increment(0);
     }
     for from in [PEER, STORE] {

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use super::links::Sender;
+use super::membership::Membership;
 use super::observe;
 
 /// Peers that are asked for one shard, at most: with many workers the store is faster than to ask them all.
@@ -51,6 +52,7 @@ pub struct PeerCopies {
 #[derive(Debug)]
 struct Peer {
     member: Member,
+    membership: Membership,
     connection: OnceCell<ExchangeClient<Connected>>,
     /// It cannot be reached, or speaks another protocol: it is not asked again in this epoch.
     given_up: AtomicBool,
@@ -64,9 +66,9 @@ impl PeerCopies {
     }
 
     /// Asks the other members of an epoch from now on.
-    pub fn join(&self, members: &[Member]) {
+    pub fn join(&self, members: &[Member], membership: Membership) {
         let others = members.iter().filter(|member| member.worker != self.me);
-        *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone()))).collect();
+        *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
     }
 
     /// Asks nobody from now on.
@@ -139,8 +141,8 @@ impl Peers for PeerCopies {
 }
 
 impl Peer {
-    fn new(member: Member) -> Self {
-        Self { member, connection: OnceCell::new(), given_up: AtomicBool::new(false) }
+    fn new(member: Member, membership: Membership) -> Self {
+        Self { member, membership, connection: OnceCell::new(), given_up: AtomicBool::new(false) }
     }
 
     async fn connected(&self, options: &ClientOptions) -> Result<ExchangeClient<Connected>, Status> {
@@ -164,6 +166,8 @@ async fn receive(
         protocol_version: PROTOCOL_VERSION,
         run: Bytes::copy_from_slice(&wanted.run.0),
         header_checksum: wanted.header_checksum,
+        epoch: peer.membership.epoch,
+        secret: Bytes::copy_from_slice(peer.membership.secret.bytes()),
     };
     let mut messages = timeout(patience, client.fetch(request)).await.map_err(silent)??.into_inner();
     while let Some(message) = timeout(patience, messages.message()).await.map_err(silent)?? {

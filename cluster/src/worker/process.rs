@@ -29,6 +29,7 @@ use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
+use super::membership::{Joined, Membership};
 use super::observe;
 use super::outage::Outage;
 use super::outbox::Outbox;
@@ -85,6 +86,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
     let current: Arc<Current> = Arc::new(watch::Sender::new(None));
+    let joined: Arc<Joined> = Arc::new(watch::Sender::new(None));
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation, threads = options.threads,
         address = options.advertise, "worker starts");
 
@@ -114,7 +116,8 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     // Peers are served until the last pull: they may still need what this worker has.
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
-    let service = ExchangeService::new(Arc::clone(&current), options.memory_bytes, copies);
+    let admitting = (Arc::clone(&joined), Arc::clone(&current));
+    let service = ExchangeService::new(admitting, options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
     let mut process = Process {
         options,
@@ -122,6 +125,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         outbox,
         current,
         taken,
+        joined,
         starts,
         epoch: None,
         highest: None,
@@ -170,6 +174,7 @@ struct Process {
     current: Arc<Current>,
     /// The epoch that the runner has taken up and not left yet; 0 for none.
     taken: Arc<AtomicU64>,
+    joined: Arc<Joined>,
     starts: Channel<Start>,
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
@@ -269,7 +274,7 @@ impl Process {
             first_report,
             reports,
         };
-        let mut request = tonic::Request::new(pull_message(&pull));
+        let mut request = tonic::Request::new(pull_message(&pull, &self.identity.secret));
         request.set_timeout(DEADLINE);
         tokio::select! {
             biased;
@@ -301,6 +306,7 @@ impl Process {
             self.leave_epoch();
             let (number, job) = (assignment.share.epoch, assignment.share.job.clone());
             self.highest = Some(number);
+            self.joined.send_replace(Some(Membership::of(&assignment.share)));
             let stop = Arc::new(AtomicBool::new(false));
             self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
             counter!(observe::EPOCHS).increment(1);
@@ -380,6 +386,7 @@ impl Process {
     /// Ends the epoch here, whatever it is at.
     fn leave_epoch(&mut self) {
         if let Some(epoch) = self.epoch.take() {
+            self.joined.send_replace(None);
             epoch.stop.store(true, Ordering::Relaxed);
             if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
                 running.stop();

@@ -18,6 +18,7 @@ use super::epoch::{Epoch, EpochFailure, Parts, Running};
 use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
 use super::links::Sender;
+use super::membership::Membership;
 use super::observe;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
@@ -65,7 +66,7 @@ impl Runner {
             let share = Arc::new(assignment.share.clone());
             let epoch = share.epoch;
             self.taken.store(epoch, Ordering::Relaxed);
-            self.peers.join(&share.members);
+            self.peers.join(&share.members, Membership::of(&share));
             let failure = match share.params.precision {
                 Precision::Bits32 => self.run_epoch::<u32>(&share, &assignment, &stop),
                 Precision::Bits64 => self.run_epoch::<u64>(&share, &assignment, &stop),
@@ -112,6 +113,10 @@ impl Runner {
             EpochFailure::Peer(peer, reason) => {
                 tracing::warn!(%worker, %job, epoch, %peer, reason, "a peer is lost");
                 Failure::Peer(peer)
+            }
+            EpochFailure::BadBlock(peer, what) => {
+                tracing::warn!(%worker, %job, epoch, %peer, what, "a peer sent a bad block");
+                Failure::BadBlock { peer, what }
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),
         });

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
     Action, Cluster, Config, EpochStage, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply,
-    Share, Submission, WorkerId, WorkerReport, WriteShard,
+    Secret, Secrets, Share, Submission, WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_coordinator::{Phase, Stage, is_kept};
 
@@ -106,11 +106,13 @@ pub struct Summary {
 
 impl<'a> World<'a> {
     pub fn new(job: &'a Job, model: &'a Model, workers: usize) -> Self {
+        // Nobody is there to guess it.
+        let secrets = Secrets::new(|| Secret::new([0; 16]));
         let mut world = Self {
             job,
             model,
             now: Duration::ZERO,
-            cluster: Cluster::new(1, Config::default(), Duration::ZERO),
+            cluster: Cluster::new(1, Config::default(), secrets, Duration::ZERO),
             workers: (0..workers).map(|_| Worker::default()).collect(),
             pass: None,
             events: BTreeMap::new(),
@@ -432,6 +434,8 @@ impl<'a> World<'a> {
                 afterstates: states as u64,
                 fingerprint: 1,
                 sealed_bytes: bytes as u64,
+                sent: 0,
+                received: 0,
             };
             state.reports.push(WorkerReport::LayerDone { epoch: pass.epoch, part });
             state.frontier += 1;

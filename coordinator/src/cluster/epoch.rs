@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use exact2048_game::Layer;
 
+use super::counts::Possible;
 use super::messages::{LayerPart, Progress, ShardRecord, Share, WriteShard};
 use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
 use crate::task::Phase;
@@ -36,6 +37,17 @@ pub(super) struct Epoch {
     /// Bytes in the positions from `written` to `frontier`.
     ready_bytes: u64,
     order: Option<Order>,
+    /// What can be counted in each layer, ascending.
+    possible: Vec<Possible>,
+}
+
+/// What is wrong with a report of a layer.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Wrong {
+    /// The worker that makes it says what cannot be.
+    Report(String),
+    /// What the members say together cannot be: any of them may be wrong.
+    Layer(String),
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -45,6 +57,8 @@ struct LayerSum {
     afterstates: u64,
     fingerprint: u128,
     sealed_bytes: u64,
+    sent: u64,
+    received: u64,
 }
 
 /// A range that members are writing.
@@ -64,7 +78,8 @@ pub(super) struct WrittenRange {
 }
 
 impl Epoch {
-    pub fn new(share: Share, now: Duration) -> Self {
+    /// An epoch that begins. `possible` is what can be counted in each layer of its segment, ascending.
+    pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
             finished: vec![0; share.members.len()],
             share: Arc::new(share),
@@ -77,6 +92,7 @@ impl Epoch {
             frontier: 0,
             ready_bytes: 0,
             order: None,
+            possible,
         }
     }
 
@@ -121,13 +137,22 @@ impl Epoch {
         self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.states).sum()
     }
 
-    /// Takes in a member's part of its next layer. The error says what is wrong with it.
-    pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), String> {
+    /// Takes in a member's part of its next layer. The last part of a layer completes it: what was taken in of it has
+    /// to be what was sent, and its counts have to be possible.
+    pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), Wrong> {
         let position = self.finished[member];
         let worker = self.share.members[member].worker;
         if position >= self.len() || part.layer != self.layer(position) {
             let expected = self.member_layer(member);
-            return Err(format!("worker {worker} reports layer {}, expected {expected}", part.layer));
+            let reported = part.layer;
+            return Err(Wrong::Report(format!(
+                "worker {worker} reports layer {reported}, expected {expected}"
+            )));
+        }
+        let exceeded =
+            self.possible(part.layer).and_then(|p| p.exceeded(part.layer, part.states, part.afterstates));
+        if let Some(reason) = exceeded {
+            return Err(Wrong::Report(format!("worker {worker}: {reason}")));
         }
         self.finished[member] += 1;
         self.progressed = now;
@@ -141,6 +166,12 @@ impl Epoch {
         sum.afterstates += part.afterstates;
         sum.fingerprint = sum.fingerprint.wrapping_add(part.fingerprint);
         sum.sealed_bytes += part.sealed_bytes;
+        sum.sent = sum.sent.wrapping_add(part.sent);
+        sum.received = sum.received.wrapping_add(part.received);
+        let sum = *sum;
+        if sum.members as usize == self.finished.len() {
+            self.check_layer(part.layer, sum).map_err(Wrong::Layer)?;
+        }
         while let Some(sum) = self.sums.get((self.frontier - self.written) as usize)
             && sum.members as usize == self.finished.len()
         {
@@ -148,6 +179,23 @@ impl Epoch {
             self.frontier += 1;
         }
         Ok(())
+    }
+
+    /// Requires that what the members say of a layer fits together.
+    fn check_layer(&self, layer: Layer, sum: LayerSum) -> Result<(), String> {
+        if sum.sent != sum.received {
+            return Err(format!(
+                "what the members took in of layer {layer} is not what was sent to them: checksums {:016x} and {:016x}",
+                sum.received, sum.sent
+            ));
+        }
+        let refused = self.possible(layer).and_then(|p| p.refuse(layer, sum.states, sum.afterstates));
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// What can be counted in a layer of the segment.
+    fn possible(&self, layer: Layer) -> Option<&Possible> {
+        self.possible.get(((layer.0 - self.segment().first.0) / 2) as usize)
     }
 
     /// Orders the next range to be written, if one is ready: one with at least `least_bytes`, or the end of the segment, or,
@@ -258,7 +306,7 @@ mod tests {
 
     use exact2048_game::{Objective, Params, Precision, Spawn4};
 
-    use super::super::{JobId, Member};
+    use super::super::{JobId, Member, Secret};
     use super::*;
     use crate::cluster::WorkerId;
 
@@ -268,8 +316,14 @@ mod tests {
         let segment = Segment { phase, first: Layer(4), last: params.last_layer() };
         let member = Member { worker: WorkerId(1), threads: 1, address: String::new() };
         let (job, members) = (JobId("job".to_owned()), vec![member]);
-        let share = Share { job, params, epoch: 1, segment, members, window_layers: 4 };
-        Epoch::new(share, Duration::ZERO)
+        let secret = Secret::new([0; 16]);
+        let share = Share { job, params, epoch: 1, segment, members, window_layers: 4, secret };
+        let possible = Possible { most: 10, states: None };
+        Epoch::new(share, vec![possible; 29], Duration::ZERO)
+    }
+
+    fn part(layer: Layer) -> LayerPart {
+        LayerPart { layer, states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 10, sent: 3, received: 3 }
     }
 
     /// What is ordered after layers of 10 bytes each are done.
@@ -277,11 +331,25 @@ mod tests {
         let mut epoch = epoch(phase);
         for position in 0..layers {
             let layer = epoch.layer(position);
-            let part = LayerPart { layer, states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 10 };
-            epoch.layer_done(0, part, Duration::ZERO).unwrap();
+            epoch.layer_done(0, part(layer), Duration::ZERO).unwrap();
         }
         epoch.order(least_bytes, all);
         epoch.order_for(0).map(|shard| shard.first.0..=shard.last.0)
+    }
+
+    #[test]
+    fn reports_that_cannot_be_are_refused() {
+        let good = part(Layer(4));
+        let refused = |part| epoch(Phase::Enumerate).layer_done(0, part, Duration::ZERO).unwrap_err();
+        for (wrong, word) in [
+            (LayerPart { states: 11, ..good }, "cannot have 11 states"),
+            (LayerPart { layer: Layer(6), ..good }, "layer 6, expected 4"),
+        ] {
+            let found = refused(wrong);
+            assert!(matches!(&found, Wrong::Report(reason) if reason.contains(word)), "{found:?}");
+        }
+        let sums = refused(LayerPart { received: 2, ..good });
+        assert!(matches!(&sums, Wrong::Layer(reason) if reason.contains("not what was sent")), "{sums:?}");
     }
 
     #[test]

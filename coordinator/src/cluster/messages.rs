@@ -9,6 +9,7 @@ use exact2048_game::{Layer, Params};
 use serde::{Deserialize, Serialize};
 
 use super::assign::{Owners, assign};
+use super::secret::Secret;
 use crate::progress::{Commit, Segment};
 use crate::task::Phase;
 
@@ -26,7 +27,8 @@ impl std::fmt::Display for JobId {
     }
 }
 
-/// Name of a worker: a random number that it chose.
+/// Name of a worker: a number that follows from the secret that its pulls show (`wire::worker_of` of the crate of the
+/// shells), so that nobody else can pull under it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u64);
@@ -156,6 +158,8 @@ pub struct Share {
     /// Layers that a worker may compute past the lowest one that not all have finished. Those in which it owns no block
     /// are reported at once, however far ahead.
     pub window_layers: u32,
+    /// What members show each other: nobody else knows it.
+    pub secret: Secret,
 }
 
 /// A worker of an epoch.
@@ -200,8 +204,9 @@ pub struct WriteShard {
 /// What a worker reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerReport {
-    /// All of the worker's blocks of a layer are done, and sealed where they are stored. Layers are reported in
-    /// the direction of the phase, without gaps, also those in which the worker owns nothing.
+    /// All of the worker's blocks of a layer are done, and sealed where they are stored; and all blocks of the layer
+    /// that other members had for it have arrived. Layers are reported in the direction of the phase, without gaps,
+    /// also those in which the worker owns nothing.
     LayerDone {
         /// The epoch.
         epoch: u64,
@@ -239,6 +244,11 @@ pub struct LayerPart {
     pub fingerprint: u128,
     /// Bytes that the sealed blocks will take in a shard.
     pub sealed_bytes: u64,
+    /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each as often as it was sent. A
+    /// checksum is of the block's bytes and of where they belong: layer, lane and receiver.
+    pub sent: u64,
+    /// The same of those that it took in: over all members as much as was sent.
+    pub received: u64,
 }
 
 /// What went wrong at a worker.
@@ -250,6 +260,13 @@ pub enum Failure {
     Memory(String),
     /// A peer cannot be reached or breaks off; blames the peer.
     Peer(WorkerId),
+    /// A peer sent a block that cannot be what it should be; blames the peer.
+    BadBlock {
+        /// Who sent it.
+        peer: WorkerId,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A committed shard is missing or damaged, as the worker sees it.
     ShardLost {
         /// The job whose shard it is.
@@ -273,6 +290,7 @@ impl std::fmt::Display for Failure {
             Failure::DiskFull(what) => write!(f, "disk full: {what}"),
             Failure::Memory(what) => write!(f, "out of memory: {what}"),
             Failure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
+            Failure::BadBlock { peer, what } => write!(f, "worker {peer} sent a bad block: {what}"),
             Failure::ShardLost { job, file, .. } => {
                 write!(f, "cannot read the shard {file} of job {job}")
             }

@@ -6,6 +6,7 @@
 //! invariants, and what each failure does.
 
 mod assign;
+mod counts;
 mod epoch;
 mod events;
 mod job;
@@ -14,6 +15,7 @@ mod messages;
 mod rate;
 mod roster;
 mod schedule;
+mod secret;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,7 @@ pub use messages::{
     Action, EpochStage, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply,
     Refusal, ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
 };
+pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 
 /// How a cluster is run.
@@ -135,6 +138,7 @@ pub struct Cluster {
     config: Config,
     /// The time of the latest call.
     now: Duration,
+    secrets: Secrets,
     next_epoch: u64,
     next_place: u64,
     fenced: bool,
@@ -157,10 +161,11 @@ pub struct Cluster {
 impl Cluster {
     /// A cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher than any
     /// number that a coordinator of this store has used or will use before it is fenced.
-    pub fn new(first_epoch: u64, config: Config, now: Duration) -> Self {
+    pub fn new(first_epoch: u64, config: Config, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
             now,
+            secrets,
             next_epoch: first_epoch,
             next_place: 0,
             fenced: false,
@@ -339,10 +344,14 @@ impl Cluster {
         self.advance();
     }
 
-    /// The append can never be made, because of what a worker says of its shard: the range is not done.
-    pub fn commit_refused(&mut self, now: Duration, ticket: u64, reason: String) {
+    /// The append can never be made, because of what a worker says of its shard: the range is not done. The worker is
+    /// to blame where it is known which one.
+    pub fn commit_refused(&mut self, now: Duration, ticket: u64, worker: Option<WorkerId>, reason: String) {
         self.pass_time(now);
         if self.journal.succeeded(ticket).is_some() && !self.fenced {
+            if let Some(worker) = worker {
+                self.roster.back_off(worker, self.config.backoff, self.now);
+            }
             self.fail_epoch(reason);
         }
         self.advance();

@@ -6,7 +6,8 @@ use std::time::Duration;
 use exact2048_game::Layer;
 
 use super::Cluster;
-use super::epoch::{Epoch, WrittenRange};
+use super::counts::Possible;
+use super::epoch::{Epoch, WrittenRange, Wrong};
 use super::events::Event;
 use super::job::JobState;
 use super::messages::{Action, Failure, JobId, Member, Share, WorkerId, WorkerReport};
@@ -56,10 +57,11 @@ impl Cluster {
                             }
                         }
                     }
-                    Err(reason) => {
+                    Err(Wrong::Report(reason)) => {
                         self.roster.back_off(worker, self.config.backoff, now);
                         self.fail_epoch(reason);
                     }
+                    Err(Wrong::Layer(reason)) => self.fail_epoch(reason),
                 }
             }
             WorkerReport::ShardWritten { shard, record } => {
@@ -96,8 +98,10 @@ impl Cluster {
                 }
             }
             // All peers of one that has died say so: the first is enough, and it may be back already.
-            Failure::Peer(_) if !is_current => {}
-            Failure::Peer(peer) => self.roster.blame(peer, worker, self.config.backoff, self.now),
+            Failure::Peer(_) | Failure::BadBlock { .. } if !is_current => {}
+            Failure::Peer(peer) | Failure::BadBlock { peer, .. } => {
+                self.roster.blame(peer, worker, self.config.backoff, self.now)
+            }
             Failure::DiskFull(_) | Failure::Memory(_) | Failure::Other(_) => {
                 self.roster.back_off(worker, self.config.backoff, self.now);
                 if let Some(worker) = self.roster.workers.get_mut(&worker) {
@@ -312,10 +316,12 @@ impl Cluster {
         let Some(segment) = job.remaining.filter(|_| !members.is_empty()) else { return true };
         job.epochs += 1;
         let (params, window_layers) = (job.params.clone(), self.config.window_layers);
-        let share = Share { job: id, params, epoch: self.next_epoch, segment, members, window_layers };
+        let (epoch, secret) = (self.next_epoch, self.secrets.draw());
+        let possible = Possible::of_segment(job, segment);
+        let share = Share { job: id, params, epoch, segment, members, window_layers, secret };
         self.next_epoch += 1;
         self.could_begin = None;
-        let epoch = Epoch::new(share, self.now);
+        let epoch = Epoch::new(share, possible, self.now);
         self.events.push(Event::EpochBegan(Arc::clone(&epoch.share)));
         self.epoch = Some(epoch);
         true

@@ -67,8 +67,15 @@ impl Worker {
     fn finish(&mut self, layers: impl Iterator<Item = u32>) {
         let epoch = self.epoch.as_ref().unwrap().epoch;
         for layer in layers {
-            let part =
-                LayerPart { layer: Layer(layer), states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 1 };
+            let part = LayerPart {
+                layer: Layer(layer),
+                states: 1,
+                afterstates: 1,
+                fingerprint: 1,
+                sealed_bytes: 1,
+                sent: 0,
+                received: 0,
+            };
             self.reports.push(WorkerReport::LayerDone { epoch, part });
         }
     }
@@ -79,13 +86,17 @@ impl Worker {
     }
 }
 
+fn secrets() -> Secrets {
+    Secrets::new(|| Secret::new([7; 16]))
+}
+
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
 /// A cluster with workers that have long been there.
 fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
-    let mut cluster = Cluster::new(1, Config::default(), Duration::ZERO);
+    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
     let mut workers: Vec<Worker> = (1..=workers).map(Worker::new).collect();
     let now = seconds(3.0);
     for worker in &mut workers {
@@ -107,7 +118,7 @@ fn workers_that_are_there_begin_at_once() {
 
 #[test]
 fn workers_that_start_together_are_waited_for() {
-    let mut cluster = Cluster::new(1, Config::default(), Duration::ZERO);
+    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
     cluster.submit(Duration::ZERO, submission("job")).unwrap();
     let (mut first, mut second) = (Worker::new(1), Worker::new(2));
     assert_eq!(first.pull(&mut cluster, seconds(1.0)).share, None);
@@ -274,7 +285,7 @@ fn an_epoch_of_a_later_coordinator_is_left_alone() {
     later.submit(now, submission("job")).unwrap();
     later.submit(now, submission("second job")).unwrap();
     workers[0].pull(&mut later, now);
-    let mut earlier = Cluster::new(0, Config::default(), now);
+    let mut earlier = Cluster::new(0, Config::default(), secrets(), now);
     let epoch = workers[0].epoch.clone().unwrap().epoch;
     let pull = Pull {
         version: PROTOCOL_VERSION,

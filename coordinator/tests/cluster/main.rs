@@ -44,12 +44,13 @@ const NETWORK: Faults = Faults {
     coordinator_hangs: 0,
     lose: 0,
     meddle: 0,
+    flip: 0,
 };
 
 const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, ..NETWORK };
 
 const EVERYTHING: Faults =
-    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, ..WORKERS };
+    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, flip: 1, ..WORKERS };
 
 #[test]
 fn nothing_goes_wrong() {
@@ -76,6 +77,12 @@ fn coordinators_come_and_go() {
 #[test]
 fn shards_are_lost_and_jobs_meddled_with() {
     simulate("2x2", 0..1500, 300, Faults { lose: 15, meddle: 30, ..NETWORK });
+}
+
+#[test]
+fn blocks_change_on_their_way() {
+    simulate("2x2", 0..1000, 300, Faults { flip: 20, ..Faults::default() });
+    simulate("3x2", 0..50, 300, Faults { flip: 5, ..NETWORK });
 }
 
 #[test]

@@ -47,11 +47,24 @@ pub struct Store {
     pub journals: BTreeMap<JobId, Journal>,
     pub shards: BTreeSet<ShardName>,
     lost: BTreeSet<ShardName>,
+    /// Layers of epochs of which a member took in something else than was sent to it.
+    spoilt: BTreeSet<(u64, Layer)>,
 }
 
 impl Store {
     pub fn new() -> Self {
-        Self { fence: 0, journals: BTreeMap::new(), shards: BTreeSet::new(), lost: BTreeSet::new() }
+        Self {
+            fence: 0,
+            journals: BTreeMap::new(),
+            shards: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            spoilt: BTreeSet::new(),
+        }
+    }
+
+    /// A member took in something else of a layer than was sent to it.
+    pub fn spoil(&mut self, epoch: u64, layer: Layer) {
+        self.spoilt.insert((epoch, layer));
     }
 
     /// Takes the journal of a job for a coordinator: whoever had it before cannot append any more. Returns the number of
@@ -125,6 +138,8 @@ impl Store {
                     let apart = live.commit.last < commit.first || live.commit.first > commit.last;
                     assert!(apart, "I1: {commit:?} overlaps {:?}", live.commit);
                 }
+                let spoilt = self.spoilt.range((*epoch, commit.first)..=(*epoch, commit.last)).next();
+                assert_eq!(spoilt, None, "I10: {commit:?} holds what a member took in wrongly");
                 check_order(truth, journal, commit);
                 check_sums(truth, commit);
                 let name = |worker| ShardName {

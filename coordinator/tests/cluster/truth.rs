@@ -28,10 +28,28 @@ impl Truth {
         Self { params, lanes }
     }
 
-    /// What one member has to report of a layer.
-    pub fn part(&self, phase: Phase, layer: Layer, owners: &Owners, member: usize) -> LayerPart {
+    /// What one member has to report of a layer. Each sends every block to every other member.
+    pub fn part(
+        &self,
+        phase: Phase,
+        layer: Layer,
+        owners: &Owners,
+        member: usize,
+        members: usize,
+    ) -> LayerPart {
         let owned = |lane: &&Lane| owners.owner(**lane) == member;
-        self.sum(phase, layer, self.lanes[&layer].iter().filter(owned))
+        let mut part = self.sum(phase, layer, self.lanes[&layer].iter().filter(owned));
+        for &lane in &self.lanes[&layer] {
+            let owner = owners.owner(lane);
+            let checksum = |to: usize| mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 8 ^ to as u64);
+            if owner == member {
+                let others = (0..members).filter(|&to| to != member);
+                part.sent = others.map(checksum).fold(part.sent, u64::wrapping_add);
+            } else {
+                part.received = part.received.wrapping_add(checksum(member));
+            }
+        }
+        part
     }
 
     /// What a layer holds in all.
@@ -45,11 +63,21 @@ impl Truth {
     }
 
     fn sum<'a>(&self, phase: Phase, layer: Layer, lanes: impl Iterator<Item = &'a Lane>) -> LayerPart {
-        let mut part = LayerPart { layer, states: 0, afterstates: 0, fingerprint: 0, sealed_bytes: 0 };
+        let mut part = LayerPart {
+            layer,
+            states: 0,
+            afterstates: 0,
+            fingerprint: 0,
+            sealed_bytes: 0,
+            sent: 0,
+            received: 0,
+        };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
-            part.states += hash % 1000;
-            part.afterstates += hash % 700;
+            // The same on both ways, and no more than there is room for in the smallest block.
+            let counts = mix(mix(lane.code() + 1) ^ u64::from(layer.0));
+            part.states += counts % 2;
+            part.afterstates += counts >> 1 & 1;
             part.fingerprint = part.fingerprint.wrapping_add(u128::from(hash) << 64 | u128::from(mix(hash)));
             part.sealed_bytes += hash % 500;
         }

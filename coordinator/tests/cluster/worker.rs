@@ -24,6 +24,8 @@ pub struct Worker {
     pub hung_until: u64,
     pub next_pull: u64,
     pub unwell_until: u64,
+    /// How often, in a thousand layers, something changes on its way to the worker.
+    pub flips: u64,
     highest_epoch: u64,
     first_report: u64,
     reports: VecDeque<WorkerReport>,
@@ -53,6 +55,7 @@ impl Worker {
             hung_until: 0,
             next_pull: now,
             unwell_until: 0,
+            flips: 0,
             highest_epoch: 0,
             first_report: 0,
             reports: VecDeque::new(),
@@ -141,7 +144,8 @@ impl Worker {
                 Phase::Enumerate => Layer(share.segment.first.0 + 2 * working.position),
                 Phase::BackUp => Layer(share.segment.last.0 - 2 * working.position),
             };
-            let part = truth.part(share.segment.phase, layer, &working.owners, working.member);
+            let members = share.members.len();
+            let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
             // Layers without a block of its own are done before it comes to them.
             if part.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
@@ -150,6 +154,10 @@ impl Worker {
                 steps -= 1;
             }
             working.position += 1;
+            if random.per_mille(self.flips) {
+                part.received = part.received.wrapping_add(random.next() | 1);
+                store.spoil(share.epoch, layer);
+            }
             self.reports.push_back(WorkerReport::LayerDone { epoch: share.epoch, part });
         }
         if let Some(shard) = working.write.take_if(|_| random.per_mille(600)) {

@@ -1,12 +1,12 @@
 //! A cluster with everything that can go wrong: what happens is decided by a seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, Failure, JobId, JobState, LeastMemory, Pull, PullReply, Refusal, Share,
-    Submission, WorkerId,
+    Action, Cluster, Config, Failure, JobId, JobState, LeastMemory, Pull, PullReply, Refusal, Secret,
+    Secrets, Share, Submission, WorkerId,
 };
 use exact2048_coordinator::{Commit, Phase, missing_segments};
 
@@ -41,6 +41,8 @@ pub struct Faults {
     /// In each step: a committed shard is lost; a job is cancelled or resumed.
     pub lose: u64,
     pub meddle: u64,
+    /// Of layers: something changes on its way to a member.
+    pub flip: u64,
 }
 
 enum Message {
@@ -77,6 +79,8 @@ pub struct World {
     messages: BTreeMap<(u64, u64), Message>,
     /// All epochs that there ever were.
     shares: BTreeMap<u64, Arc<Share>>,
+    /// Their secrets.
+    secrets: BTreeSet<[u8; Secret::BYTES]>,
 }
 
 impl World {
@@ -95,6 +99,7 @@ impl World {
             next_message: 0,
             messages: BTreeMap::new(),
             shares: BTreeMap::new(),
+            secrets: BTreeSet::new(),
         };
         world.start_coordinator();
         world.submit("first");
@@ -198,6 +203,7 @@ impl World {
             if worker.unwell_until != 0 && self.now >= worker.unwell_until {
                 worker.recover();
             }
+            worker.flips = self.faults.flip;
             worker.work(&self.truth, &mut self.store, slowest, &mut self.random);
             if self.now >= worker.next_pull {
                 worker.next_pull = self.now + 50 + self.random.below(150);
@@ -236,7 +242,13 @@ impl World {
                 }
                 let reply = coordinator.cluster.pull(now, &pull);
                 if let Ok(PullReply { share: Some(share), .. }) = &reply {
-                    let known = self.shares.entry(share.epoch).or_insert_with(|| share.clone());
+                    let known = self.shares.entry(share.epoch).or_insert_with(|| {
+                        assert!(
+                            self.secrets.insert(*share.secret.bytes()),
+                            "I11: two epochs with one secret"
+                        );
+                        share.clone()
+                    });
                     assert_eq!(known, share, "I4: two shares of one epoch");
                     assert!(share.member(pull.worker).is_some(), "I4: a share for a stranger");
                 }
@@ -328,7 +340,12 @@ impl World {
         self.store.fence += 1;
         let fence = self.store.fence;
         let now = Duration::from_millis(self.now);
-        let cluster = Cluster::new(fence * EPOCHS, self.config.clone(), now);
+        let mut random = Random::new(self.random.next());
+        let secrets = Secrets::new(move || {
+            let (high, low) = (random.next(), random.next());
+            Secret::new((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+        });
+        let cluster = Cluster::new(fence * EPOCHS, self.config.clone(), secrets, now);
         let slots = BTreeMap::new();
         self.coordinators.push(Coordinator { cluster, slots, answered: 0, alive: true, hung_until: 0 });
         let jobs: Vec<JobId> = self.store.journals.keys().cloned().collect();

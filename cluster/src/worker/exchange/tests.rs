@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{Progress, WriteShard};
+use exact2048_coordinator::cluster::{Progress, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use proptest::prelude::*;
@@ -15,11 +15,12 @@ use super::*;
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
+const SECRET: [u8; 16] = [7; 16];
 const LANE: Lane = Lane { k: 1, large_sum: 16 };
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A block: who sent it, where it belongs, and its bytes.
-type Taken = (usize, Layer, Lane, Vec<u8>);
+/// A block: who sent it, where it belongs, its checksum, and its bytes.
+type Taken = (usize, Layer, Lane, u64, Vec<u8>);
 
 /// An epoch that remembers what came.
 #[derive(Default)]
@@ -37,15 +38,14 @@ impl Epoch for Memo {
         (worker.0 == SENDER).then_some(1)
     }
 
-    fn accept(
-        &self,
-        from: usize,
-        layer: Layer,
-        lane: Lane,
-        mut payload: BytesList,
-    ) -> Result<(), WorkerError> {
+    fn membership(&self) -> Membership {
+        Membership { epoch: EPOCH, secret: Secret::new(SECRET) }
+    }
+
+    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
+        let Block { layer, lane, checksum, mut payload } = block;
         let bytes = payload.copy_to_bytes(payload.len()).to_vec();
-        self.blocks.lock().unwrap().push((from, layer, lane, bytes));
+        self.blocks.lock().unwrap().push((from, layer, lane, checksum, bytes));
         Ok(())
     }
 
@@ -70,11 +70,12 @@ impl Epoch for Memo {
 async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let memo = Arc::new(Memo::default());
     let current: Arc<dyn Epoch> = Arc::clone(&memo) as _;
-    let current = Arc::new(watch::Sender::new(Some(current)));
+    let joined = Arc::new(watch::Sender::new(Some(current.membership())));
+    let admitting = (joined, Arc::new(watch::Sender::new(Some(current))));
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
     let service =
-        ExchangeServer::new(ExchangeService::new(current, MOST_BYTES, Copies::new(Default::default())));
+        ExchangeServer::new(ExchangeService::new(admitting, MOST_BYTES, Copies::new(Default::default())));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     (memo, ExchangeClient::connect(url).await.unwrap())
 }
@@ -86,11 +87,17 @@ async fn push(client: &mut ExchangeClient<Channel>, contents: Vec<Content>) -> R
 }
 
 fn hello() -> Content {
-    Content::Hello(PushHello { protocol_version: PROTOCOL_VERSION, epoch: EPOCH, worker: SENDER })
+    Content::Hello(PushHello {
+        protocol_version: PROTOCOL_VERSION,
+        epoch: EPOCH,
+        worker: SENDER,
+        secret: SECRET.to_vec(),
+    })
 }
 
 fn block(bytes: u64, first: &[u8]) -> Content {
-    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first: Bytes::copy_from_slice(first) })
+    let first = Bytes::copy_from_slice(first);
+    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first, checksum: 77 })
 }
 
 fn more(bytes: &[u8]) -> Content {
@@ -114,9 +121,9 @@ async fn blocks_arrive_whole_and_in_order() {
         Content::Frontier(24),
     ];
     assert_eq!(push(&mut client, contents).await.unwrap(), 3);
-    let blocks: Vec<Vec<u8>> = memo.blocks.lock().unwrap().iter().map(|b| b.3.clone()).collect();
+    let blocks: Vec<Vec<u8>> = memo.blocks.lock().unwrap().iter().map(|b| b.4.clone()).collect();
     assert!(blocks == [vec![], vec![1, 2, 3], long]);
-    assert!(memo.blocks.lock().unwrap().iter().all(|b| (b.0, b.1, b.2) == (1, Layer(20), LANE)));
+    assert!(memo.blocks.lock().unwrap().iter().all(|b| (b.0, b.1, b.2, b.3) == (1, Layer(20), LANE, 77)));
     assert_eq!(*memo.frontiers.lock().unwrap(), [Layer(22), Layer(24)]);
 }
 
@@ -124,7 +131,7 @@ async fn blocks_arrive_whole_and_in_order() {
 async fn what_is_out_of_order_is_refused() {
     let (memo, mut client) = connected().await;
     let piece = vec![0u8; LEAST_PIECE_BYTES];
-    let no_lane = PushBlock { layer: 20, lane: 17, bytes: 0, first: Bytes::new() };
+    let no_lane = PushBlock { lane: 17, ..PushBlock::default() };
     let refused = [
         ("hello", vec![block(0, &[])]),
         ("hello", vec![hello(), hello()]),
@@ -150,16 +157,99 @@ async fn what_is_out_of_order_is_refused() {
 
 #[tokio::test]
 async fn only_members_of_the_epoch_are_heard() {
-    let (_, mut client) = connected().await;
-    let hello = |protocol_version, epoch, worker| {
-        vec![Content::Hello(PushHello { protocol_version, epoch, worker }), block(0, &[])]
+    let (memo, mut client) = connected().await;
+    let hello = |protocol_version, epoch, worker, secret: &[u8]| {
+        let hello = PushHello { protocol_version, epoch, worker, secret: secret.to_vec() };
+        vec![Content::Hello(hello), block(0, &[])]
     };
-    let other_version = push(&mut client, hello(PROTOCOL_VERSION + 1, EPOCH, SENDER)).await.unwrap_err();
-    assert_eq!(other_version.code(), Code::FailedPrecondition);
-    let stranger = push(&mut client, hello(PROTOCOL_VERSION, EPOCH, SENDER + 1)).await.unwrap_err();
-    assert_eq!(stranger.code(), Code::FailedPrecondition);
-    let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER)).await.unwrap();
+    let other_version = hello(PROTOCOL_VERSION + 1, EPOCH, SENDER, &SECRET);
+    assert_eq!(push(&mut client, other_version).await.unwrap_err().code(), Code::FailedPrecondition);
+    let mut near = SECRET;
+    near[15] ^= 1;
+    for (worker, secret) in [
+        (SENDER + 1, &SECRET[..]),
+        (SENDER, &near),
+        (SENDER, &[0; 16]),
+        (SENDER, &[]),
+        (SENDER, &SECRET[..15]),
+        (SENDER, &[7; 17]),
+    ] {
+        let stranger = push(&mut client, hello(PROTOCOL_VERSION, EPOCH, worker, secret)).await.unwrap_err();
+        assert_eq!(stranger.code(), Code::PermissionDenied, "{stranger}");
+    }
+    let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER, &SECRET)).await.unwrap();
     assert_eq!(late, 0, "the epoch is over: nothing is taken in, and nothing is wrong");
+    assert!(memo.blocks.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn copies_are_for_members_of_the_epoch() {
+    let (_, mut client) = connected().await;
+    let sound = FetchRequest {
+        protocol_version: PROTOCOL_VERSION,
+        run: Bytes::from_static(&[1; 16]),
+        header_checksum: 1,
+        epoch: EPOCH,
+        secret: Bytes::from_static(&SECRET),
+    };
+    let unknown = client.fetch(sound.clone()).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound, "{unknown}");
+    for (epoch, secret, code) in [
+        (EPOCH, &[0; 16][..], Code::PermissionDenied),
+        (EPOCH, &[], Code::PermissionDenied),
+        (EPOCH - 1, &SECRET, Code::Unavailable),
+        (EPOCH + 1, &SECRET, Code::Unavailable),
+    ] {
+        let request = FetchRequest { epoch, secret: Bytes::copy_from_slice(secret), ..sound.clone() };
+        let refused = client.fetch(request).await.unwrap_err();
+        assert_eq!(refused.code(), code, "{refused}");
+    }
+    let other = FetchRequest { protocol_version: PROTOCOL_VERSION + 1, ..sound };
+    assert_eq!(client.fetch(other).await.unwrap_err().code(), Code::FailedPrecondition);
+}
+
+/// Two blocks that would each fit, and do not together: the second waits until the first is taken in.
+#[tokio::test]
+async fn blocks_on_their_way_are_bounded_over_all_streams() {
+    let room = Room::new(64 << 10);
+    let first = room.enter(40 << 10).await.unwrap();
+    let second = room.enter(40 << 10);
+    tokio::pin!(second);
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err());
+    drop(first);
+    let second = second.await.unwrap();
+    // One that is larger than all of it has it alone.
+    let large = room.enter(1 << 30);
+    tokio::pin!(large);
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut large).await.is_err());
+    drop(second);
+    drop(large.await.unwrap());
+    assert_eq!(room.units.available_permits(), 64);
+
+    // And over connections: half a block holds its room until its stream ends.
+    let (memo, client) = connected().await;
+    let all = MOST_BYTES / INCOMING_SHARE;
+    let (hold, held) = tokio::sync::oneshot::channel::<()>();
+    let half = block(all, &vec![0; LEAST_PIECE_BYTES]);
+    let begun = [hello(), half].map(|content| PushRequest { content: Some(content) });
+    let rest = tokio_stream::StreamExt::chain(
+        tokio_stream::iter(begun),
+        futures_util::stream::once(async move {
+            let _ = held.await;
+            PushRequest { content: None }
+        }),
+    );
+    let mut holder = client.clone();
+    let holding = tokio::spawn(async move { holder.push(rest).await });
+    let mut other = client.clone();
+    let mut pushing =
+        tokio::spawn(async move { push(&mut other, vec![hello(), block(3, &[1, 2, 3])]).await });
+    let waited = tokio::time::timeout(Duration::from_millis(300), &mut pushing).await;
+    assert!(waited.is_err(), "{waited:?}");
+    assert!(memo.blocks.lock().unwrap().is_empty());
+    hold.send(()).unwrap();
+    assert_eq!(holding.await.unwrap().unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(pushing.await.unwrap().unwrap(), 1);
 }
 
 fn any_content() -> impl Strategy<Value = Content> {
@@ -171,7 +261,7 @@ fn any_content() -> impl Strategy<Value = Content> {
     prop_oneof![
         (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, bytes.clone()).prop_map(
             |(layer, lane, bytes, first)| {
-                Content::Block(PushBlock { layer, lane, bytes, first: first.into() })
+                Content::Block(PushBlock { layer, lane, bytes, first: first.into(), checksum: 0 })
             }
         ),
         bytes.prop_map(|bytes| Content::More(bytes.into())),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use exact2048_coordinator::cluster::Secret;
 use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
 use exact2048_proto::v1::{FetchResponse, PushRequest, PushResponse};
@@ -15,6 +16,7 @@ use super::super::exchange::ExchangeService;
 use super::*;
 
 const ME: WorkerId = WorkerId(1);
+const MEMBERSHIP: Membership = Membership { epoch: 9, secret: Secret::new([3; 16]) };
 const RUN: RunId = RunId([0xab; 16]);
 const CHECKSUM: u64 = 0x0123_4567_89ab_cdef;
 const WANTED: WantedCopy = WantedCopy { run: RUN, header_checksum: CHECKSUM, bytes: 600_000, writer: None };
@@ -35,7 +37,9 @@ fn member(worker: u64, address: &str) -> Member {
 /// A worker with this cache.
 fn serve_cache(worker: u64, cache: &Path) -> Member {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
-    serve(worker, ExchangeService::new(Arc::new(watch::Sender::new(None)), 0, Copies::new(cache)))
+    let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
+    let admitting = (joined, Arc::new(watch::Sender::new(None)));
+    serve(worker, ExchangeService::new(admitting, 0, Copies::new(cache)))
 }
 
 /// Puts the copy of a shard into a cache.
@@ -49,7 +53,7 @@ fn asking(members: &[Member]) -> Arc<PeerCopies> {
         ClientOptions { server: String::new(), tls: TlsFiles::default(), token: None, insecure: false };
     let asking = PeerCopies::new(Sender { worker: ME, client });
     let asking = PeerCopies { patience: Duration::from_millis(500), ..asking };
-    asking.join(members);
+    asking.join(members, MEMBERSHIP);
     Arc::new(asking)
 }
 
@@ -90,6 +94,8 @@ fn sound_request() -> FetchRequest {
         protocol_version: PROTOCOL_VERSION,
         run: Bytes::copy_from_slice(&RUN.0),
         header_checksum: CHECKSUM,
+        epoch: MEMBERSHIP.epoch,
+        secret: Bytes::copy_from_slice(MEMBERSHIP.secret.bytes()),
     }
 }
 
@@ -194,7 +200,7 @@ async fn who_fails_is_not_asked_again_in_the_epoch() {
         let asking = asking(&members);
         assert!(matches!(copies(&asking).await[..], [Err(_)]), "{what}");
         assert!(copies(&asking).await.is_empty(), "{what}: it was asked again");
-        asking.join(&members);
+        asking.join(&members, MEMBERSHIP);
         assert_eq!(copies(&asking).await.len(), 1, "{what}: a new epoch is a new attempt");
     }
     let nobody = asking(&[member(2, "http://127.0.0.1:9")]);

@@ -1,0 +1,51 @@
+//! Secrets on their way, and the name that follows from a worker's.
+
+use exact2048_coordinator::cluster::{Secret, WorkerId};
+use sha2::{Digest, Sha256};
+
+use super::WireError;
+
+/// What a worker's secret is hashed with, so that the sum is of no use for anything else.
+const DOMAIN: &[u8] = b"exact2048 worker";
+
+/// The worker that shows this secret in its pulls.
+///
+/// Its id is on show in `status` and logs. To pull under it somebody would have to find another secret with the same
+/// id, which takes some 2^64 sums.
+#[must_use]
+pub fn worker_of(secret: &Secret) -> WorkerId {
+    let sum = Sha256::new().chain_update(DOMAIN).chain_update(secret.bytes()).finalize();
+    let (first, _) = sum.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    WorkerId(u64::from_be_bytes(*first))
+}
+
+/// The secret in a field of a message.
+///
+/// # Errors
+///
+/// [`WireError::Field`] where it has another length. What there is instead is not repeated.
+pub fn secret_of(field: &str, bytes: &[u8]) -> Result<Secret, WireError> {
+    let found = || WireError::field(field, format!("{} bytes: expected {}", bytes.len(), Secret::BYTES));
+    bytes.try_into().map(Secret::new).map_err(|_| found())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workers_id_follows_from_its_secret() {
+        // As other programs calculate it: SHA-256 of "exact2048 worker" and 16 bytes of 1.
+        assert_eq!(worker_of(&Secret::new([1; 16])), WorkerId(0x5764_db26_ae9d_8328));
+        assert_ne!(worker_of(&Secret::new([1; 16])), worker_of(&Secret::new([2; 16])));
+    }
+
+    #[test]
+    fn secrets_of_other_lengths_are_refused_and_not_repeated() {
+        assert_eq!(secret_of("secret", &[7; 16]), Ok(Secret::new([7; 16])));
+        for wrong in [&b""[..], &[7; 15], &[7; 17]] {
+            let refused = secret_of("secret", wrong).unwrap_err().to_string();
+            assert!(refused.starts_with("secret: ") && !refused.contains("07"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Who may speak to this worker: the members of its epoch, by the epoch's secret.
+
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{Secret, Share};
+use metrics::counter;
+use tokio::sync::watch;
+use tonic::Status;
+
+use super::observe;
+use crate::wire::secret_of;
+
+/// What members of an epoch show each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Membership {
+    /// The epoch.
+    pub epoch: u64,
+    /// What only its members know.
+    pub secret: Secret,
+}
+
+impl Membership {
+    /// That of all who have this share.
+    pub fn of(share: &Share) -> Self {
+        Self { epoch: share.epoch, secret: share.secret }
+    }
+
+    /// What a message shows.
+    ///
+    /// # Errors
+    ///
+    /// PERMISSION_DENIED: what is no secret is a wrong one.
+    pub fn shown(epoch: u64, secret: &[u8]) -> Result<Self, Status> {
+        let secret = secret_of("secret", secret).map_err(|_| denied(epoch))?;
+        Ok(Self { epoch, secret })
+    }
+}
+
+/// The epoch that this worker has a share of: known before the epoch runs here.
+pub type Joined = watch::Sender<Option<Membership>>;
+
+/// Lets a caller in who shows that it is a member of the epoch that this worker has a share of. One who comes before
+/// this worker has heard of the epoch is let wait for so long.
+///
+/// # Errors
+///
+/// PERMISSION_DENIED to who does not know the secret, UNAVAILABLE where this worker is not in the epoch.
+pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Result<(), Status> {
+    let mut known = joined.subscribe();
+    let reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= shown.epoch);
+    let waited = tokio::time::timeout(patience, known.wait_for(reached)).await;
+    let found = waited.ok().and_then(Result::ok).and_then(|known| *known);
+    match found.filter(|found| found.epoch == shown.epoch) {
+        Some(found) if found == shown => Ok(()),
+        Some(_) => Err(denied(shown.epoch)),
+        None => Err(Status::unavailable(format!("this worker is not in epoch {}", shown.epoch))),
+    }
+}
+
+/// The status of who does not show what a member would.
+pub fn denied(epoch: u64) -> Status {
+    counter!(observe::DENIED).increment(1);
+    Status::permission_denied(format!("this is not the secret of epoch {epoch}, which its members know"))
+}

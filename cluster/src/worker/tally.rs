@@ -1,0 +1,128 @@
+//! Sums of the checksums of blocks on their way between the members of an epoch, by layers. The coordinator compares
+//! what was sent with what was taken in, before it has anything of the layer committed.
+
+use std::sync::{Mutex, MutexGuard};
+
+use exact2048_coordinator::cluster::WorkerId;
+use exact2048_game::{Lane, Layer};
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The sums of one worker in one epoch.
+#[derive(Debug)]
+pub struct Tally {
+    me: WorkerId,
+    sums: Mutex<Sums>,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    /// Of layers that were not reported yet.
+    layers: FxHashMap<Layer, LayerSums>,
+    /// Checksums of the blocks that were taken in. 24 bytes a block; there are some ten in a layer.
+    taken: FxHashMap<(Layer, Lane), u64>,
+}
+
+/// What a worker says of the blocks of a layer that went to others and came from them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LayerSums {
+    /// Sum modulo 2^64 over blocks that were sent, each as often as it was sent.
+    pub sent: u64,
+    /// The same over blocks that were taken in.
+    pub received: u64,
+}
+
+/// What a block that arrives is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// The first of its place.
+    New,
+    /// One that was taken in before.
+    Again,
+    /// Another one than was taken in for its place before.
+    Other,
+}
+
+impl Tally {
+    /// Of this worker.
+    pub fn new(me: WorkerId) -> Self {
+        Self { me, sums: Mutex::default() }
+    }
+
+    /// Counts a block that goes to another member.
+    pub fn send(&self, layer: Layer, lane: Lane, to: WorkerId, checksum: u64) {
+        let summand = summand(layer, lane, to, checksum);
+        let mut sums = self.lock();
+        let sent = &mut sums.layers.entry(layer).or_default().sent;
+        *sent = sent.wrapping_add(summand);
+    }
+
+    /// Counts a block that came from another member, if it is the first of its place.
+    pub fn take(&self, layer: Layer, lane: Lane, checksum: u64) -> Arrival {
+        let mut sums = self.lock();
+        if let Some(&known) = sums.taken.get(&(layer, lane)) {
+            return if known == checksum { Arrival::Again } else { Arrival::Other };
+        }
+        sums.taken.insert((layer, lane), checksum);
+        let summand = summand(layer, lane, self.me, checksum);
+        let received = &mut sums.layers.entry(layer).or_default().received;
+        *received = received.wrapping_add(summand);
+        Arrival::New
+    }
+
+    /// The sums of a layer of which nothing will be sent or taken in any more.
+    pub fn close(&self, layer: Layer) -> LayerSums {
+        self.lock().layers.remove(&layer).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// What a block adds to the sums of its sender and its receiver: nothing else adds the same.
+fn summand(layer: Layer, lane: Lane, to: WorkerId, checksum: u64) -> u64 {
+    let words = [u64::from(layer.0), lane.code(), to.0, checksum];
+    let mut bytes = [0; 32];
+    bytes.chunks_exact_mut(8).zip(words).for_each(|(chunk, word)| chunk.copy_from_slice(&word.to_le_bytes()));
+    xxh3_64(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANE: Lane = Lane { k: 1, large_sum: 16 };
+    const OTHER: Lane = Lane { k: 1, large_sum: 32 };
+    const LAYER: Layer = Layer(100);
+
+    #[test]
+    fn what_was_sent_is_what_was_taken_in() {
+        let (one, two) = (Tally::new(WorkerId(1)), Tally::new(WorkerId(2)));
+        one.send(LAYER, LANE, WorkerId(2), 7);
+        one.send(LAYER, OTHER, WorkerId(2), 8);
+        two.send(Layer(102), LANE, WorkerId(1), 7);
+        assert_eq!(two.take(LAYER, OTHER, 8), Arrival::New);
+        assert_eq!(two.take(LAYER, LANE, 7), Arrival::New);
+        assert_eq!(two.take(LAYER, LANE, 7), Arrival::Again);
+        let (sent, received) = (one.close(LAYER), two.close(LAYER));
+        assert_eq!((sent.sent, sent.received), (received.received, received.sent));
+        assert_ne!(sent.sent, 0);
+        assert_eq!(one.close(LAYER), LayerSums::default(), "each layer is reported once");
+        assert_eq!(two.take(LAYER, LANE, 7), Arrival::Again, "and its blocks stay known");
+        assert_eq!(two.take(LAYER, LANE, 6), Arrival::Other);
+    }
+
+    #[test]
+    fn no_change_of_a_block_or_its_place_stays_unseen() {
+        let good = summand(LAYER, LANE, WorkerId(2), 7);
+        for other in [
+            summand(LAYER, LANE, WorkerId(2), 6),
+            summand(LAYER, LANE, WorkerId(3), 7),
+            summand(LAYER, OTHER, WorkerId(2), 7),
+            summand(Layer(98), LANE, WorkerId(2), 7),
+        ] {
+            assert_ne!(other, good);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the counts that workers report can be: known before anybody computes.
+
+use exact2048_game::Layer;
+
+use super::job::Job;
+use crate::progress::Segment;
+use crate::task::Phase;
+
+/// [`Workload`](crate::Workload) tells about how many entries a layer has. No layer has more states than this many
+/// times as many.
+const MARGIN: f64 = 2.0;
+
+/// What the counts of a layer can be, over all members of an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Possible {
+    /// States and afterstates, each: a layer has no more than it has entries.
+    pub most: u64,
+    /// States, where they were counted before: on the way down.
+    pub states: Option<u64>,
+}
+
+impl Possible {
+    /// Of the layers of a job's segment, ascending.
+    pub fn of_segment(job: &Job, segment: Segment) -> Vec<Self> {
+        let layers = (segment.first.0..=segment.last.0).step_by(2).map(Layer);
+        let most = |layer: Layer| job.workload.entries(layer, Layer(layer.0 + 2));
+        let mut possible: Vec<Self> =
+            layers.map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None }).collect();
+        if segment.phase == Phase::BackUp {
+            for counted in job.commits.iter().flat_map(|commit| &commit.layers) {
+                let place = counted.layer.0.checked_sub(segment.first.0).map(|above| above as usize / 2);
+                if let Some(possible) = place.and_then(|place| possible.get_mut(place)) {
+                    possible.states = Some(counted.states);
+                }
+            }
+        }
+        possible
+    }
+
+    /// Why these counts cannot be of a layer, or of a part of it.
+    pub fn exceeded(&self, layer: Layer, states: u64, afterstates: u64) -> Option<String> {
+        let most = self.most;
+        let counts = [("states", states), ("afterstates", afterstates)];
+        let (what, count) = counts.into_iter().find(|&(_, count)| count > most)?;
+        Some(format!("layer {layer} cannot have {count} {what}: it has room for {most}"))
+    }
+
+    /// Why these counts cannot be of a whole layer.
+    pub fn refuse(&self, layer: Layer, states: u64, afterstates: u64) -> Option<String> {
+        let counted = self.states.filter(|&counted| counted != states);
+        let differs = counted.map(|counted| {
+            format!("layer {layer} has {states} states on the way down, and had {counted} on the way up")
+        });
+        self.exceeded(layer, states, afterstates).or(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_cannot_be_are_refused() {
+        let up = Possible { most: 100, states: None };
+        let down = Possible { states: Some(7), ..up };
+        assert_eq!(up.refuse(Layer(4), 100, 100), None);
+        assert_eq!(down.refuse(Layer(4), 7, 0), None);
+        for (refused, word) in [
+            (up.refuse(Layer(4), 101, 0), "101 states"),
+            (up.refuse(Layer(4), 0, 101), "101 afterstates"),
+            (down.refuse(Layer(4), 6, 0), "had 7"),
+            (down.refuse(Layer(4), 8, 0), "had 7"),
+        ] {
+            assert!(refused.as_ref().is_some_and(|refused| refused.contains(word)), "{refused:?}");
+        }
+    }
+}

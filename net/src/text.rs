@@ -1,0 +1,74 @@
+//! Text that came from elsewhere, made fit for terminals and logs.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// A text without what could command a terminal, begin a line, or change the look of what stands beside it: control
+/// characters, and those that are not seen or turn the direction of writing, become escapes as `\n` and `\u{1b}`.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        if is_plain(char) {
+            plain.push(char);
+        } else {
+            // A string takes whatever is written to it.
+            let _ = write!(plain, "{}", char.escape_default());
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// The same, and at most so many bytes of it; what is left out is shown by an ellipsis.
+#[must_use]
+pub fn plain_words(text: &str, most: usize) -> String {
+    // No escape is shorter than what it stands for: what is cut off here would be cut off anyway.
+    let plain = plain(&text[..text.floor_char_boundary(most.saturating_add(1))]);
+    if plain.len() <= most {
+        return plain.into_owned();
+    }
+    const ELLIPSIS: &str = "…";
+    let end = plain.floor_char_boundary(most.saturating_sub(ELLIPSIS.len()));
+    format!("{}{ELLIPSIS}", &plain[..end])
+}
+
+fn is_plain(char: char) -> bool {
+    let is_hidden = matches!(char,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    !char.is_control() && !is_hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_command_a_terminal_is_escaped() {
+        for (text, shown) in [
+            ("disk full: /tmp", "disk full: /tmp"),
+            ("4×3 Größe ≤ 2²", "4×3 Größe ≤ 2²"),
+            ("\x1b[31mred\x1b[0m\x07", "\\u{1b}[31mred\\u{1b}[0m\\u{7}"),
+            ("one\ntwo\r\tthree\0", "one\\ntwo\\r\\tthree\\u{0}"),
+            ("\u{9b}31m\u{7f}", "\\u{9b}31m\\u{7f}"),
+            ("a\u{202e}b\u{2066}c\u{feff}", "a\\u{202e}b\\u{2066}c\\u{feff}"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+        assert!(matches!(plain("as it was"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        assert_eq!(plain_words("12345", 5), "12345");
+        assert_eq!(plain_words("123456", 5), "12…");
+        assert_eq!(plain_words("ääää", 5), "ä…");
+        for (text, most) in [("ä".repeat(3000), 2048), ("\x1b".repeat(3000), 2048), ("x".repeat(9), 2)] {
+            let words = plain_words(&text, most);
+            assert!(words.len() <= most.max(3), "{}", words.len());
+        }
+    }
+}
