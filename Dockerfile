@@ -14,8 +14,8 @@ WORKDIR /source
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
-    cargo build --release --locked --package exact2048 \
-    && cp target/release/exact2048 /usr/local/bin/exact2048
+    cargo build --profile dist --locked --package exact2048 \
+    && cp target/dist/exact2048 /usr/local/bin/exact2048
 
 FROM debian:bookworm-slim
 # For the certificates of S3 stores, and of servers that are asked.

@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 work=${1:-$(mktemp -d)}
 mkdir -p "$work"
-cargo build --release --quiet
-solver=target/release/exact2048
+cargo build --profile dist --quiet
+solver=target/dist/exact2048
 processes=()
 
 stop() {

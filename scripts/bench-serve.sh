@@ -12,9 +12,9 @@ work=$(mktemp -d)
 server=
 trap 'test -z "$server" || kill "$server"; wait; rm -rf "$work"' EXIT
 run=${1:-$work/3x3}
-cargo build --release --quiet -p exact2048
-cargo build --release --quiet -p exact2048-server --example load
-solver=$target/release/exact2048
+cargo build --profile dist --quiet -p exact2048
+cargo build --profile dist --quiet -p exact2048-server --example load
+solver=$target/dist/exact2048
 test -e "$run" || "$solver" solve --board 3x3 --run "$run" --json >/dev/null 2>&1
 
 : >"$work/serve.out"
@@ -23,7 +23,7 @@ server=$!
 until grep -q '^listening on ' "$work/serve.out"; do kill -0 "$server"; sleep 0.1; done
 url=$(sed -n 's/^listening on //p' "$work/serve.out")
 echo "$(nproc) cores, $(uname -m), server and client on the same"
-"$target/release/examples/load" "$url" 1000000
+"$target/dist/examples/load" "$url" 1000000
 grep VmHWM "/proc/$server/status"
 python3 - "$solver" "$run" "$url" <<'PY'
 import subprocess, sys, time

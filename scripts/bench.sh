@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 work=${1:-$(mktemp -d)}
 mkdir -p "$work"
-cargo build --release --quiet
-solver=target/release/exact2048
+cargo build --profile dist --quiet
+solver=target/dist/exact2048
 
 # json_field FILE PATH: one number of a summary, as python would index it
 json_field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval('d'+sys.argv[2]))" "$1" "$2"; }
