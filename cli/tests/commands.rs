@@ -60,13 +60,13 @@ impl Solved {
         commit: impl Fn(&mut Commit),
     ) {
         let params = Run::open(&self.run).unwrap().params().clone();
-        let mut run = Run::open_or_create(&self.run, &params).unwrap();
+        let mut run = Run::open_or_create(&self.run, &params, exact2048_run::Unnamed::Refuse).unwrap();
         let shard = run.catalog().shards().into_iter().find(|s| s.commit.phase == phase).unwrap();
         let reader = shard.reader().unwrap();
         let mut items: Vec<(ItemKey, Vec<u8>)> =
             reader.items().iter().map(|e| (e.key, reader.read(e.key).unwrap().unwrap())).collect();
         items.iter_mut().for_each(|(key, bytes)| item(*key, bytes));
-        let mut committed = shard.commit.clone();
+        let mut committed = exact2048_coordinator::Commit::clone(&shard.commit);
         let identity = run.catalog().identity(phase, committed.first, committed.last);
         assert_eq!(identity.kind, kind_of(phase));
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();

@@ -1,5 +1,6 @@
 //! Which shard covers which layer.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -8,7 +9,7 @@ use exact2048_coordinator::cluster::{Owners, assign};
 use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{
-    ItemKey, RunDir, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError,
+    ItemKey, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +50,7 @@ pub enum JournalRecord {
 /// A finished range and its shards.
 #[derive(Debug)]
 struct Range {
-    commit: Commit,
+    commit: Arc<Commit>,
     shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
     owners: Option<Owners>,
@@ -59,7 +60,7 @@ struct Range {
 #[derive(Debug)]
 pub struct CatalogShard {
     /// The range that it holds, or its part of it.
-    pub commit: Commit,
+    pub commit: Arc<Commit>,
     /// What the journal says of it.
     pub record: ShardRecord,
     /// Its file, or the URL of its object in the form of a path.
@@ -67,8 +68,9 @@ pub struct CatalogShard {
     /// Tells it from every other shard that the catalog ever held.
     pub serial: u64,
     identity: ShardIdentity,
-    shards: Shards,
-    reader: OnceLock<ShardReader>,
+    shards: Arc<Shards>,
+    /// Apart from it, as most shards of a large run are not open.
+    reader: OnceLock<Box<ShardReader>>,
     /// Held while it is opened: to fetch a shard from a store twice would be a waste.
     opening: Mutex<()>,
 }
@@ -107,18 +109,20 @@ impl CatalogShard {
             return Ok(reader);
         }
         let reader = open(&self.shards, &self.record, &self.identity)?;
-        Ok(self.reader.get_or_init(|| reader))
+        Ok(self.reader.get_or_init(|| Box::new(reader)))
     }
 }
 
 /// The committed shards of a run. Grows while the run is written.
 #[derive(Debug)]
 pub struct Catalog {
-    files: Shards,
+    files: Arc<Shards>,
     params: Params,
     rule_hash: u64,
     ranges: RwLock<Vec<Range>>,
     next_serial: AtomicU64,
+    /// The files of shards that records name and that do not count any more.
+    superseded: Mutex<HashSet<String>>,
 }
 
 /// Whether two commits cover a layer of the same phase.
@@ -136,13 +140,14 @@ pub fn kind_of(phase: Phase) -> ShardKind {
 
 impl Catalog {
     /// The catalog of an open run, without any shard.
-    pub fn new(dir: &RunDir, params: &Params, rule_hash: u64) -> Self {
+    pub fn new(dir: &TypedRun<JournalRecord>, params: &Params, rule_hash: u64) -> Self {
         Self {
-            files: dir.shards(),
+            files: Arc::new(dir.shards()),
             params: params.clone(),
             rule_hash,
             ranges: RwLock::default(),
             next_serial: AtomicU64::new(0),
+            superseded: Mutex::default(),
         }
     }
 
@@ -174,7 +179,7 @@ impl Catalog {
         let record = match record {
             JournalRecord::Commit(record) => record,
             JournalRecord::Retraction(Retraction { retracted }) => {
-                self.write().retain(|range| range.commit != retracted);
+                self.retain(|range| *range.commit != retracted);
                 return Ok(());
             }
         };
@@ -184,21 +189,39 @@ impl Catalog {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
         }
         let owners = (!threads.is_empty()).then(|| assign(&self.params, &threads));
+        let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
-        let mut ranges = self.write();
-        ranges.retain(|old| !overlap(&old.commit, &commit));
-        ranges.push(Range { commit, shards, owners });
+        self.retain(|old| !overlap(&old.commit, &commit));
+        self.write().push(Range { commit, shards, owners });
         Ok(())
     }
 
-    fn shard(&self, commit: &Commit, record: ShardRecord) -> CatalogShard {
+    /// Forgets all ranges but those of which `keep` is true.
+    fn retain(&self, keep: impl Fn(&Range) -> bool) {
+        let mut ranges = self.write();
+        let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for range in ranges.extract_if(.., |range| !keep(range)) {
+            superseded.extend(range.shards.iter().map(|shard| shard.record.file.clone()));
+        }
+    }
+
+    /// The files of shards that no record of the journal names, among those given.
+    pub fn unnamed<'a>(&self, files: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+        let ranges = self.read();
+        let superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let shards = ranges.iter().flat_map(|range| &range.shards);
+        let counting: HashSet<&str> = shards.map(|shard| shard.record.file.as_str()).collect();
+        files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains(*file)).collect()
+    }
+
+    fn shard(&self, commit: &Arc<Commit>, record: ShardRecord) -> CatalogShard {
         CatalogShard {
-            commit: commit.clone(),
+            commit: Arc::clone(commit),
             path: self.files.path(&record.file),
             record,
             serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
             identity: self.identity(commit.phase, commit.first, commit.last),
-            shards: self.files.clone(),
+            shards: Arc::clone(&self.files),
             reader: OnceLock::new(),
             opening: Mutex::new(()),
         }
@@ -206,7 +229,7 @@ impl Catalog {
 
     /// Forgets the range of a shard that is lost or damaged.
     pub fn remove(&self, path: &Path) {
-        self.write().retain(|range| range.shards.iter().all(|shard| shard.path != path));
+        self.retain(|range| range.shards.iter().all(|shard| shard.path != path));
     }
 
     /// All shards, by phase and first layer.
@@ -218,7 +241,7 @@ impl Catalog {
 
     /// All commits, by phase and first layer.
     pub fn commits(&self) -> Vec<Commit> {
-        let mut commits: Vec<_> = self.read().iter().map(|range| range.commit.clone()).collect();
+        let mut commits: Vec<_> = self.read().iter().map(|range| Commit::clone(&range.commit)).collect();
         commits.sort_by_key(|commit| (commit.phase, commit.first));
         commits
     }

@@ -6,6 +6,7 @@
 mod archive;
 mod catalog;
 pub mod crew;
+mod leftovers;
 mod mend;
 mod oracle;
 mod parts;
@@ -16,4 +17,4 @@ pub use catalog::{Catalog, CatalogShard, JournalRecord, Record, Retraction, kind
 pub use mend::{blamed_shard, damaged_shards};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use parts::CacheUse;
-pub use run::{Run, RunError};
+pub use run::{Run, RunError, Unnamed};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use exact2048_coordinator::{Commit, LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
-use exact2048_storage::{Location, RunDir, ShardRecord, StorageError};
-use serde_json::json;
+use exact2048_storage::{Location, RunDir, ShardRecord, StorageError, TypedRun};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
 use crate::catalog::{Catalog, JournalRecord, Record};
+use crate::leftovers;
 
 /// Why a run cannot be opened or continued.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,20 @@ pub enum RunError {
         /// What is wrong.
         reason: String,
     },
+    /// There are more shards that no record of the journal names than an interrupted command leaves.
+    #[error(
+        "{path} lacks records of its journal: {shards} of its shards ({bytes} bytes) are named by none, more than an \
+         interrupted command leaves. Restore the folder journal from a copy; or have these shards removed and what they \
+         hold computed again with solve --discard-shards"
+    )]
+    UnnamedShards {
+        /// The directory or URL of the run.
+        path: String,
+        /// How many.
+        shards: usize,
+        /// Their bytes together.
+        bytes: u64,
+    },
     /// The parameters asked for.
     #[error(transparent)]
     Params(#[from] ParamsError),
@@ -54,13 +68,25 @@ pub enum RunError {
     },
 }
 
+/// What becomes of shards that no record of the journal names, where there are more than an interrupted command leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unnamed {
+    /// The run is not opened.
+    Refuse,
+    /// They are removed.
+    Discard,
+}
+
 /// An open run.
 #[derive(Debug)]
 pub struct Run {
-    dir: RunDir,
+    dir: TypedRun<JournalRecord>,
     params: Params,
     catalog: Arc<Catalog>,
     archive: Arc<ShardArchive>,
+    /// Records in the journal, without those of openings.
+    records: usize,
+    last_record: Option<JournalRecord>,
 }
 
 impl Run {
@@ -71,28 +97,53 @@ impl Run {
 
     /// Opens a run to read it.
     pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
-        Self::load(RunDir::open_read_only(location)?)
+        Self::load(TypedRun::open_read_only(location)?)
     }
 
     /// Opens a run to continue it, or begins one; refuses a place that holds another job.
     ///
     /// In a store this fences off whoever has the run open for writing, but not before the job is known to be the
-    /// same.
-    pub fn open_or_create(location: impl Into<Location>, wanted: &Params) -> Result<Self, RunError> {
+    /// same. Removes the shards that do not count, as an interrupted command or one that mended the run leaves them.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::OtherJob`]; [`RunError::UnnamedShards`] where records of the journal must have been lost, unless
+    /// their shards are to be discarded; and those of opening or creating a [`TypedRun`].
+    pub fn open_or_create(
+        location: impl Into<Location>,
+        wanted: &Params,
+        unnamed: Unnamed,
+    ) -> Result<Self, RunError> {
         let location = location.into();
         let path = location.to_string();
         let Some(held) = RunDir::find_params(&location)? else {
             let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&path, &e))?;
-            return Self::load(RunDir::create(&location, &params)?);
+            return Self::load(TypedRun::create(&location, &params)?);
         };
         require_same(&path, &parse_params(&path, held)?, wanted)?;
         let run = Self::open_again(location)?;
-        // A crash between publishing a shard and committing it leaves one that nothing refers to, and a
-        // shard that was made again in other bounds leaves the old one.
+        if unnamed == Unnamed::Refuse {
+            run.require_journal()?;
+        }
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         run.dir.remove_unreferenced_shards(&referenced)?;
         Ok(run)
+    }
+
+    /// Requires that the shards that no record names are no more than a crash leaves. Else records were lost, and with
+    /// their shards work of hours would be thrown away.
+    fn require_journal(&self) -> Result<(), RunError> {
+        let files = self.dir.shard_files()?;
+        let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
+        if !leftovers::shows_loss(&unnamed, self.dir.journal_length()) {
+            return Ok(());
+        }
+        // They may be those of a process that opened the run after this one, of which this journal does not know.
+        self.dir.confirm()?;
+        let shards = unnamed.len();
+        let bytes = unnamed.iter().filter_map(|file| files.get(*file)).sum();
+        Err(RunError::UnnamedShards { path: self.dir.path().display().to_string(), shards, bytes })
     }
 
     /// Requires that this is the run of a job.
@@ -109,18 +160,18 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::open_for_writing`], and those of the records.
+    /// As for [`TypedRun::open_for_writing`], and those of the records.
     pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
-        Self::load(RunDir::open_for_writing(location)?)
+        Self::load(TypedRun::open_for_writing(location)?)
     }
 
-    fn load(dir: RunDir) -> Result<Self, RunError> {
+    fn load(dir: TypedRun<JournalRecord>) -> Result<Self, RunError> {
         let path = dir.path().display().to_string();
         let params = parse_params(&path, dir.params().clone())?;
         let catalog = Arc::new(Catalog::new(&dir, &params, rule_hash(&params)));
         let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
-        let mut run = Self { dir, params, catalog, archive };
-        run.take_records(0)?;
+        let mut run = Self { dir, params, catalog, archive, records: 0, last_record: None };
+        run.take_records()?;
         Ok(run)
     }
 
@@ -130,34 +181,44 @@ impl Run {
     ///
     /// As for [`open`](Self::open).
     pub fn reread(&mut self) -> Result<(), RunError> {
-        let known = self.dir.records().len();
         self.dir.reread()?;
-        self.take_records(known)
+        self.take_records()
     }
 
-    /// Takes the records of the journal from this place on into the catalog.
-    fn take_records(&mut self, from: usize) -> Result<(), RunError> {
-        for (place, record) in self.dir.records().iter().enumerate().skip(from) {
-            let record = serde_json::from_value(record.clone()).map_err(|e| e.to_string());
-            record.and_then(|record| self.catalog.add(record)).map_err(|reason| RunError::Journal {
-                path: self.dir.path().display().to_string(),
-                number: self.dir.record_number(place).unwrap_or_default(),
-                reason,
-            })?;
+    /// Takes new records of the journal into the catalog, which holds them in less memory.
+    fn take_records(&mut self) -> Result<(), RunError> {
+        let records = self.dir.take_records();
+        self.records += records.len();
+        if let Some((_, last)) = records.last() {
+            self.last_record = Some(last.clone());
+        }
+        for (number, record) in records {
+            let path = || self.dir.path().display().to_string();
+            self.catalog.add(record).map_err(|reason| RunError::Journal { path: path(), number, reason })?;
         }
         Ok(())
     }
 
+    /// How many records the journal holds, as far as it was read, without those of openings.
+    pub fn records(&self) -> usize {
+        self.records
+    }
+
+    /// The last of them.
+    pub fn last_record(&self) -> Option<&JournalRecord> {
+        self.last_record.as_ref()
+    }
+
     /// The files or objects of the run.
-    pub fn dir(&self) -> &RunDir {
+    pub fn dir(&self) -> &TypedRun<JournalRecord> {
         &self.dir
     }
 
-    /// Lets members of a cluster make shards of the run; see [`RunDir::share`].
+    /// Lets members of a cluster make shards of the run; see [`TypedRun::share`].
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::share`].
+    /// As for [`TypedRun::share`].
     pub fn share(&mut self) -> Result<u64, RunError> {
         Ok(self.dir.share()?)
     }
@@ -166,12 +227,10 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::commit`].
+    /// As for [`TypedRun::commit`].
     pub fn append(&mut self, record: JournalRecord) -> Result<(), RunError> {
-        let number = self.dir.commit(&json!(record))?;
-        let journal_error =
-            |reason| RunError::Journal { path: self.dir.path().display().to_string(), number, reason };
-        self.catalog.add(record).map_err(journal_error)
+        self.dir.commit(&record)?;
+        self.take_records()
     }
 
     /// The parameters.
@@ -199,7 +258,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::shard_files`], and what keeps a shard from being looked at.
+    /// As for [`TypedRun::shard_files`], and what keeps a shard from being looked at.
     pub fn absent(&self) -> Result<Vec<Commit>, RunError> {
         let shards = self.catalog.shards();
         if shards.is_empty() {
@@ -214,7 +273,7 @@ impl Run {
         for (shard, looked) in doubtful.iter().zip(self.catalog.files().look(&look)?) {
             match looked {
                 Ok(()) => {}
-                Err(error) if error.lost_file().is_some() => commits.push(shard.commit.clone()),
+                Err(error) if error.lost_file().is_some() => commits.push(Commit::clone(&shard.commit)),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -179,20 +179,56 @@ impl Attempt {
     }
 }
 
+/// What the name of a shard's file says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ShardName {
+    /// What its items hold.
+    pub kind: ShardKind,
+    /// The lowest layer it may have items of.
+    pub first_layer: u32,
+    /// The highest layer it may have items of.
+    pub last_layer: u32,
+    /// The number of its writer's opening record; `None` for names as in directories of one writer.
+    pub writer: Option<u64>,
+    /// The epoch of the cluster whose member made it, as in [`Attempt::epoch`].
+    pub epoch: Option<u64>,
+    /// That member, as in [`Attempt::member`].
+    pub member: Option<u64>,
+}
+
+impl ShardName {
+    /// Reads a name; `None` if it is not that of a shard.
+    #[must_use]
+    pub fn parse(file: &str) -> Option<Self> {
+        let mut parts = file.strip_suffix(".shard")?.split('-');
+        let kind = parts.next()?;
+        let kind =
+            [ShardKind::Reach, ShardKind::Values].into_iter().find(|known| known.to_string() == kind)?;
+        let (first_layer, last_layer) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let plain = Self { kind, first_layer, last_layer, writer: None, epoch: None, member: None };
+        let Some(writer) = parts.next() else { return Some(plain) };
+        let (writer, which) = (Some(writer.parse().ok()?), parts.next()?);
+        if parts.next().is_some() {
+            return None;
+        }
+        let hex = |digits| u64::from_str_radix(digits, 16).ok();
+        match which.split_once('.') {
+            Some((epoch, member)) => {
+                Some(Self { writer, epoch: Some(hex(epoch)?), member: Some(hex(member)?), ..plain })
+            }
+            None => which.parse::<u64>().ok().map(|_| Self { writer, ..plain }),
+        }
+    }
+}
+
 /// The writer that the name of a shard states; `None` for names as in directories of one writer.
 pub(crate) fn writer_of(file: &str) -> Option<u64> {
-    let mut parts = file.strip_suffix(".shard")?.split('-').skip(3);
-    let writer = parts.next()?.parse().ok()?;
-    let which = parts.next()?;
-    let known = !which.is_empty() && which.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.');
-    (known && parts.next().is_none()).then_some(writer)
+    ShardName::parse(file)?.writer
 }
 
 /// The member of a cluster that the name of a shard states, as in [`Attempt::member`].
 pub(crate) fn member_of(file: &str) -> Option<u64> {
-    writer_of(file)?;
-    let (_, member) = file.strip_suffix(".shard")?.rsplit_once('.')?;
-    u64::from_str_radix(member, 16).ok()
+    ShardName::parse(file)?.member
 }
 
 #[cfg(test)]

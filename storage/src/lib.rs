@@ -7,7 +7,7 @@
 //! | Module | Its job |
 //! |---|---|
 //! | [`Location`] (`location`) | where a run is: a path or a URL |
-//! | [`RunDir`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
+//! | [`RunDir`], [`TypedRun`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
 //! | [`Shards`] (`run/shards`) | opening committed shards, wherever they are |
 //! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
@@ -61,11 +61,11 @@ mod store;
 mod urls;
 
 pub use error::{ErrorKind, Remedy, StorageError};
-pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind};
+pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
 pub use peers::{Outcome, Peers, WantedCopy};
-pub use run::{RunDir, Shards};
+pub use run::{RunDir, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 
 /// Version of everything this crate writes, and the newest it can read.

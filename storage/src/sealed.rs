@@ -6,7 +6,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::error::Category;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StorageError;
@@ -20,11 +21,10 @@ const AFTER_BODY: &str = "}\n";
 /// Largest sealed file. Without a bound a damaged or foreign file could fill the memory on being read.
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
-/// The bytes of a sealed file with this body.
-pub(crate) fn seal(what: &'static str, body: &Value) -> Result<Vec<u8>, StorageError> {
-    let body = format!("{body:#}");
+/// The bytes of a sealed file with this body, which is JSON.
+pub(crate) fn seal(what: &'static str, body: &str) -> Result<Vec<u8>, StorageError> {
     let checksum = hex64(xxh3_64(body.as_bytes()));
-    let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, &body, AFTER_BODY].concat().into_bytes();
+    let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, body, AFTER_BODY].concat().into_bytes();
     if sealed.len() as u64 > MAX_BYTES {
         let remedy = "Keep bulk data in shards";
         return Err(StorageError::TooLarge { what, bytes: sealed.len() as u64, limit: MAX_BYTES, remedy });
@@ -32,8 +32,8 @@ pub(crate) fn seal(what: &'static str, body: &Value) -> Result<Vec<u8>, StorageE
     Ok(sealed)
 }
 
-/// Reads a sealed file; `None` if there is none.
-pub(crate) fn read(file: &Path) -> Result<Option<Value>, StorageError> {
+/// The bytes of a sealed file, nothing of which is verified; `None` if there is none.
+pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     let mut bytes = Vec::new();
     let opened = match open_file(file) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -49,12 +49,14 @@ pub(crate) fn read(file: &Path) -> Result<Option<Value>, StorageError> {
         let found = "a longer file";
         return Err(StorageError::damaged(file, MAX_BYTES, format!("at most {MAX_BYTES} bytes"), found));
     }
-    unseal(file, &bytes).map(Some)
+    Ok(Some(bytes))
 }
 
-/// The body of a sealed file with these contents.
-pub(crate) fn unseal(file: &Path, bytes: &[u8]) -> Result<Value, StorageError> {
-    const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
+/// Where the body begins, in bytes from the start of the file.
+const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
+
+/// The body of a sealed file with these contents, verified by its checksum.
+pub(crate) fn unseal<'a>(file: &Path, bytes: &'a [u8]) -> Result<&'a [u8], StorageError> {
     let envelope = || {
         let rest = bytes.strip_prefix(BEFORE_CHECKSUM.as_bytes())?;
         let (checksum, rest) = rest.split_at_checked(16)?;
@@ -71,44 +73,62 @@ pub(crate) fn unseal(file: &Path, bytes: &[u8]) -> Result<Value, StorageError> {
         let stated = format!("checksum {}", String::from_utf8_lossy(stated));
         return Err(StorageError::damaged(file, BODY_OFFSET, stated, format!("checksum {actual}")));
     }
-    serde_json::from_slice(body)
-        .map_err(|e| StorageError::damaged(file, BODY_OFFSET, "JSON", format!("{e} (counted from there)")))
+    Ok(body)
+}
+
+/// What the body of a sealed file stands for. `other` is the error where it is JSON, but not this.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(
+    file: &Path,
+    body: &'a [u8],
+    other: impl FnOnce(serde_json::Error) -> StorageError,
+) -> Result<T, StorageError> {
+    serde_json::from_slice(body).map_err(|e| match e.classify() {
+        Category::Data => other(e),
+        Category::Io | Category::Syntax | Category::Eof => {
+            StorageError::damaged(file, BODY_OFFSET, "JSON", format!("{e} (counted from there)"))
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn open(bytes: &[u8]) -> Result<Value, StorageError> {
+        let file = Path::new("x");
+        parse(file, unseal(file, bytes)?, |e| panic!("{e}"))
+    }
 
     #[test]
     fn a_sealed_body_is_json_and_is_read_back_to_the_bit() {
-        let body = json!({ "f": 0.1 + 0.2, "tiny": 5e-324, "u": u64::MAX, "text": "é\n\"}" });
-        let sealed = seal("a test", &body).unwrap();
-        assert_eq!(unseal(Path::new("x"), &sealed).unwrap(), body);
-        assert_eq!(serde_json::from_slice::<Value>(&sealed).unwrap()["body"], body);
+        let body = json!({ "f": 0.1 + 0.2, "tiny": 5e-324, "u": u64::MAX, "text": "\u{e9}\n\"}" });
+        for text in [body.to_string(), format!("{body:#}")] {
+            let sealed = seal("a test", &text).unwrap();
+            assert_eq!(open(&sealed).unwrap(), body);
+            assert_eq!(serde_json::from_slice::<Value>(&sealed).unwrap()["body"], body);
+        }
     }
 
     #[test]
     fn every_changed_missing_or_added_byte_is_found() {
-        let sealed = seal("a test", &json!({ "a": [1, 2.5, "ab"], "b": null })).unwrap();
+        let sealed = seal("a test", &json!({ "a": [1, 2.5, "ab"], "b": null }).to_string()).unwrap();
         for at in 0..sealed.len() {
             for bit in 0..8 {
                 let mut changed = sealed.clone();
                 changed[at] ^= 1 << bit;
-                assert!(unseal(Path::new("x"), &changed).is_err(), "bit {bit} of byte {at}");
+                assert!(open(&changed).is_err(), "bit {bit} of byte {at}");
             }
-            assert!(unseal(Path::new("x"), &sealed[..at]).is_err(), "cut at {at}");
+            assert!(open(&sealed[..at]).is_err(), "cut at {at}");
         }
         for extra in [b' ', b'\n', b'}', 0] {
-            assert!(unseal(Path::new("x"), &[&sealed[..], &[extra]].concat()).is_err());
+            assert!(open(&[&sealed[..], &[extra]].concat()).is_err());
         }
     }
 
     #[test]
     fn a_sealed_body_that_is_no_json_is_an_error() {
-        let checksum = hex64(xxh3_64(b"{nonsense"));
-        let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, "{nonsense", AFTER_BODY].concat();
-        let error = unseal(Path::new("x"), sealed.as_bytes()).unwrap_err();
+        let error = open(&seal("a test", "{nonsense").unwrap()).unwrap_err();
         assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
     }
 }

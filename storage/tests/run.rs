@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use common::{names, new_run, write_small_shard};
-use exact2048_storage::{Attempt, ErrorKind, RunDir, ShardWriter, StorageError};
+use exact2048_storage::{Attempt, ErrorKind, RunDir, ShardWriter, StorageError, TypedRun};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -54,7 +55,10 @@ fn what_is_no_run_is_told_apart() {
     assert!(names(place.path()).is_empty(), "looking for a run left something behind");
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
-    assert_eq!(reason(&file), "it is not a directory");
+    let error = RunDir::open_for_writing(&file).unwrap_err();
+    assert!(matches!(error, StorageError::NotADirectory { .. }), "{error}");
+    let error = RunDir::create(&file, &json!({})).unwrap_err();
+    assert!(error.to_string().contains("is a file"), "{error}");
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn a_run_is_created_only_where_nothing_is() {
     fs::create_dir(place.path().join("empty")).unwrap();
     create("empty").unwrap();
 
-    for occupied in ["notes.txt", "journal/000000.json", "shards/x", "manifest"] {
+    for occupied in ["notes.txt", "journal/000000.txt", "shards/x", "manifest"] {
         let folder = place.path().join(occupied.replace('/', "-"));
         let file = folder.join(occupied);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -80,6 +84,85 @@ fn a_run_is_created_only_where_nothing_is() {
         }
         assert!(!folder.join("lock").exists(), "a lock appeared beside someone's files");
     }
+}
+
+/// (C26) A run that lost its manifest is told from a folder of somebody else.
+#[test]
+fn a_run_without_its_manifest_is_told() {
+    for left in ["journal/000000.json", "shards/reach-000004-000120.shard"] {
+        let place = tempdir().unwrap();
+        let run = new_run(place.path());
+        write_small_shard(&run);
+        drop(run);
+        closed_record(place.path());
+        fs::remove_file(place.path().join("manifest.json")).unwrap();
+        if left.starts_with("shards") {
+            fs::remove_dir_all(place.path().join("journal")).unwrap();
+        }
+        for error in [
+            RunDir::open_read_only(place.path()).unwrap_err(),
+            RunDir::open_for_writing(place.path()).unwrap_err(),
+            RunDir::create(place.path(), &json!({})).unwrap_err(),
+        ] {
+            assert!(matches!(error, StorageError::ManifestMissing { .. }), "{error}");
+            assert!(error.to_string().contains("Restore manifest.json"), "{error}");
+            assert!(error.to_string().contains(left), "{error}");
+        }
+    }
+}
+
+/// Adds a record to a run.
+fn closed_record(folder: &Path) {
+    RunDir::open_for_writing(folder).unwrap().commit(&json!("a record")).unwrap();
+}
+
+/// (A L7) The run can do without its last record, and the error says so; of others it does not.
+#[test]
+fn of_a_damaged_last_record_the_way_out_is_told() {
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 3);
+    let record = |n: u32| place.path().join(format!("journal/00000{n}.json"));
+    for (n, is_last) in [(1, false), (2, true)] {
+        let sound = fs::read(record(n)).unwrap();
+        for damage in [&sound[..sound.len() / 2], b""] {
+            fs::write(record(n), damage).unwrap();
+            for error in [RunDir::open_read_only(place.path()), RunDir::open_for_writing(place.path())]
+                .map(Result::unwrap_err)
+            {
+                assert_eq!(error.to_string().contains("remove it while nobody writes"), is_last, "{error}");
+            }
+        }
+        fs::write(record(n), sound).unwrap();
+    }
+    fs::write(record(2), "").unwrap();
+    fs::remove_file(record(2)).unwrap();
+    let mut run = RunDir::open_for_writing(place.path()).unwrap();
+    assert_eq!(run.records(), [json!({ "n": 0 }), json!({ "n": 1 })]);
+    assert_eq!(run.commit(&json!("again")).unwrap(), 2);
+}
+
+/// (A M8) Records are parsed into what the caller has, and can be taken out.
+#[test]
+fn records_have_the_type_of_the_caller() {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Count {
+        n: u64,
+    }
+    let place = tempdir().unwrap();
+    closed_run(place.path(), 2);
+    let mut run = TypedRun::<Count>::open_for_writing(place.path()).unwrap();
+    assert_eq!(run.share().unwrap(), 2);
+    assert_eq!(run.commit(&Count { n: 7 }).unwrap(), 3);
+    let taken = [(0, Count { n: 0 }), (1, Count { n: 1 }), (3, Count { n: 7 })];
+    assert_eq!((run.take_records(), run.records(), run.journal_length()), (taken.to_vec(), &[][..], 4));
+    assert_eq!(run.commit(&Count { n: 8 }).unwrap(), 4);
+    drop(run);
+    assert_eq!(RunDir::open_read_only(place.path()).unwrap().records()[3], json!({ "n": 8 }));
+    let error = TypedRun::<String>::open_read_only(place.path()).unwrap_err();
+    assert!(
+        matches!(&error, StorageError::NotUnderstood { file, .. } if file.ends_with("000000.json")),
+        "{error}"
+    );
 }
 
 #[test]

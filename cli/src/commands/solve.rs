@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
-use exact2048_run::{CatalogShard, Oracle, Run, StartValues, damaged_shards};
+use exact2048_run::{CatalogShard, Oracle, Run, StartValues, Unnamed, damaged_shards};
 use exact2048_storage::StorageError;
 use exact2048_worker::Tuning;
 use indicatif::HumanCount;
@@ -49,6 +49,9 @@ pub struct Args {
     /// Threads share blocks of more bytes than N: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     piece_bytes: Option<usize>,
+    /// Remove shards that no record of the journal names, however many: what they hold is computed again
+    #[arg(long)]
+    discard_shards: bool,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -91,7 +94,8 @@ pub fn main(args: &Args) -> Result<()> {
         // Before anything is made; a run that is finished may still be asked for with any limit.
         tuning.as_ref().map_err(Failure::clone)?;
     }
-    let mut run = Run::open_or_create(location, &params)?;
+    let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
+    let mut run = Run::open_or_create(location, &params, unnamed)?;
     let stop = stop_on_signals()?;
     let warn = |error: &StorageError| eprintln!("warning: {}; recomputing it", with_causes(error));
     // It needs most of them afterwards.

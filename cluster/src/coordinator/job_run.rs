@@ -2,9 +2,8 @@
 
 use exact2048_coordinator::Commit;
 use exact2048_game::Params;
-use exact2048_run::{JournalRecord, Retraction, Run, RunError};
+use exact2048_run::{JournalRecord, Retraction, Run, RunError, Unnamed};
 use exact2048_storage::Location;
-use serde_json::{Value, json};
 
 use super::AppendError;
 
@@ -52,7 +51,7 @@ impl JobRun {
     ///
     /// As for [`Run::open_or_create`] and [`Run::share`].
     pub fn begin(location: &Location, params: &Params) -> Result<(Self, Contents), RunError> {
-        let mut run = Run::open_or_create(location, params)?;
+        let mut run = Run::open_or_create(location, params, Unnamed::Refuse)?;
         run.share()?;
         for retracted in run.absent()? {
             tracing::warn!(run = %location, phase = retracted.phase.name(), first = %retracted.first,
@@ -73,7 +72,7 @@ impl JobRun {
 
     fn new(location: &Location, mut run: Run) -> Result<(Self, Contents), RunError> {
         let (opening, contents) = (run.share()?, Contents::of(&run));
-        let records = run.dir().records().len();
+        let records = run.records();
         let location = location.clone();
         Ok((Self { location, run: Some(run), opening, records, uncertain: false }, contents))
     }
@@ -111,7 +110,7 @@ impl JobRun {
                 drop(broken);
                 let mut run = Run::open_again(&self.location)?;
                 self.opening = run.share()?;
-                match compare(run.dir().records(), self.records, &json!(record)) {
+                match compare(&run, self.records, &record) {
                     Found::Nothing => run,
                     Found::Record => {
                         self.records += 1;
@@ -146,10 +145,10 @@ enum Found {
     Other,
 }
 
-fn compare(records: &[Value], known: usize, pending: &Value) -> Found {
-    match records.get(known..) {
-        Some([]) => Found::Nothing,
-        Some([one]) if one == pending => Found::Record,
+fn compare(run: &Run, known: usize, pending: &JournalRecord) -> Found {
+    match run.records().checked_sub(known) {
+        Some(0) => Found::Nothing,
+        Some(1) if run.last_record() == Some(pending) => Found::Record,
         _ => Found::Other,
     }
 }
@@ -159,6 +158,8 @@ mod tests {
     use super::*;
     use exact2048_coordinator::Phase;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_storage::RunDir;
+    use serde_json::{Value, json};
 
     fn params() -> Params {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
@@ -173,7 +174,7 @@ mod tests {
     }
 
     fn journal(location: &Location) -> Vec<Value> {
-        Run::open(location).unwrap().dir().records().to_vec()
+        RunDir::open_read_only(location).unwrap().records().to_vec()
     }
 
     #[test]

@@ -86,5 +86,5 @@ fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToke
     let damaged =
         damaged_shards(run.catalog(), THREADS, CatalogShard::check, &|| stop.is_cancelled(), &warn)?;
     let least_memory = if damaged.is_empty() { LeastMemory::new(Vec::new()) } else { least_memory(params) };
-    Ok(Damaged { commits: damaged.iter().map(|shard| shard.commit.clone()).collect(), least_memory })
+    Ok(Damaged { commits: damaged.iter().map(|shard| Commit::clone(&shard.commit)).collect(), least_memory })
 }

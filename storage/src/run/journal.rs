@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use bytes::Bytes;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::JOURNAL;
 use super::opening::Opening;
+use crate::error::Remedy;
 use crate::publish::{TempFile, crash_point, list, sync_folder};
 use crate::store::{Created, Store};
 use crate::{RunId, StorageError, sealed};
@@ -15,27 +18,45 @@ use crate::{RunId, StorageError, sealed};
 /// How often opening is tried while others append.
 const OPENINGS: u32 = 100;
 
-/// A record as it is in its file: it knows which one it is.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Numbered {
+/// Records that are fetched from a store before they are looked at: a bound on the memory that takes.
+const FETCHED: u64 = 256;
+
+/// A record as it is written to its file: it knows which one it is.
+#[derive(Serialize)]
+struct Numbered<'a, R> {
     run_id: RunId,
     sequence: u64,
-    record: Value,
+    record: &'a R,
 }
 
-/// An opening record as it is in its object.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NumberedOpening {
+/// An opening record as it is written.
+#[derive(Serialize)]
+struct NumberedOpening<'a> {
     run_id: RunId,
     sequence: u64,
-    opened: Opening,
+    opened: &'a Opening,
+}
+
+/// Either of them as it is read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Found<'a> {
+    run_id: RunId,
+    sequence: u64,
+    /// The text of the record, which may be that of `null`.
+    #[serde(borrow, default, deserialize_with = "some_text")]
+    record: Option<&'a RawValue>,
+    #[serde(default)]
+    opened: Option<Opening>,
+}
+
+fn some_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 /// What a file of the journal can hold.
-enum Entry {
-    Record(Value),
+enum Entry<R> {
+    Record(R),
     Opening(Opening),
 }
 
@@ -46,14 +67,13 @@ enum Home {
     Store(Arc<Store>),
 }
 
-/// The journal of a run, all of it in memory.
+/// The journal of a run. Its records are held in memory, without those of openings, until they are taken.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct Journal<R> {
     home: Home,
     run: RunId,
-    /// The records of the solver, without those of openings.
-    records: Vec<Value>,
-    /// The number of each of them.
+    /// Each with its number.
+    records: Vec<R>,
     numbers: Vec<u64>,
     /// The number of the next record of any kind.
     next: u64,
@@ -61,28 +81,29 @@ pub(super) struct Journal {
     failed: bool,
 }
 
-impl Journal {
+impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     /// Reads all records of a journal in a folder. Another process may append at the same time.
     pub(super) fn replay(folder: PathBuf, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Folder(folder.clone()), run);
+        // Whatever the list shows was created after all records before it. So if one before the last of the list is
+        // missing, it is not because it came later.
+        let last_listed = || -> Result<Option<u64>, StorageError> {
+            Ok(list(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
+        };
         loop {
-            while let Some(body) = sealed::read(&journal.next_path())? {
-                journal.take(body)?;
-            }
-            // Whatever the list shows was created after all records before it. So if the next one is still
-            // missing now, it is not because it came later.
-            let last = list(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max();
-            if last.is_none_or(|last| last < journal.next) {
-                return Ok(journal);
-            }
-            match sealed::read(&journal.next_path())? {
-                Some(body) => journal.take(body)?,
-                None => return Err(journal.gap(last.unwrap_or_default())),
+            while journal.take_next().map_err(|error| journal.explain(error, last_listed))? {}
+            match last_listed()? {
+                Some(last) if last >= journal.next => {
+                    if !journal.take_next()? {
+                        return Err(journal.gap(last));
+                    }
+                }
+                _ => return Ok(journal),
             }
         }
     }
 
-    /// The same for a store: one list, and all records at once.
+    /// The same for a store: one list, and many records at once.
     pub(super) fn replay_store(store: Arc<Store>, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Store(Arc::clone(&store)), run);
         let listed = store.list(Some(JOURNAL), None)?;
@@ -94,21 +115,46 @@ impl Journal {
         if listed.len() as u64 <= last {
             return Err(journal.first_gap(listed.iter().filter_map(|object| number(&object.name)), last));
         }
-        for contents in store.read_all((0..=last).map(object_name))? {
-            match contents {
-                Some(contents) => journal.take(sealed::unseal(&journal.next_path(), &contents)?)?,
-                None => return Err(journal.gap(last)),
+        while journal.next <= last {
+            let until = last.min(journal.next + FETCHED - 1);
+            for contents in store.read_all((journal.next..=until).map(object_name))? {
+                let Some(contents) = contents else { return Err(journal.gap(last)) };
+                journal.take(&contents).map_err(|error| journal.explain(error, || Ok(Some(last))))?;
             }
         }
         Ok(journal)
+    }
+
+    /// Says of a damaged record whether the run can do without it.
+    fn explain(
+        &self,
+        mut error: StorageError,
+        last: impl FnOnce() -> Result<Option<u64>, StorageError>,
+    ) -> StorageError {
+        if let StorageError::Damaged { remedy, .. } = &mut error
+            && last().is_ok_and(|last| last == Some(self.next))
+        {
+            *remedy = Remedy::RestoreOrRemove;
+        }
+        error
     }
 
     fn empty(home: Home, run: RunId) -> Self {
         Self { home, run, records: Vec::new(), numbers: Vec::new(), next: 0, failed: false }
     }
 
-    pub(super) fn records(&self) -> &[Value] {
+    pub(super) fn records(&self) -> &[R] {
         &self.records
+    }
+
+    /// The number that the next record will have, of any kind: as many as there are.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The records that are held, each with its number. They are held no longer.
+    pub(super) fn take_records(&mut self) -> Vec<(u64, R)> {
+        std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
     }
 
     /// The number of the record at this place of [`records`](Self::records).
@@ -118,30 +164,31 @@ impl Journal {
 
     /// Reads the records that were appended since. Costs a look for each of them and one for the next.
     pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
-        loop {
-            let path = self.next_path();
-            let body = match &self.home {
-                Home::Folder(_) => sealed::read(&path)?,
-                Home::Store(store) => match store.read(&object_name(self.next))? {
-                    Some(contents) => Some(sealed::unseal(&path, &contents)?),
-                    None => None,
-                },
-            };
-            match body {
-                Some(body) => self.take(body)?,
-                None => return Ok(()),
-            }
+        while self.take_next()? {}
+        Ok(())
+    }
+
+    /// Takes in the next record if it is there.
+    fn take_next(&mut self) -> Result<bool, StorageError> {
+        let found = self.read_next()?;
+        found.map_or(Ok(false), |contents| self.take(&contents).map(|()| true))
+    }
+
+    /// The contents of the file that the next record is or would be in.
+    fn read_next(&self) -> Result<Option<Bytes>, StorageError> {
+        match &self.home {
+            Home::Folder(_) => Ok(sealed::read(&self.next_path())?.map(Bytes::from)),
+            Home::Store(store) => store.read(&object_name(self.next)),
         }
     }
 
     /// Publishes the next record and returns its number. Only for the writer.
-    pub(super) fn append(&mut self, record: &Value) -> Result<u64, StorageError> {
+    pub(super) fn append(&mut self, record: &R) -> Result<u64, StorageError> {
         if self.failed {
             return Err(StorageError::EarlierFailure { path: self.path().to_path_buf() });
         }
         let sequence = self.next;
-        let numbered = Numbered { run_id: self.run, sequence, record: record.clone() };
-        let sealed = sealed::seal("a journal record", &json!(numbered))?;
+        let sealed = seal(&Numbered { run_id: self.run, sequence, record })?;
         self.failed = true;
         match &self.home {
             Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
@@ -157,22 +204,18 @@ impl Journal {
             }
         }
         self.failed = false;
-        self.push(Entry::Record(numbered.record));
+        self.push(Entry::Record(record.clone()));
         Ok(sequence)
     }
 
     /// Requires that nobody has written what would be the next record of this one.
     pub(super) fn confirm(&self) -> Result<(), StorageError> {
-        let next = self.next_path();
-        match &self.home {
-            Home::Folder(_) => match sealed::read(&next)? {
-                None => Ok(()),
-                Some(_) => Err(self.conflict(StorageError::Conflict { file: next })),
-            },
-            Home::Store(store) => match store.read(&object_name(self.next))? {
-                None => Ok(()),
-                Some(found) => Err(self.taken_over(&found)),
-            },
+        match self.read_next()? {
+            None => Ok(()),
+            Some(_) if matches!(self.home, Home::Folder(_)) => {
+                Err(self.conflict(StorageError::Conflict { file: self.next_path() }))
+            }
+            Some(found) => Err(self.taken_over(&found)),
         }
     }
 
@@ -181,22 +224,21 @@ impl Journal {
         let opened = Opening::by_this_process();
         for _ in 0..OPENINGS {
             let sequence = self.next;
-            let numbered = NumberedOpening { run_id: self.run, sequence, opened: opened.clone() };
-            let sealed = sealed::seal("a journal record", &json!(numbered))?;
+            let sealed = seal(&NumberedOpening { run_id: self.run, sequence, opened: &opened })?;
             // What another writer appended since the journal was read is a part of it now.
             let found = match &self.home {
                 Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
                     Ok(()) => None,
-                    Err(StorageError::Conflict { .. }) => sealed::read(&self.next_path())?,
+                    Err(StorageError::Conflict { .. }) => self.read_next()?,
                     Err(error) => return Err(error),
                 },
                 Home::Store(store) => match store.create(&object_name(sequence), &sealed)? {
                     Created::Here => None,
-                    Created::Taken(found) => Some(sealed::unseal(&self.next_path(), &found)?),
+                    Created::Taken(found) => Some(found),
                 },
             };
             match found {
-                Some(found) => self.take(found)?,
+                Some(found) => self.take(&found)?,
                 None => {
                     self.push(Entry::Opening(opened));
                     crash_point!("store.opened");
@@ -209,14 +251,13 @@ impl Journal {
     }
 
     /// Adds what the file of the next number holds.
-    fn take(&mut self, body: Value) -> Result<(), StorageError> {
-        let file = self.next_path();
-        let entry = parse(&file, body, self.run, self.next)?;
+    fn take(&mut self, contents: &[u8]) -> Result<(), StorageError> {
+        let entry = parse(&self.next_path(), contents, self.run, self.next)?;
         self.push(entry);
         Ok(())
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: Entry<R>) {
         if let Entry::Record(record) = entry {
             self.records.push(record);
             self.numbers.push(self.next);
@@ -254,7 +295,7 @@ impl Journal {
     /// Another process wrote the record that this one was to write.
     fn taken_over(&self, found: &[u8]) -> StorageError {
         let file = self.next_path();
-        let by = match sealed::unseal(&file, found).ok().and_then(|body| self.opening_in(body)) {
+        let by = match self.opening_in(found) {
             Some(opening) => opening.to_string(),
             None => format!("another process, which wrote {}", file.display()),
         };
@@ -263,8 +304,8 @@ impl Journal {
 
     /// The same in a folder, where it can only be so if an opening record says it: elsewhere there is the lock.
     fn conflict(&self, conflict: StorageError) -> StorageError {
-        let found = sealed::read(&self.next_path()).ok().flatten();
-        match found.and_then(|body| self.opening_in(body)) {
+        let found = self.read_next().ok().flatten();
+        match found.and_then(|contents| self.opening_in(&contents)) {
             Some(opening) => {
                 let (place, by) = (self.path().to_path_buf(), opening.to_string());
                 StorageError::TakenOver { place, by }
@@ -274,36 +315,48 @@ impl Journal {
     }
 
     /// The opening record that this is as the next in the journal, if it is one.
-    fn opening_in(&self, body: Value) -> Option<Opening> {
-        match parse(&self.next_path(), body, self.run, self.next) {
+    fn opening_in(&self, contents: &[u8]) -> Option<Opening> {
+        match parse::<IgnoredAny>(&self.next_path(), contents, self.run, self.next) {
             Ok(Entry::Opening(opening)) => Some(opening),
             Ok(Entry::Record(_)) | Err(_) => None,
         }
     }
 }
 
-/// What a record of this number holds.
-fn parse(file: &Path, body: Value, run: RunId, number: u64) -> Result<Entry, StorageError> {
-    let fields = |e: serde_json::Error| {
-        StorageError::damaged(file, 0, "the fields of a journal record", e.to_string())
-    };
-    let (run_id, sequence, entry) = if body.get("opened").is_some() {
-        let opening: NumberedOpening = serde_json::from_value(body).map_err(fields)?;
-        (opening.run_id, opening.sequence, Entry::Opening(opening.opened))
-    } else {
-        let numbered: Numbered = serde_json::from_value(body).map_err(fields)?;
-        (numbered.run_id, numbered.sequence, Entry::Record(numbered.record))
-    };
+/// The bytes of the file of a record.
+fn seal(record: &impl Serialize) -> Result<Vec<u8>, StorageError> {
+    let body = serde_json::to_string(record)
+        .map_err(|e| StorageError::InvalidInput { what: format!("a journal record is no JSON: {e}") })?;
+    sealed::seal("a journal record", &body)
+}
+
+/// What the file of the record of this number holds.
+fn parse<R: DeserializeOwned>(
+    file: &Path,
+    contents: &[u8],
+    run: RunId,
+    number: u64,
+) -> Result<Entry<R>, StorageError> {
+    let fields = |found: String| StorageError::damaged(file, 0, "the fields of a journal record", found);
+    let body = sealed::unseal(file, contents)?;
+    let found: Found<'_> = sealed::parse(file, body, |e| fields(e.to_string()))?;
     let foreign = |field, expected: String, found: String| {
         Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
     };
-    if run_id != run {
-        return foreign("run id", run.to_string(), run_id.to_string());
+    if found.run_id != run {
+        return foreign("run id", run.to_string(), found.run_id.to_string());
     }
-    if sequence != number {
-        return foreign("sequence", number.to_string(), sequence.to_string());
+    if found.sequence != number {
+        return foreign("sequence", number.to_string(), found.sequence.to_string());
     }
-    Ok(entry)
+    match (found.record, found.opened) {
+        (Some(record), None) => serde_json::from_str(record.get())
+            .map(Entry::Record)
+            .map_err(|e| StorageError::NotUnderstood { file: file.to_path_buf(), reason: e.to_string() }),
+        (None, Some(opening)) => Ok(Entry::Opening(opening)),
+        (Some(_), Some(_)) => Err(fields("both `record` and `opened`".to_owned())),
+        (None, None) => Err(fields("neither `record` nor `opened`".to_owned())),
+    }
 }
 
 fn file_name(sequence: u64) -> String {

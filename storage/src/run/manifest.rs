@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::MANIFEST;
-use crate::publish::{TempFile, crash_point, sync_folder};
+use super::{JOURNAL, MANIFEST, SHARDS};
+use crate::publish::{TempFile, crash_point, list, sync_folder};
 use crate::store::{Created, Store};
 use crate::{FORMAT_VERSION, RunId, StorageError, sealed};
 
@@ -38,7 +38,8 @@ impl Manifest {
 
     /// The bytes of the file.
     fn seal(&self) -> Result<Vec<u8>, StorageError> {
-        sealed::seal("the manifest", &json!(self))
+        // For people, who look at it more often than programs.
+        sealed::seal("the manifest", &format!("{:#}", json!(self)))
     }
 
     /// Draws a run id and publishes the manifest of a new run in `folder`. Only for the holder of the lock.
@@ -78,36 +79,59 @@ impl Manifest {
             return Err(not_a_run("it does not exist"));
         }
         if !folder.is_dir() {
-            return Err(not_a_run("it is not a directory"));
+            return Err(StorageError::NotADirectory { path: folder.to_path_buf() });
         }
         let file = folder.join(MANIFEST);
-        let body = sealed::read(&file)?.ok_or_else(|| not_a_run(MISSING))?;
-        Self::parse(file, body)
+        match sealed::read(&file)? {
+            Some(contents) => Self::parse(file, &contents),
+            None => match find_record(folder)? {
+                Some(found) => Err(StorageError::ManifestMissing { path: folder.to_path_buf(), found }),
+                None => Err(not_a_run(MISSING)),
+            },
+        }
     }
 
     /// Reads the manifest of the run in a store.
     pub(super) fn read_in_store(store: &Store) -> Result<Self, StorageError> {
-        let contents = store
-            .read(MANIFEST)?
-            .ok_or_else(|| StorageError::NotARun { path: store.url().to_path_buf(), reason: MISSING })?;
-        let file = store.name(MANIFEST);
-        let body = sealed::unseal(&file, &contents)?;
-        Self::parse(file, body)
+        if let Some(contents) = store.read(MANIFEST)? {
+            return Self::parse(store.name(MANIFEST), &contents);
+        }
+        let path = store.url().to_path_buf();
+        for folder in [JOURNAL, SHARDS] {
+            if let Some(found) = store.list(Some(folder), Some(1))?.first() {
+                return Err(StorageError::ManifestMissing { path, found: store.name(&found.name) });
+            }
+        }
+        Err(StorageError::NotARun { path, reason: MISSING })
     }
 
-    fn parse(file: PathBuf, body: Value) -> Result<Self, StorageError> {
+    fn parse(file: PathBuf, contents: &[u8]) -> Result<Self, StorageError> {
+        let fields =
+            |e: serde_json::Error| StorageError::damaged(&file, 0, "the fields of a manifest", e.to_string());
+        let body: Value = sealed::parse(&file, sealed::unseal(&file, contents)?, fields)?;
         // The version first: in a newer one every other field may be different.
         let version = body.get("format_version").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok());
         match version {
             Some(found) if found > FORMAT_VERSION => {
                 Err(StorageError::NewerVersion { file, found, supported: FORMAT_VERSION })
             }
-            Some(FORMAT_VERSION) => serde_json::from_value(body)
-                .map_err(|e| StorageError::damaged(&file, 0, "the fields of a manifest", e.to_string())),
+            Some(FORMAT_VERSION) => serde_json::from_value(body).map_err(fields),
             _ => {
                 let found = body.get("format_version").map_or_else(|| "none".to_owned(), Value::to_string);
                 Err(StorageError::damaged(&file, 0, format!("format version {FORMAT_VERSION}"), found))
             }
         }
     }
+}
+
+/// A file of `folder` that only a run has: a journal record or a shard.
+pub(super) fn find_record(folder: &Path) -> Result<Option<PathBuf>, StorageError> {
+    for (folder, suffix) in [(folder.join(JOURNAL), ".json"), (folder.join(SHARDS), ".shard")] {
+        if folder.is_dir()
+            && let Some(found) = list(&folder)?.into_iter().find(|entry| entry.name.ends_with(suffix))
+        {
+            return Ok(Some(found.path));
+        }
+    }
+    Ok(None)
 }

@@ -10,11 +10,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::journal::Journal;
 use self::lock::Lock;
-use self::manifest::Manifest;
+use self::manifest::{Manifest, find_record};
 use self::shards::Home;
 pub use self::shards::Shards;
 use crate::ids::writer_of;
@@ -31,14 +33,18 @@ const LOCK: &str = "lock";
 /// Objects looked at to tell an unused prefix from a used one: what an interrupted probe leaves does not count.
 const LOOKED_AT: usize = 100;
 
-/// An open run, in a directory or in a store. Holds its journal in memory.
+/// An open run whose journal holds any JSON.
+pub type RunDir = TypedRun<Value>;
+
+/// An open run, in a directory or in a store, whose journal holds records of type `R`. It holds them in memory until they
+/// are [taken](Self::take_records).
 #[derive(Debug)]
-pub struct RunDir {
+pub struct TypedRun<R> {
     /// The directory, or the URL of the prefix.
     path: PathBuf,
     home: Home,
     manifest: Manifest,
-    journal: Journal,
+    journal: Journal<R>,
     /// `None` for a run opened for reading.
     writer: Option<Writer>,
 }
@@ -64,7 +70,7 @@ impl Writer {
     }
 }
 
-impl RunDir {
+impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Makes a place that holds nothing a run with these immutable parameters, and opens it for writing. Folders
     /// above a directory are created as needed; a bucket must exist.
     ///
@@ -122,7 +128,8 @@ impl RunDir {
     ///
     /// [`StorageError::NotARun`], [`StorageError::Locked`], [`StorageError::NewerVersion`],
     /// [`StorageError::NotWritable`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::UnsafeStore`] or another failure of the system or the store.
+    /// [`StorageError::UnsafeStore`], [`StorageError::NotUnderstood`] for a record that is none of type `R`, or another
+    /// failure of the system or the store.
     pub fn open_for_writing(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
             Place::Folder(path) => Self::open_folder_for_writing(&path),
@@ -277,7 +284,7 @@ impl RunDir {
     /// [`StorageError::ReadOnly`], [`StorageError::TooLarge`], [`StorageError::Full`],
     /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another failure of the system or the store. After a failure it is uncertain whether the
     /// record is there, and every later call fails with [`StorageError::EarlierFailure`]: open the run again.
-    pub fn commit(&mut self, record: &Value) -> Result<u64, StorageError> {
+    pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
         self.writer()?;
         self.journal.append(record)
     }
@@ -304,10 +311,22 @@ impl RunDir {
         self.journal.catch_up()
     }
 
-    /// The committed records in order, number 0 first: those there were on opening and those committed since.
+    /// The committed records in order, number 0 first: those there were on opening and those committed since. Without
+    /// those that were taken.
     #[must_use]
-    pub fn records(&self) -> &[Value] {
+    pub fn records(&self) -> &[R] {
         self.journal.records()
+    }
+
+    /// The [`records`](Self::records) with the numbers that they have in the journal. They are held no longer.
+    pub fn take_records(&mut self) -> Vec<(u64, R)> {
+        self.journal.take_records()
+    }
+
+    /// How many records the journal has, those of openings included and those that were taken.
+    #[must_use]
+    pub fn journal_length(&self) -> u64 {
+        self.journal.next()
     }
 
     /// The number that the record at this place of [`records`](Self::records) has in the journal, where opening
@@ -446,7 +465,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
     let not_empty =
         |found: &Path| Err(StorageError::NotEmpty { path: path.to_path_buf(), found: found.to_path_buf() });
     if !path.is_dir() {
-        return not_empty(path);
+        return Err(StorageError::NotADirectory { path: path.to_path_buf() });
     }
     if path.join(MANIFEST).exists() {
         return Err(StorageError::AlreadyARun { path: path.to_path_buf() });
@@ -456,6 +475,9 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             LOCK => {}
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
+                if let Some(found) = find_record(path)? {
+                    return Err(StorageError::ManifestMissing { path: path.to_path_buf(), found });
+                }
                 if let Some(inside) = list(&entry.path)?.first() {
                     return not_empty(&inside.path);
                 }

@@ -4,6 +4,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Frame;
@@ -12,12 +13,12 @@ use super::index::IndexBuilder;
 use crate::bytes::{as_hex64, index};
 use crate::publish::{TempFile, crash_point, sync_folder};
 use crate::store::{Cache, Store};
-use crate::{Attempt, RunDir, RunId, ShardIdentity, ShardKind, Shards, StorageError};
+use crate::{Attempt, RunId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
 
 /// What a commit says about a shard. As JSON it is fit to be put into a journal record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// Name of its file, for [`RunDir::shard_path`].
+    /// Name of its file, for [`TypedRun::shard_path`].
     pub file: String,
     /// What its items hold.
     pub kind: ShardKind,
@@ -91,7 +92,10 @@ impl ShardWriter {
     ///
     /// [`StorageError::ReadOnly`] if the run is not open for writing, [`StorageError::InvalidInput`] if the
     /// identity is of another run or its layers are in the wrong order, or a failure of the system.
-    pub fn create(run: &RunDir, identity: ShardIdentity) -> Result<Self, StorageError> {
+    pub fn create<R>(run: &TypedRun<R>, identity: ShardIdentity) -> Result<Self, StorageError>
+    where
+        R: Serialize + DeserializeOwned + Clone,
+    {
         Self::begin(run.shard_target(&identity)?, run.run_id(), identity)
     }
 
