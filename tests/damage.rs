@@ -191,6 +191,9 @@ fn removed_shards_are_mended() {
         let removed: Vec<PathBuf> = kinds.iter().map(|kind| patient.shard(kind)).collect();
         removed.iter().for_each(|shard| fs::remove_file(shard).unwrap());
         patient.is_ill(&removed[0]);
+        on_run(&patient.run(), "verify", &[])
+            .exits(1)
+            .says(&[&format!("{} is missing", removed[0].display())]);
         patient.is_mended_by_solving();
     }
     let patient = Patient::of(&healthy);
@@ -310,10 +313,10 @@ fn a_run_without_its_manifest_is_no_run() {
     for (subcommand, options) in
         [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])]
     {
-        on_run(&patient.run(), subcommand, options).exits(1).says(&["manifest.json"]);
+        on_run(&patient.run(), subcommand, options).exits(1).says(&["lost its manifest.json", "Restore"]);
     }
     // Solving does not begin a new run on top of an old one.
-    try_solve(&patient.run(), JOB).exits(1);
+    try_solve(&patient.run(), JOB).exits(1).says(&["lost its manifest.json", "Restore"]);
     assert!(contents(&patient.run()) == before);
 }
 
@@ -387,11 +390,100 @@ fn a_lost_last_record_is_done_again() {
     on_run(&patient.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved"]);
     assert!(on_run(&patient.run(), "info", &["--json"]).exits(0).json()["fingerprint"].is_null());
     patient.is_mended_by_solving();
+}
 
+/// (A L7) Of a damaged last record the error says that the run can do without it, and it can.
+#[test]
+fn a_damaged_last_record_can_be_removed() {
     let patient = Patient::of(&Solved::new(JOB));
-    files(&patient.run().join("journal")).iter().for_each(|record| fs::remove_file(record).unwrap());
-    assert!(layers(&patient.run()).is_empty());
+    let records = files(&patient.run().join("journal"));
+    let [first, .., last] = &records[..] else { panic!("{records:?}") };
+    let sound = fs::read(first).unwrap();
+    flip(first, 30, 1);
+    assert!(!patient.is_refused(first).stderr.contains("remove it"));
+    fs::write(first, sound).unwrap();
+    flip(last, 30, 1);
+    patient.is_refused(last).says(&["If there is none, remove it while nobody writes the run"]);
+    fs::remove_file(last).unwrap();
     patient.is_mended_by_solving();
+}
+
+/// (C1) A journal that did not come along with a copy is missed, and nothing is removed before somebody says so.
+#[test]
+fn a_run_without_its_journal_is_not_started_over_in_silence() {
+    let healthy = Solved::new(JOB);
+    let bytes: u64 = shards(&healthy.run()).iter().map(|shard| fs::metadata(shard).unwrap().len()).sum();
+    let remove_records = |run: &Path| {
+        files(&run.join("journal")).iter().for_each(|record| fs::remove_file(record).unwrap());
+    };
+    let remove_folder = |run: &Path| fs::remove_dir_all(run.join("journal")).unwrap();
+    for remove in [&remove_records as &dyn Fn(&Path), &remove_folder] {
+        let patient = Patient::of(&healthy);
+        remove(&patient.run());
+        let before = contents(&patient.run());
+        let refused = try_solve(&patient.run(), JOB).exits(1);
+        refused.says(&[
+            "2 of its shards",
+            &format!("{bytes} bytes"),
+            "Restore the folder journal",
+            "--discard-shards",
+        ]);
+        assert!(contents(&patient.run()) == before, "a refused run was changed");
+        let options = format!("{JOB} --discard-shards");
+        assert_eq!(text(&solve(&patient.run(), &options)["fingerprint"]), patient.fingerprint);
+        patient.is_mended_by_solving();
+    }
+}
+
+/// (C1) Several records at the end of the journal did not come along.
+#[test]
+fn a_journal_that_ends_early_is_missed() {
+    let solved = Solved::new(LARGE_JOB);
+    let records = files(&solved.run().join("journal"));
+    assert!(records.len() >= 4, "the run has several shards of values: {records:?}");
+    let [.., earlier, last] = &records[..] else { panic!("{records:?}") };
+    fs::remove_file(last).unwrap();
+    fs::remove_file(earlier).unwrap();
+    try_solve(&solved.run(), LARGE_JOB).exits(1).says(&["2 of its shards"]);
+    let again = solve(&solved.run(), &format!("{LARGE_JOB} --discard-shards"));
+    assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
+}
+
+/// (B9) What is no file neither keeps a command waiting nor is read.
+#[test]
+fn special_files_are_refused_at_once() {
+    let healthy = Solved::new(JOB);
+    let fifo = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let patient = Patient::of(&healthy);
+    fifo(&patient.run().join("manifest.json"));
+    patient.is_refused(&patient.run().join("manifest.json")).says(&["FIFO"]);
+    let patient = Patient::of(&healthy);
+    let record = files(&patient.run().join("journal")).remove(0);
+    fifo(&record);
+    patient.is_refused(&record).says(&["FIFO"]);
+    // A shard is made again in its place.
+    let patient = Patient::of(&healthy);
+    let shard = patient.shard("values");
+    fifo(&shard);
+    patient.is_ill(&shard);
+    patient.is_mended_by_solving();
+}
+
+/// (C26, C27) Places where no run can be are told by what they are.
+#[test]
+fn places_that_cannot_hold_a_run_are_told() {
+    let place = Place::new();
+    let file = place.join("file");
+    fs::write(&file, "").unwrap();
+    for subcommand in ["info", "verify"] {
+        on_run(&file, subcommand, &[]).exits(1).says(&["is a file, and a run is a directory"]);
+    }
+    try_solve(&file, JOB).exits(1).says(&["is a file, and a run is a directory"]);
+    try_solve(Path::new(""), JOB).exits(2).says(&["an empty place"]);
+    try_solve(Path::new("/proc/foo"), JOB).exits(1).says(&["cannot create the folder /proc/foo"]);
 }
 
 /// What an interrupted or superseded run leaves is removed by the next one, see `docs/dev/format.md`.
@@ -450,7 +542,10 @@ fn inspecting_what_is_no_shard_is_an_error() {
     {
         let path = place.join(file);
         fs::write(&path, content).unwrap();
-        exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
+        let inspected = exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
+        // (C25) Nothing that anybody could restore.
+        assert!(!inspected.stderr.contains("Restore"), "{inspected:?}");
+        assert_eq!(inspected.stderr.contains("is no shard"), file != "magic", "{inspected:?}");
     }
     exact2048(["inspect", place.join("missing").to_str().unwrap()]).exits(1).says(&["missing"]);
     exact2048(["inspect", place.path().to_str().unwrap()]).exits(2).says(&["directory"]);

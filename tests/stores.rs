@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -450,6 +451,50 @@ fn lost_and_damaged_shards_are_made_again() {
     assert!(answered.stderr.is_empty(), "{answered:?}");
 }
 
+/// (C1)
+#[test]
+fn a_run_without_its_journal_is_not_started_over_in_silence() {
+    let Some(bucket) = Bucket::new("journal") else { return };
+    bucket.is_solved();
+    let shards = bucket.shards();
+    bucket.aws(&["rm", "--recursive", "--quiet", &format!("{}/journal", bucket.url)]);
+    let refused = bucket.call("solve", &JOB).exits(1);
+    refused.says(&["lacks records of its journal", "--discard-shards"]);
+    assert_eq!(bucket.shards(), shards);
+    bucket.call("solve", &[&JOB[..], &["--discard-shards"]].concat()).exits(0);
+    bucket.is_solved();
+}
+
+/// Needs no store but one that knows no bucket, which is played here. (C33)
+#[test]
+fn a_bucket_that_does_not_exist_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            // One request a connection, of which nothing but its end matters.
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let _ = lines.find(String::is_empty);
+            let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code></Error>";
+            let head = format!(
+                "HTTP/1.1 404 Not Found\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ = (&stream).write_all((head + body).as_bytes());
+        }
+    });
+    let place = Place::new();
+    let cache = place.join("cache");
+    for (subcommand, options) in [("info", &[][..]), ("solve", &JOB[..]), ("query", &["2 2 0 / 0 0 0"])] {
+        let args = [subcommand, "--run", "s3://nowhere/run", "--cache", cache.to_str().unwrap()];
+        let mut command = command([&args[..], options].concat());
+        let keys = [("AWS_ACCESS_KEY_ID", "AK"), ("AWS_SECRET_ACCESS_KEY", "SK"), ("AWS_ALLOW_HTTP", "true")];
+        command.envs(keys).env("AWS_ENDPOINT_URL", &endpoint);
+        let refused = Finished::new(command.output().unwrap());
+        refused.exits(1).says(&["there is no bucket nowhere", "Create it"]);
+    }
+}
+
 /// Needs no store.
 #[test]
 fn settings_that_are_missing_or_wrong_are_told() {
@@ -473,5 +518,8 @@ fn settings_that_are_missing_or_wrong_are_told() {
     let refused = call(&[keys[0], keys[1], nowhere, ("AWS_ALLOW_HTTP", "true"), cache], "s3://bucket/x");
     let refused = refused.exits(1).says(&["s3://bucket/x/manifest.json", "that the store is up"]);
     assert!(!refused.stderr.contains("very-secret"), "{refused:?}");
+    // (C33) It is told while it is waited for, and there is nothing to resume.
+    assert!(refused.stderr.contains("the store does not answer"), "{refused:?}");
+    assert!(!refused.stderr.contains("resumes"), "{refused:?}");
     assert!(begun.elapsed() < Duration::from_secs(60), "it took too long to give up");
 }

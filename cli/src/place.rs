@@ -2,11 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use exact2048_storage::{Location, StorageError, StoreSettings};
 
 use crate::Failure;
+
+/// How long commands that only read wait for a store that was never reached.
+const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the run is.
 #[derive(clap::Args, Debug)]
@@ -22,6 +26,11 @@ impl RunPlace {
     /// The location; wrong usage where it is none.
     pub fn location(&self) -> anyhow::Result<Location> {
         self.store.locate(&self.run)
+    }
+
+    /// The same for a command that only reads, see [`StoreOptions::locate_to_read`].
+    pub fn location_to_read(&self) -> anyhow::Result<Location> {
+        self.store.locate_to_read(&self.run)
     }
 
     /// As it was given, for people.
@@ -47,15 +56,35 @@ impl StoreOptions {
         StoreSettings {
             cache_folder: self.cache.clone(),
             cache_bytes: self.cache_size.map(|size| size.as_u64()),
+            on_wait: Some(tell),
             ..StoreSettings::default()
         }
     }
 
     /// The location that a path or URL names; wrong usage where it names none.
     pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
-        Location::parse(text, &self.settings()).map_err(|error| match error {
-            StorageError::Settings { .. } => Failure::usage(error.to_string()).into(),
-            error => error.into(),
-        })
+        locate(text, &self.settings())
+    }
+
+    /// The same for a command that only reads, and that can be given again at once: it does not wait long for a store that
+    /// does not answer.
+    pub fn locate_to_read(&self, text: &OsString) -> anyhow::Result<Location> {
+        locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), ..self.settings() })
+    }
+}
+
+fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location> {
+    Location::parse(text, settings).map_err(|error| match error {
+        StorageError::Settings { .. } => Failure::usage(error.to_string()).into(),
+        error => error.into(),
+    })
+}
+
+/// Tells whoever waits for a store: in the log of a server, else on stderr.
+fn tell(words: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{words}");
+    } else {
+        eprintln!("{words}");
     }
 }

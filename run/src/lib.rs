@@ -3,6 +3,8 @@
 //! [`Run`] opens a run, in a directory or a store, and keeps the [`Catalog`] of its shards. [`Oracle`] answers what a state
 //! is worth. [`crew`] runs what is missing of it on the threads of a machine. [`verify`] checks both against code that the solver does not share.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+
 mod archive;
 mod catalog;
 pub mod crew;

@@ -136,7 +136,7 @@ impl Run {
     fn require_journal(&self) -> Result<(), RunError> {
         let files = self.dir.shard_files()?;
         let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
-        if !leftovers::shows_loss(&unnamed, self.dir.journal_length()) {
+        if !leftovers::shows_loss(&unnamed, self.dir.records_before()) {
             return Ok(());
         }
         // They may be those of a process that opened the run after this one, of which this journal does not know.
@@ -351,4 +351,124 @@ fn rule_hash(params: &Params) -> u64 {
 
 fn manifest_error(path: &str, error: &serde_json::Error) -> RunError {
     RunError::Manifest { path: path.to_owned(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardWriter, StoreSettings};
+    use object_store::memory::InMemory;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::catalog::{Retraction, kind_of};
+
+    fn params() -> Params {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    }
+
+    fn open(location: &Location) -> Result<Run, RunError> {
+        Run::open_or_create(location, &params(), Unnamed::Refuse)
+    }
+
+    /// Writes a shard of one item, and commits it where that is asked for.
+    fn publish(run: &mut Run, phase: Phase, first: u32, last: u32, commits: bool) {
+        let (first, last) = (Layer(first), Layer(last));
+        let identity = run.catalog().identity(phase, first, last);
+        let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+        let key = ItemKey { layer: first.0, lane: 0, part: 0 };
+        writer.push(Frame::encode(&[(key, kind_of(phase).to_string().as_bytes())], 1).unwrap()).unwrap();
+        let shards = vec![writer.finish().unwrap()];
+        let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+        let record = Record { commit, shards, threads: Vec::new() };
+        run.look(&record).unwrap();
+        if commits {
+            run.append(JournalRecord::Commit(record)).unwrap();
+        }
+    }
+
+    /// The same run in a directory and in a store, with a way to remove records of its journal.
+    fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("run");
+        let store = Arc::new(InMemory::new());
+        let cache_folder = Some(place.path().join("cache"));
+        let settings = StoreSettings { cache_folder, ..StoreSettings::default() };
+        let in_store = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+        let journal = folder.join("journal");
+        let of_folder: RemoveRecord =
+            Box::new(move |n| std::fs::remove_file(journal.join(format!("{n:06}.json"))).unwrap());
+        let of_store: RemoveRecord = Box::new(move |n| {
+            use futures_util::FutureExt;
+            use object_store::ObjectStoreExt;
+            let object = format!("run/journal/{n:06}.json").into();
+            store.delete(&object).now_or_never().unwrap().unwrap();
+        });
+        (place, vec![(Location::from(&folder), of_folder), (in_store, of_store)])
+    }
+
+    type RemoveRecord = Box<dyn Fn(u64)>;
+
+    /// (C1) Also in a store, where each opening adds a record.
+    #[test]
+    fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
+        for (location, remove) in places().1 {
+            let mut run = open(&location).unwrap();
+            publish(&mut run, Phase::Enumerate, 4, 60, true);
+            publish(&mut run, Phase::BackUp, 32, 60, true);
+            publish(&mut run, Phase::BackUp, 4, 30, true);
+            let entries = run.dir().records_before() + 3;
+            drop(run);
+            (0..entries).rev().for_each(remove);
+            match open(&location) {
+                Err(RunError::UnnamedShards { shards: 3, bytes, .. }) => assert!(bytes > 300),
+                other => panic!("{location}: {other:?}"),
+            }
+            assert_eq!(Run::open(&location).unwrap().dir().shard_files().unwrap().len(), 3);
+            let run = Run::open_or_create(&location, &params(), Unnamed::Discard).unwrap();
+            assert!(run.dir().shard_files().unwrap().is_empty());
+        }
+    }
+
+    /// What a crash leaves is no sign of a loss: a shard without a record, one that was made again, one that was retracted.
+    #[test]
+    fn what_a_crash_leaves_is_removed() {
+        for (location, _) in places().1 {
+            let mut run = open(&location).unwrap();
+            publish(&mut run, Phase::Enumerate, 4, 60, true);
+            publish(&mut run, Phase::BackUp, 32, 60, true);
+            publish(&mut run, Phase::BackUp, 4, 60, true);
+            let retracted = run.catalog().commits().pop().unwrap();
+            run.append(JournalRecord::Retraction(Retraction { retracted })).unwrap();
+            publish(&mut run, Phase::BackUp, 40, 60, false);
+            drop(run);
+            let run = open(&location).unwrap();
+            assert_eq!(run.dir().shard_files().unwrap().len(), 1);
+            assert_eq!((run.records(), run.catalog().shards().len()), (4, 1));
+        }
+    }
+
+    /// A record is not appended for shards that are not there, or that are others.
+    #[test]
+    fn shards_of_a_record_are_looked_at() {
+        for (location, _) in places().1 {
+            let mut run = open(&location).unwrap();
+            publish(&mut run, Phase::Enumerate, 4, 60, true);
+            let shard = run.catalog().shards().remove(0);
+            let record = |forge: fn(&mut ShardRecord)| {
+                let mut shards = vec![shard.record.clone()];
+                forge(&mut shards[0]);
+                Record { commit: Commit::clone(&shard.commit), shards, threads: Vec::new() }
+            };
+            run.look(&record(|_| {})).unwrap();
+            let forgeries: [fn(&mut ShardRecord); 3] =
+                [|r| r.file.insert(0, 'x'), |r| r.bytes = 1 << 63, |r| r.header_checksum = 7];
+            for forge in forgeries {
+                assert_eq!(run.look(&record(forge)).unwrap_err().kind(), ErrorKind::DataLoss);
+            }
+        }
+    }
 }

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::{Cache, Store, entry_name};
+use rustix::process::geteuid;
+
+use crate::publish::open_file;
+use crate::store::{Cache, Store, cache};
 use crate::{Peers, RunId, ShardReader, StorageError, shard};
 
 /// How this process uses object stores. Has no effect on directories.
@@ -19,8 +22,12 @@ pub struct StoreSettings {
     pub cache_folder: Option<PathBuf>,
     /// Bytes that the copies of shards may take together; the shard in use may be larger. `None`: 32 GiB.
     pub cache_bytes: Option<u64>,
-    /// How long trouble with the store is waited out; when the run is opened, 20 s at most. `None`: 180 s.
+    /// How long trouble with the store is waited out. `None`: 180 s.
     pub patience: Option<Duration>,
+    /// The same before the store was ever reached, when a wrong setting is likelier than passing trouble. `None`: 20 s.
+    pub first_patience: Option<Duration>,
+    /// Told in a sentence that the store does not answer and is asked again, once a request.
+    pub on_wait: Option<fn(&str)>,
     /// Who is asked for a shard that is not in the cache, before the store is.
     pub peers: Option<Arc<dyn Peers>>,
 }
@@ -28,7 +35,7 @@ pub struct StoreSettings {
 impl StoreSettings {
     const CACHE_BYTES: u64 = 32 << 30;
 
-    /// The folder for copies and scratch files.
+    /// The folder for copies and scratch files. It may not exist yet.
     #[must_use]
     pub fn cache_folder(&self) -> PathBuf {
         self.cache_folder.clone().unwrap_or_else(default_cache_folder)
@@ -45,7 +52,7 @@ impl StoreSettings {
     ///
     /// A failure of the system.
     pub fn open_copy(&self, run: RunId, header_checksum: u64) -> io::Result<Option<File>> {
-        match File::open(self.cache_folder().join(entry_name(run, header_checksum))) {
+        match open_file(&cache::entry(&self.cache_folder(), run, header_checksum)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -53,10 +60,13 @@ impl StoreSettings {
     }
 }
 
+/// In the user's own folder, or else in one that says whose it is: [`Cache::open`] sees to it that it is.
 fn default_cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let of_user = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    of_user.unwrap_or_else(std::env::temp_dir).join("exact2048")
+    match set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))) {
+        Some(of_user) => of_user.join("exact2048"),
+        None => std::env::temp_dir().join(format!("exact2048-{}", geteuid().as_raw())),
+    }
 }
 
 /// Where a run is. Nothing is looked up there before the run is opened or created.
@@ -91,6 +101,9 @@ impl Location {
     ///
     /// [`StorageError::Settings`] if the URL is of another kind, or a setting is missing or wrong.
     pub fn parse(text: &OsStr, settings: &StoreSettings) -> Result<Self, StorageError> {
+        if text.is_empty() {
+            return Err(refused("an empty place", "give a directory or a URL"));
+        }
         let Some(address) = text.to_str().filter(|text| text.contains("://")) else {
             return Ok(Self::from(Path::new(text)));
         };

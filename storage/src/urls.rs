@@ -6,7 +6,7 @@ use object_store::ObjectStore;
 use url::Url;
 
 use crate::location::{Place, StorePlace, refused};
-use crate::store::{PATIENCE, Store, s3};
+use crate::store::{FIRST_PATIENCE, PATIENCE, Patience, Store, s3};
 use crate::{Location, StorageError, StoreSettings};
 
 impl Location {
@@ -55,7 +55,11 @@ impl Location {
     ) -> Result<Self, StorageError> {
         let prefix = object_store::path::Path::from_url_path(prefix);
         let prefix = prefix.map_err(|e| refused(url, e.to_string()))?;
-        let patience = settings.patience.unwrap_or(PATIENCE);
+        let patience = Patience {
+            limit: settings.patience.unwrap_or(PATIENCE),
+            first: settings.first_patience.unwrap_or(FIRST_PATIENCE),
+            on_wait: settings.on_wait,
+        };
         let store = Arc::new(Store::new(objects, url, prefix, patience));
         Ok(Self(Place::Store(StorePlace { store, settings: settings.clone() })))
     }
@@ -122,6 +126,12 @@ mod tests {
         assert_eq!(child.url().unwrap(), "s3://bucket/all%20runs/3x3");
         let Place::Store(place) = &child.0 else { panic!("a store") };
         assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
+    }
+
+    /// (C27)
+    #[test]
+    fn an_empty_place_is_refused() {
+        assert!(matches!(parse(""), Err(StorageError::Settings { .. })));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 
 use common::{frame, identity, key, names, new_run, write_small_shard};
 use exact2048_storage::{
-    Codec, Frame, ItemKey, RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardWriter, StorageError,
+    Codec, ErrorKind, Frame, ItemKey, RunDir, RunId, ShardIdentity, ShardKind, ShardReader, ShardWriter,
+    StorageError,
 };
 use proptest::prelude::*;
 
@@ -175,6 +176,80 @@ fn a_damaged_shard_is_replaced_and_open_readers_keep_the_old_one() {
     ShardReader::open(&path, &ours).unwrap().verify().unwrap();
     reader.verify().unwrap();
     assert_eq!(names(&place.path().join("shards")).len(), 1);
+}
+
+/// (B3, A L3) What is cut short, overwritten or taken away under an open shard is an error; the process lives.
+#[test]
+fn a_file_that_changes_under_an_open_shard_is_an_error() {
+    let (_place, run) = temp_run();
+    let ours = identity(run.run_id());
+    let path = run.shard_path(&write_small_shard(&run).file);
+    let sound = std::fs::read(&path).unwrap();
+    for length in [0, 1, 103, 104, 150, sound.len() - 1] {
+        let reader = ShardReader::open(&path, &ours).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(length as u64).unwrap();
+        let verified = reader.verify();
+        // What is cut off of the index alone was read before.
+        let of_index = length >= usize::try_from(sound.len() as u64 - reader.index_bytes()).unwrap();
+        assert_eq!(verified.is_ok(), of_index, "{length}: {verified:?}");
+        if let Err(error) = verified {
+            assert!(matches!(&error, StorageError::Damaged { file, .. } if *file == path), "{error}");
+        }
+        std::fs::write(&path, &sound).unwrap();
+        reader.verify().unwrap();
+    }
+    std::fs::remove_file(&path).unwrap();
+    let error = ShardReader::open(&path, &ours).unwrap_err();
+    assert!(matches!(&error, StorageError::ShardMissing { file } if *file == path), "{error}");
+    assert_eq!(error.kind(), ErrorKind::DataLoss);
+}
+
+/// More shards than files are kept open: the others are opened for each frame.
+#[test]
+fn as_many_shards_are_open_as_a_run_has() {
+    let (_place, run) = temp_run();
+    let ours = identity(run.run_id());
+    let path = run.shard_path(&write_small_shard(&run).file);
+    let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open_files();
+    let readers: Vec<ShardReader> = (0..2000).map(|_| ShardReader::open(&path, &ours).unwrap()).collect();
+    // Other tests of this process have some open as well.
+    assert!(open_files() < before + 600, "{} files are open", open_files());
+    readers.iter().for_each(|reader| reader.verify().unwrap());
+    std::fs::remove_file(&path).unwrap();
+    let ends: Vec<_> = readers.iter().map(ShardReader::verify).collect();
+    assert!(ends.iter().any(Result::is_ok), "some are kept open");
+    let lost =
+        |end: &Result<(), StorageError>| matches!(end, Ok(()) | Err(StorageError::ShardMissing { .. }));
+    assert!(ends.iter().all(lost) && ends.iter().any(Result::is_err));
+    drop(readers);
+    write_small_shard(&run);
+    ShardReader::open(&path, &ours).unwrap().verify().unwrap();
+}
+
+/// (B9, A L4, C25) Files of which nothing is known neither keep the reader waiting nor take its memory.
+#[test]
+fn what_is_no_shard_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    for (content, found) in [("", "it is empty"), ("EX", "EX"), ("{\"xxh3\":", "{\\\"xxh3\\\":")] {
+        std::fs::write(&path, content).unwrap();
+        let error = ShardReader::open_any(&path).unwrap_err();
+        assert!(matches!(error, StorageError::NotAShard { .. }), "{error}");
+        assert!(error.to_string().ends_with(found), "{error}");
+        assert!(!error.to_string().contains("Restore"), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    for error in [
+        ShardReader::open_any(&path).unwrap_err(),
+        ShardReader::open(&path, &identity(RunId([0; 16]))).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("FIFO"), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let error = ShardReader::open_any(&path).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read "), "{error}");
 }
 
 #[test]

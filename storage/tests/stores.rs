@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::{frame, identity, key, names, write_small_shard};
 use exact2048_storage::{
-    Frame, Location, RunDir, ShardReader, ShardRecord, ShardWriter, StorageError, StoreSettings,
+    ErrorKind, Frame, Location, RunDir, ShardReader, ShardRecord, ShardWriter, StorageError, StoreSettings,
 };
 use faulty::{Fault, Faulty, Request};
 use serde_json::{Value, json};
@@ -385,6 +385,116 @@ fn lasting_trouble_and_silence_end_in_time() {
         let mut next = place.open();
         assert_eq!(next.commit(&json!(2)).unwrap(), 2);
     }
+}
+
+/// (C33) A store that is away is told of while it is waited for, and a reader is not told to resume.
+#[test]
+fn who_waits_for_a_store_is_told() {
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    let place = Place::new();
+    drop(place.create());
+    let settings = StoreSettings {
+        first_patience: Some(Duration::from_millis(300)),
+        on_wait: Some(|words| {
+            assert!(words.contains("does not answer"), "{words}");
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        }),
+        ..place.settings()
+    };
+    let store = Arc::clone(&place.store);
+    let location = Location::objects(store, "s3://bucket/a/run", "/a/run", &settings).unwrap();
+    place.store.plan(|_, _| Fault::Error("connection refused"));
+    let begun = Instant::now();
+    let error = RunDir::open_read_only(&location).unwrap_err();
+    assert!(begun.elapsed() < place.patience, "the patience of a store that was reached before");
+    assert_eq!((error.kind(), TOLD.load(Ordering::Relaxed)), (ErrorKind::Unavailable, 1));
+    let text = error.to_string();
+    assert!(text.contains("the store is up") && !text.contains("resumes"), "{text}");
+}
+
+/// (C33)
+#[test]
+fn a_bucket_that_does_not_exist_is_named() {
+    let place = Place::new();
+    place.store.plan(|_, _| Fault::Error("status code: 404 Not Found: <Code>NoSuchBucket</Code>"));
+    for error in [place.read().unwrap_err(), RunDir::create(place.location(), &json!({})).unwrap_err()] {
+        assert!(matches!(&error, StorageError::NoBucket { bucket, .. } if bucket == "bucket"), "{error}");
+    }
+}
+
+/// (C26)
+#[test]
+fn a_run_without_its_manifest_is_told() {
+    let place = Place::new();
+    let run = place.create();
+    let shard = write_small_shard(&run);
+    place.store.remove("a/run/manifest.json");
+    place.store.remove("a/run/journal/000000.json");
+    for error in [place.read().unwrap_err(), RunDir::create(place.location(), &json!({})).unwrap_err()] {
+        assert!(matches!(error, StorageError::NotEmpty { .. } | StorageError::ManifestMissing { .. }));
+        assert!(error.to_string().contains(&shard.file), "{error}");
+    }
+}
+
+/// (A L7)
+#[test]
+fn of_a_damaged_last_record_the_way_out_is_told() {
+    let place = Place::new();
+    let mut run = place.create();
+    (1..4).for_each(|n| assert_eq!(run.commit(&json!(n)).unwrap(), n));
+    for n in [2, 3] {
+        let name = format!("a/run/journal/00000{n}.json");
+        let sound = place.store.contents(&name);
+        place.store.set_contents(&name, sound.slice(..9));
+        let error = place.read().unwrap_err();
+        assert_eq!(error.to_string().contains("remove it while nobody writes"), n == 3, "{error}");
+        place.store.set_contents(&name, sound);
+    }
+}
+
+/// A look at a shard finds what its length and its header show, and reads nothing else.
+#[test]
+fn shards_are_looked_at_without_being_fetched() {
+    let place = Place::new();
+    let run = place.create();
+    let shard = write_small_shard(&run);
+    place.forget_copies();
+    let folder = tempfile::tempdir().unwrap();
+    let look = |record: &ShardRecord| {
+        place.copy_to(folder.path());
+        let copy = RunDir::open_read_only(folder.path()).unwrap();
+        let [in_store, in_folder] = [run.shards(), copy.shards()]
+            .map(|shards| shards.look(&[(record, identity(run.run_id()))]).unwrap().remove(0));
+        assert_eq!(in_store.is_ok(), in_folder.is_ok());
+        if let (Err(in_store), Err(in_folder)) = (&in_store, &in_folder) {
+            assert_eq!(std::mem::discriminant(in_store), std::mem::discriminant(in_folder));
+        }
+        in_store
+    };
+    look(&shard).unwrap();
+    assert!(place.cached().is_empty(), "it was fetched");
+    let forged = [
+        ShardRecord { bytes: shard.bytes + 1, ..shard.clone() },
+        ShardRecord { items: shard.items + 1, ..shard.clone() },
+        ShardRecord { frames: 0, ..shard.clone() },
+        ShardRecord { header_checksum: 7, ..shard.clone() },
+        ShardRecord { last_layer: 4, ..shard.clone() },
+    ];
+    for record in &forged {
+        assert!(matches!(look(record), Err(StorageError::Foreign { .. })), "{record:?}");
+    }
+    let object = format!("a/run/shards/{}", shard.file);
+    let sound = place.store.contents(&object);
+    for length in [0, 1, 50, 104, sound.len() - 1] {
+        place.store.set_contents(&object, sound.slice(..length));
+        assert!(matches!(look(&shard), Err(StorageError::Damaged { .. })), "{length} bytes");
+    }
+    place.store.remove(&object);
+    fs::remove_dir_all(folder.path().join("shards")).unwrap();
+    assert!(matches!(look(&shard), Err(StorageError::ShardMissing { .. })));
+    place.store.plan(|_, _| Fault::Error("status code: 403 Forbidden"));
+    let error = run.shards().look(&[(&shard, identity(run.run_id()))]).unwrap().remove(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 #[test]

@@ -53,7 +53,7 @@ struct Pass {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let run = Run::open(args.place.location()?)?;
+    let run = Run::open(args.place.location_to_read()?)?;
     let info = describe(&run)?;
     let mut out = io::stdout().lock();
     if args.json {

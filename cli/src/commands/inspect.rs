@@ -72,7 +72,7 @@ struct Frame {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let location = args.store.locate(&args.file)?;
+    let location = args.store.locate_to_read(&args.file)?;
     if location.as_folder().is_some_and(Path::is_dir) {
         return Err(Failure::usage(format!(
             "{location} is a directory: give a file, such as those in the shards folder of a run; info describes a run",

@@ -33,7 +33,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let run = Run::open(args.place.location()?)?;
+    let run = Run::open(args.place.location_to_read()?)?;
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
         eprintln!(
             "note: layers {} to {} are not enumerated yet; run solve again to go on",

@@ -99,7 +99,7 @@ impl Answerer {
             (_, Some(url)) => Ok(Self::Server(Box::new(Remote::connect(url, &args.client)?))),
             (Some(run), None) => {
                 args.client.refuse()?;
-                Ok(Self::Run(Box::new(Oracle::new(&Run::open(args.store.locate(run)?)?)?)))
+                Ok(Self::Run(Box::new(Oracle::new(&Run::open(args.store.locate_to_read(run)?)?)?)))
             }
             (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
         }

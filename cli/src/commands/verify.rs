@@ -39,7 +39,7 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let run = Run::open(args.place.location()?)?;
+    let run = Run::open(args.place.location_to_read()?)?;
     let threads = limits::threads();
     let bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
     let display = Display::new("shards", bytes);

@@ -323,10 +323,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.take_records()
     }
 
-    /// How many records the journal has, those of openings included and those that were taken.
+    /// How many records the journal had, those of openings included, before this process opened the run for writing or,
+    /// where that takes no record, as far as it was read.
     #[must_use]
-    pub fn journal_length(&self) -> u64 {
-        self.journal.next()
+    pub fn records_before(&self) -> u64 {
+        let opening = self.writer.as_ref().and_then(|writer| writer.opening.as_ref());
+        opening.map_or(self.journal.next(), |opened| opened.number)
     }
 
     /// The number that the record at this place of [`records`](Self::records) has in the journal, where opening

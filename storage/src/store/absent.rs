@@ -1,7 +1,7 @@
 //! What is left of `store` in a program that was built without object stores: nothing there ever is one.
 
 #[path = "cache.rs"]
-mod cache;
+pub(crate) mod cache;
 #[path = "found.rs"]
 mod found;
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-pub(crate) use self::cache::{Cache, entry_name};
+pub(crate) use self::cache::Cache;
 pub(crate) use self::found::{Created, Head, Listed};
 use crate::StorageError;
 

@@ -5,11 +5,13 @@
 //! may use a cache at once: entries appear by a rename and are removed by name, which leaves the bytes to those
 //! who have mapped them.
 
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use rustix::process::geteuid;
 
 use crate::publish::{TempFile, list, open_file};
 use crate::{Peers, RunId, StorageError};
@@ -27,16 +29,60 @@ pub(crate) struct Cache {
     peers: Option<Arc<dyn Peers>>,
 }
 
-/// The name of the file that is the copy of a shard.
-pub(crate) fn entry_name(run: RunId, header_checksum: u64) -> String {
-    format!("{run}-{header_checksum:016x}.shard")
+/// Where the shard of a run with this header checksum is in the cache of a folder, if it is there at all.
+pub(crate) fn entry(folder: &Path, run: RunId, header_checksum: u64) -> PathBuf {
+    private(folder).join(format!("{run}-{header_checksum:016x}.shard"))
+}
+
+/// The folder that a cache in `folder` uses: this one if it is the user's alone, else one of the user's within.
+///
+/// A folder that others can write to, such as /tmp or a volume of a container, is no place for files that are read as
+/// they are: their checksums tell damage, not forgery.
+fn private(folder: &Path) -> PathBuf {
+    match fs::metadata(folder) {
+        Ok(metadata) if is_shared(&metadata) => folder.join(format!("exact2048-{}", geteuid().as_raw())),
+        _ => folder.to_path_buf(),
+    }
+}
+
+/// Whether a folder is not this user's, or others can write to it.
+fn is_shared(metadata: &Metadata) -> bool {
+    metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0
+}
+
+/// Makes a folder if need be, which then is nobody else's to read.
+fn make(folder: &Path) -> Result<(), StorageError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| StorageError::io("create the folder", folder, e))
+}
+
+/// Requires that nobody else can put files into the folder of a cache, or another folder in its place.
+fn require_private(folder: &Path) -> Result<(), StorageError> {
+    let metadata = fs::symlink_metadata(folder).map_err(|e| StorageError::read(folder, e))?;
+    let refuse = |reason: String| Err(StorageError::UnsafeCache { folder: folder.to_path_buf(), reason });
+    if metadata.is_symlink() {
+        return refuse("another user may have made that link".to_owned());
+    }
+    if metadata.uid() != geteuid().as_raw() {
+        return refuse(format!("it belongs to the user {}", metadata.uid()));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return refuse("other users can write to it; chmod 700 would end that".to_owned());
+    }
+    Ok(())
 }
 
 impl Cache {
-    /// Opens the cache in a folder, which is made if need be and then is nobody else's to read.
+    /// Opens the cache in a folder, which is made if need be and then is nobody else's to read. In a folder that others
+    /// can write to, it uses one within that is the user's alone.
     pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|e| StorageError::io("create the folder", folder, e))?;
+        make(folder)?;
+        let within = private(folder);
+        if within != folder {
+            make(&within)?;
+            require_private(&within)?;
+        }
+        let folder = &*within;
         for temp in list(folder)?.iter().filter(|entry| entry.is_temp() && is_abandoned(&entry.path)) {
             // It is only in the way of space: whoever opens the cache next tries again.
             let _ = temp.remove();
@@ -68,7 +114,7 @@ impl Cache {
 
     /// Where the shard with this header checksum is, if it is there at all.
     pub(crate) fn entry(&self, run: RunId, header_checksum: u64) -> PathBuf {
-        self.folder.join(entry_name(run, header_checksum))
+        entry(&self.folder, run, header_checksum)
     }
 
     /// Whether there is an entry. One that is, is among the last to be removed from now on.
@@ -124,6 +170,9 @@ fn is_abandoned(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn insert(cache: &Cache, checksum: u64, bytes: usize, age: u64) -> PathBuf {
@@ -159,5 +208,39 @@ mod tests {
         }
         Cache::open(place.path(), 0).unwrap();
         assert_eq!((old.exists(), new.exists()), (false, true));
+    }
+
+    /// (A L5) Nobody else can put files into it, or a folder of theirs in its place.
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_used_itself() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("cache");
+        let own = folder.join(format!("exact2048-{}", geteuid().as_raw()));
+        let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        for mode in [0o1777, 0o777, 0o770] {
+            allow(&folder, mode);
+            let cache = Cache::open(&folder, 100).unwrap();
+            assert_eq!(cache.folder(), own);
+            assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+            // Those who ask for copies find them where they are kept.
+            let kept = insert(&cache, 1, 10, 0);
+            assert_eq!(entry(&folder, RunId([0; 16]), 1), kept);
+        }
+        let refusal = || Cache::open(&folder, 100).unwrap_err().to_string();
+        allow(&own, 0o777);
+        assert!(refusal().contains("chmod 700"), "{}", refusal());
+        fs::remove_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink(place.path(), &own).unwrap();
+        assert!(refusal().contains("--cache"), "{}", refusal());
+        fs::remove_file(&own).unwrap();
+        fs::create_dir(&own).unwrap();
+        if std::os::unix::fs::chown(&own, Some(12_345), None).is_ok() {
+            assert!(refusal().contains("belongs to the user 12345"), "{}", refusal());
+        } else {
+            assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this takes root");
+        }
+        allow(&folder, 0o755);
+        assert_eq!(Cache::open(&folder, 100).unwrap().folder(), folder);
     }
 }

@@ -12,7 +12,7 @@
 //! | `s3` | the settings of an S3 store |
 //! | `absent` | all of this, in a program that was built without the feature `stores` |
 
-mod cache;
+pub(crate) mod cache;
 mod found;
 mod patience;
 mod probe;
@@ -33,9 +33,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-pub(crate) use self::cache::{Cache, entry_name};
+pub(crate) use self::cache::Cache;
 pub(crate) use self::found::{Created, Head, Listed};
-use self::patience::{GivenUp, is_full, persist};
+use self::patience::{GivenUp, Persistence, is_full, is_no_bucket};
 use crate::error::READING;
 use crate::{StorageError, sealed};
 
@@ -43,7 +43,7 @@ use crate::{StorageError, sealed};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The same before the first request has succeeded: then it is rather a wrong setting than passing trouble.
-const FIRST_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The longest that one attempt at a small request may take.
 const ATTEMPT: Duration = Duration::from_secs(60);
@@ -62,13 +62,24 @@ pub(crate) struct Store {
     prefix: Path,
     /// The same for people, as they gave it.
     url: PathBuf,
-    patience: Duration,
+    patience: Patience,
     /// Whether a request has ever succeeded.
     reached: AtomicBool,
 }
 
+/// How long trouble is waited out, and who is told that it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How long.
+    pub(crate) limit: Duration,
+    /// The same before the first request has succeeded.
+    pub(crate) first: Duration,
+    /// Told a sentence when a request has failed and is tried again, once a request.
+    pub(crate) on_wait: Option<fn(&str)>,
+}
+
 impl Store {
-    pub(crate) fn new(objects: Arc<dyn ObjectStore>, url: &str, prefix: Path, patience: Duration) -> Self {
+    pub(crate) fn new(objects: Arc<dyn ObjectStore>, url: &str, prefix: Path, patience: Patience) -> Self {
         let url = PathBuf::from(url.trim_end_matches('/'));
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
@@ -110,12 +121,12 @@ impl Store {
         objects: impl IntoIterator<Item = String>,
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
-        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let fetched = self.wait(READING, async move {
             let fetch = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
-                    match persist(patience, ATTEMPT.min(patience), || read_small(&store, &place)).await {
+                    match patience.persist(|| read_small(&store, &place)).await {
                         Ok(read) => Ok((object, Some(read))),
                         Err(given_up) if given_up.is_not_found() => Ok((object, None)),
                         Err(given_up) => Err((object, given_up)),
@@ -166,7 +177,7 @@ impl Store {
         objects: Vec<String>,
         most: u64,
     ) -> Result<Vec<Result<Option<Head>, StorageError>>, StorageError> {
-        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let requests: Vec<_> = objects.iter().map(|object| self.place(object)).collect();
         let looked = self.wait(READING, async move {
             let look = |place: Path| {
@@ -181,7 +192,7 @@ impl Store {
                         };
                         Ok(Head { first: head, bytes })
                     };
-                    match persist(patience, ATTEMPT.min(patience), attempt).await {
+                    match patience.persist(attempt).await {
                         Err(given_up) if given_up.is_not_found() => Ok(None),
                         looked => looked.map(Some),
                     }
@@ -197,10 +208,10 @@ impl Store {
     }
 
     fn create_once(&self, object: &str, contents: Bytes) -> Result<Result<(), GivenUp>, StorageError> {
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
         let created = self.wait("creating", async move {
             let put = || store.put_opts(&place, PutPayload::from(contents.clone()), PutMode::Create.into());
-            persist(patience, ATTEMPT.min(patience), put).await
+            patience.persist(put).await
         })?;
         Ok(created.map(drop))
     }
@@ -213,12 +224,12 @@ impl Store {
         at_most: Option<usize>,
     ) -> Result<Vec<Listed>, StorageError> {
         let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.place(folder));
-        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let limit = at_most.unwrap_or(usize::MAX);
         let listed = self.wait(READING, async move {
             let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
             // A long list takes many requests.
-            persist(patience, patience, whole).await
+            patience.of(patience.limit).persist(whole).await
         })?;
         let listed = listed.map_err(|given_up| self.failed(READING, folder.unwrap_or_default(), given_up))?;
         let in_run = |meta: object_store::ObjectMeta| {
@@ -234,12 +245,12 @@ impl Store {
     /// Removes objects; those that are not there are none to remove.
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
-        let (store, patience) = (Arc::clone(&self.objects), self.patience());
+        let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let removed = self.wait("removing", async move {
             let remove = |(place, object): (Path, String)| {
                 let store = Arc::clone(&store);
                 async move {
-                    match persist(patience, ATTEMPT.min(patience), || store.delete(&place)).await {
+                    match patience.persist(|| store.delete(&place)).await {
                         Err(given_up) if !given_up.is_not_found() => Err((object, given_up)),
                         _ => Ok(()),
                     }
@@ -259,7 +270,14 @@ impl Store {
     }
 
     fn patience(&self) -> Duration {
-        if self.reached.load(Ordering::Relaxed) { self.patience } else { self.patience.min(FIRST_PATIENCE) }
+        let Patience { limit, first, .. } = self.patience;
+        if self.reached.load(Ordering::Relaxed) { limit } else { limit.min(first) }
+    }
+
+    /// A request that is repeated for as long as there is patience.
+    fn persistently(&self) -> Persistence {
+        let limit = self.patience();
+        Persistence { limit, each: ATTEMPT.min(limit), on_wait: self.patience.on_wait }
     }
 
     /// Waits for a request, and notes whether the store was reached.
@@ -294,6 +312,7 @@ impl Store {
                 needed: None,
                 source: in_words(io::ErrorKind::StorageFull, &error),
             },
+            Some(error) if is_no_bucket(&error) => self.no_bucket(),
             Some(error @ Error::NotFound { .. }) => {
                 StorageError::read(&object, in_words(io::ErrorKind::NotFound, &error))
             }
@@ -306,6 +325,13 @@ impl Store {
                 StorageError::Store { object, doing, after, source: silent }
             }
         }
+    }
+
+    fn no_bucket(&self) -> StorageError {
+        let url = self.url.to_string_lossy();
+        let bucket =
+            url.split_once("://").map_or(&*url, |(_, place)| place).split('/').next().unwrap_or_default();
+        StorageError::NoBucket { place: self.url.clone(), bucket: bucket.to_owned() }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct GivenUp {
 
 impl GivenUp {
     pub(super) fn is_not_found(&self) -> bool {
-        matches!(self.error, Some(Error::NotFound { .. }))
+        matches!(&self.error, Some(error @ Error::NotFound { .. }) if !is_no_bucket(error))
     }
 
     pub(super) fn is_already_there(&self) -> bool {
@@ -32,28 +32,49 @@ impl GivenUp {
     }
 }
 
-/// Repeats `attempt` until it succeeds, fails for good, or `patience` is over. Each attempt may take `each`.
-pub(super) async fn persist<T, F: Future<Output = Result<T, Error>>>(
-    patience: Duration,
-    each: Duration,
-    attempt: impl Fn() -> F,
-) -> Result<T, GivenUp> {
-    let begun = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let error = match timeout(each, attempt()).await {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) => Some(error),
-            Err(_) => None,
-        };
-        let final_answer = error.as_ref().is_some_and(is_final);
-        if final_answer || begun.elapsed() + pause >= patience {
-            return Err(GivenUp { error, tries, took: begun.elapsed() });
+/// For how long a request is repeated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Persistence {
+    /// All attempts together.
+    pub(super) limit: Duration,
+    /// Each of them.
+    pub(super) each: Duration,
+    /// Told when the first has failed and there will be another.
+    pub(super) on_wait: Option<fn(&str)>,
+}
+
+impl Persistence {
+    /// The same with other attempts.
+    pub(super) fn of(self, each: Duration) -> Self {
+        Self { each, ..self }
+    }
+
+    /// Repeats `attempt` until it succeeds, fails for good, or the patience is over.
+    pub(super) async fn persist<T, F: Future<Output = Result<T, Error>>>(
+        self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, GivenUp> {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match timeout(self.each, attempt()).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(error)) => Some(error),
+                Err(_) => None,
+            };
+            let final_answer = error.as_ref().is_some_and(is_final);
+            if final_answer || begun.elapsed() + pause >= self.limit {
+                return Err(GivenUp { error, tries, took: begun.elapsed() });
+            }
+            if let (1, Some(tell)) = (tries, self.on_wait) {
+                let seconds = self.limit.saturating_sub(begun.elapsed()).as_secs();
+                tell(&format!("the store does not answer; it is tried again for {seconds} s"));
+            }
+            sleep(jittered(pause)).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
         }
-        sleep(jittered(pause)).await;
-        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 
@@ -78,6 +99,11 @@ fn is_final(error: &Error) -> bool {
     }
 }
 
+/// Whether what was not found is not the object, but the bucket that it would be in.
+pub(super) fn is_no_bucket(error: &Error) -> bool {
+    error.to_string().contains("NoSuchBucket")
+}
+
 /// Whether the store has no space left, or this user none left in it.
 pub(super) fn is_full(error: &Error) -> bool {
     let text = error.to_string();
@@ -92,6 +118,10 @@ mod tests {
 
     use super::*;
 
+    fn waiting(limit: Duration) -> Persistence {
+        Persistence { limit, each: limit, on_wait: None }
+    }
+
     fn failing(text: &'static str, good_after: u32) -> (Result<u32, GivenUp>, u32) {
         let tries = AtomicU32::new(0);
         let attempt = || async {
@@ -102,7 +132,7 @@ mod tests {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let limit = Duration::from_millis(400);
-        let result = runtime.block_on(persist(limit, limit, attempt));
+        let result = runtime.block_on(waiting(limit).persist(attempt));
         (result, tries.into_inner())
     }
 
@@ -132,7 +162,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let limit = Duration::from_millis(50);
         let given_up = runtime
-            .block_on(persist(limit, limit, || async { std::future::pending::<Result<(), Error>>().await }))
+            .block_on(waiting(limit).persist(|| async { std::future::pending::<Result<(), Error>>().await }))
             .unwrap_err();
         assert!(given_up.error.is_none());
     }

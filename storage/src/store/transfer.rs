@@ -12,7 +12,7 @@ use futures_util::{TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
 
-use super::patience::{GivenUp, persist};
+use super::patience::GivenUp;
 use super::{ATTEMPT, Store};
 use crate::StorageError;
 use crate::error::READING;
@@ -33,10 +33,10 @@ impl Store {
     /// Not for objects that others may create: there is no condition on what is there.
     pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
         let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
         let sent = self.wait("writing", async move {
             let attempt = || send(&store, &place, &file, length);
-            persist(patience, longest(length), attempt).await
+            patience.of(longest(length)).persist(attempt).await
         })?;
         sent.map_err(|given_up| self.failed("writing", object, given_up))
     }
@@ -44,11 +44,11 @@ impl Store {
     /// Fetches an object into `file`, from its start on, and returns its length in bytes.
     pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
         let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
         let fetched = self.wait(READING, async move {
-            let length = persist(patience, ATTEMPT.min(patience), || store.head(&place)).await?.size;
+            let length = patience.persist(|| store.head(&place)).await?.size;
             let attempt = || fetch(&store, &place, &file, length);
-            persist(patience, longest(length), attempt).await.map(|written| (length, written))
+            patience.of(longest(length)).persist(attempt).await.map(|written| (length, written))
         })?;
         let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
         // What failed here is the disk that it is written to.
@@ -58,10 +58,10 @@ impl Store {
 
     /// Some bytes of an object.
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.patience());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
-            persist(patience, each, || store.get_range(&place, range.clone())).await
+            patience.of(each).persist(|| store.get_range(&place, range.clone())).await
         })?;
         read.map_err(|given_up: GivenUp| self.failed(READING, object, given_up))
     }

@@ -46,6 +46,8 @@ pub enum Fault {
     Cut,
     /// A bit in the middle of the answer to a get is another one.
     Flip,
+    /// A list shows nothing, whatever there is.
+    Overlook,
 }
 
 type Plan = Box<dyn FnMut(Request, &str) -> Fault + Send>;
@@ -178,6 +180,7 @@ impl ObjectStore for Faulty {
         match (self.plan.lock().unwrap())(Request::List, &name) {
             Fault::Error(what) => stream::iter([Err(error(what))]).boxed(),
             Fault::Hang => stream::pending().boxed(),
+            Fault::Overlook => stream::empty().boxed(),
             _ => self.inner.list(prefix),
         }
     }

@@ -1,0 +1,36 @@
+//! Workers in containers: every one of them is process 1, and they share a volume.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::cluster::Cluster;
+use common::serving::Server;
+
+/// Makes the program process 1 of a namespace of its own, which ends with it.
+const CONTAIN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--"];
+
+/// (A H1) Their temporary files have other names, so that no epoch fails.
+#[test]
+fn workers_that_are_all_process_1_share_a_volume() {
+    let may = Command::new(CONTAIN[0]).args(&CONTAIN[1..]).arg("true").stderr(Stdio::null()).status();
+    if !may.is_ok_and(|made| made.success()) {
+        assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "no process namespace is to be had");
+        eprintln!("skipped: no process namespace is to be had here");
+        return;
+    }
+    let mut cluster = Cluster::new(0);
+    let cache = cluster.store().join("cache");
+    for _ in 0..4 {
+        let url = cluster.coordinator.url.clone();
+        let args = ["worker", "--coordinator", &url, "--listen", "127.0.0.1:0", "--threads", "1"];
+        let options = ["--memory", "1GiB", "--cache", cache.to_str().unwrap()];
+        cluster.workers.push(Server::launch_within(&CONTAIN, &[&args[..], &options].concat()));
+    }
+    let job = cluster.submit("--board 3x2");
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), "6cc29029d5e03eec5b0799e025930901");
+    let logs = cluster.logs();
+    assert!(!logs.contains("an epoch failed") && !logs.contains("the epoch failed here"), "{logs}");
+}
