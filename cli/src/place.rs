@@ -82,9 +82,10 @@ fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location>
 
 /// Tells whoever waits for a store: in the log of a server, else on stderr.
 fn tell(words: &str) {
+    #[cfg(feature = "net")]
     if tracing::dispatcher::has_been_set() {
         tracing::warn!("{words}");
-    } else {
-        eprintln!("{words}");
+        return;
     }
+    eprintln!("{words}");
 }

@@ -162,7 +162,11 @@ impl Listed {
     /// The name that a temporary file was to be published as; `None` for other files.
     pub(crate) fn becomes(&self) -> Option<&str> {
         let name = self.name.strip_prefix(TEMP_PREFIX)?;
-        Some(name.rsplit_once('-').map_or(name, |(name, _)| name))
+        // What is behind the last `-` was drawn by chance; earlier versions had two numbers there.
+        Some(match name.find(".shard-") {
+            Some(end) => name.get(..end + ".shard".len()).unwrap_or(name),
+            None => name,
+        })
     }
 
     /// Length in bytes, 0 if it has vanished in the meantime or is a folder.

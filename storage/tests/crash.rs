@@ -11,6 +11,7 @@ mod common;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use common::{identity, names, new_run, write_small_shard};
 use exact2048_storage::{RunDir, ShardReader, ShardRecord, StorageError};
@@ -45,12 +46,19 @@ fn crash(folder: &Path, point: &str) {
     assert_eq!(signal, Some(6), "{point}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// One test at a time: a process that is being started has the files of this one open for a moment, and their locks.
+fn alone() -> impl Drop {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn temps(folder: &Path) -> usize {
     names(folder).iter().filter(|name| name.starts_with(".tmp-")).count()
 }
 
 #[test]
 fn a_run_interrupted_while_being_created_is_created_by_the_same_command() {
+    let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
     crash(&folder, "manifest.synced");
@@ -63,6 +71,7 @@ fn a_run_interrupted_while_being_created_is_created_by_the_same_command() {
 
 #[test]
 fn a_run_whose_manifest_has_its_name_is_complete() {
+    let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
     crash(&folder, "manifest.linked");
@@ -76,6 +85,7 @@ fn a_run_whose_manifest_has_its_name_is_complete() {
 
 #[test]
 fn after_a_crash_anywhere_the_next_writer_finds_all_or_nothing() {
+    let _alone = alone();
     // Point; temporary files in shards and journal; whether the shard has its name; whether it is committed.
     let cases = [
         ("shard.before_sync", 1, 0, false, false),

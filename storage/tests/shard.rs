@@ -245,7 +245,8 @@ fn what_is_no_shard_is_told() {
         ShardReader::open_any(&path).unwrap_err(),
         ShardReader::open(&path, &identity(RunId([0; 16]))).unwrap_err(),
     ] {
-        assert!(error.to_string().contains("FIFO"), "{error}");
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert!(format!("{error}: {cause}").contains("a FIFO"), "{error}: {cause}");
     }
     std::fs::remove_file(&path).unwrap();
     let error = ShardReader::open_any(&path).unwrap_err();

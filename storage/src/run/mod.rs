@@ -396,20 +396,34 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// [`StorageError::ReadOnly`] or a failure of the system or the store.
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
-        let mut freed = 0u64;
         let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
-        let earlier =
+        let is_earlier =
             |file: &str| writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
-        let is_garbage = |file: &str| file.ends_with(".shard") && earlier(file) && !referenced.contains(file);
+        self.remove_shards(|file| is_earlier(file) && !referenced.contains(file))
+    }
+
+    /// The same for shards of any writer: where opening records were lost, the numbers in their names mean nothing. Only
+    /// where nobody has opened the run since this process did.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm) and [`remove_unreferenced_shards`](Self::remove_unreferenced_shards).
+    pub fn discard_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
+        self.confirm()?;
+        self.remove_shards(|file| !referenced.contains(file))
+    }
+
+    /// Removes shards and temporary files of shards, judged by the names that they have or were to have. Returns the bytes
+    /// of the shards.
+    fn remove_shards(&self, is_garbage: impl Fn(&str) -> bool) -> Result<u64, StorageError> {
+        let is_garbage = |file: &str| file.ends_with(".shard") && is_garbage(file);
+        let mut freed = 0u64;
         match &self.home {
             Home::Store(store, _) => {
                 let mut garbage = Vec::new();
                 for object in store.list(Some(SHARDS), None)? {
-                    let Some(file) = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'))
-                    else {
-                        continue;
-                    };
-                    if is_garbage(file) {
+                    let file = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+                    if file.is_some_and(is_garbage) {
                         freed = freed.saturating_add(object.bytes);
                         garbage.push(object.name);
                     }
@@ -418,12 +432,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
             }
             Home::Folder(path) => {
                 for entry in list(&path.join(SHARDS))? {
-                    if let Some(file) = entry.becomes() {
-                        if earlier(file) {
-                            entry.remove()?;
-                        }
-                    } else if is_garbage(&entry.name) {
+                    if is_garbage(&entry.name) {
                         freed = freed.saturating_add(entry.file_bytes()?);
+                        entry.remove()?;
+                    } else if entry
+                        .becomes()
+                        .is_some_and(|file| !file.ends_with(".shard") || is_garbage(file))
+                    {
                         entry.remove()?;
                     }
                 }

@@ -59,17 +59,30 @@ fn make(folder: &Path) -> Result<(), StorageError> {
 /// Requires that nobody else can put files into the folder of a cache, or another folder in its place.
 fn require_private(folder: &Path) -> Result<(), StorageError> {
     let metadata = fs::symlink_metadata(folder).map_err(|e| StorageError::read(folder, e))?;
-    let refuse = |reason: String| Err(StorageError::UnsafeCache { folder: folder.to_path_buf(), reason });
     if metadata.is_symlink() {
-        return refuse("another user may have made that link".to_owned());
+        return Err(refused(folder, "another user may have made that link".to_owned()));
     }
     if metadata.uid() != geteuid().as_raw() {
-        return refuse(format!("it belongs to the user {}", metadata.uid()));
+        return Err(refused(folder, format!("it belongs to the user {}", metadata.uid())));
     }
     if metadata.mode() & 0o022 != 0 {
-        return refuse("other users can write to it; chmod 700 would end that".to_owned());
+        return Err(refused(folder, "other users can write to it; chmod 700 would end that".to_owned()));
     }
     Ok(())
+}
+
+/// Requires that a folder that others can write to is at least not another user's, who could put another one in the place
+/// of what is made there. What belongs to root is trusted: a folder for temporary files, a volume of a container.
+fn require_neutral(folder: &Path) -> Result<(), StorageError> {
+    let owner = fs::metadata(folder).map_err(|e| StorageError::read(folder, e))?.uid();
+    if owner == geteuid().as_raw() || owner == 0 {
+        return Ok(());
+    }
+    Err(refused(folder, format!("it belongs to the user {owner}")))
+}
+
+fn refused(folder: &Path, reason: String) -> StorageError {
+    StorageError::UnsafeCache { folder: folder.to_path_buf(), reason }
 }
 
 impl Cache {
@@ -79,6 +92,7 @@ impl Cache {
         make(folder)?;
         let within = private(folder);
         if within != folder {
+            require_neutral(folder)?;
             make(&within)?;
             require_private(&within)?;
         }
@@ -237,6 +251,11 @@ mod tests {
         fs::create_dir(&own).unwrap();
         if std::os::unix::fs::chown(&own, Some(12_345), None).is_ok() {
             assert!(refusal().contains("belongs to the user 12345"), "{}", refusal());
+            // Its owner could put another folder in the place of one that is made there.
+            fs::remove_dir(&own).unwrap();
+            std::os::unix::fs::chown(&folder, Some(12_345), None).unwrap();
+            assert!(refusal().contains("belongs to the user 12345") && !own.exists(), "{}", refusal());
+            std::os::unix::fs::chown(&folder, Some(0), None).unwrap();
         } else {
             assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this takes root");
         }

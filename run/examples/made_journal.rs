@@ -1,0 +1,58 @@
+//! Makes a run of 4x3 whose journal has as many shards as a cluster of so many workers makes, and no shard: to see what
+//! a journal takes in memory. `exact2048 info` on it shows that.
+//!
+//! ```sh
+//! cargo run --release -p exact2048-run --example made_journal -- /tmp/made 964 100
+//! ```
+#![allow(clippy::unwrap_used, reason = "a tool for those who develop this")]
+
+use std::path::Path;
+
+use exact2048_coordinator::{Commit, LayerCounts, Phase};
+use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_run::{JournalRecord, Record, Run, Unnamed, kind_of};
+use exact2048_storage::ShardRecord;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, records, workers] = &args[..] else {
+        panic!("give a folder, a number of records and of workers")
+    };
+    let (records, workers): (u32, u64) = (records.parse().unwrap(), workers.parse().unwrap());
+    let board = "4x3".parse().unwrap();
+    let params = Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap();
+    let mut run = Run::open_or_create(Path::new(folder), &params, Unnamed::Refuse).unwrap();
+    let step = params.last_layer().0 / 2 / records.div_ceil(2) * 2;
+    for number in 0..records {
+        let phase = if number % 2 == 0 { Phase::Enumerate } else { Phase::BackUp };
+        let first = 4 + number / 2 * step;
+        let (first, last) = (Layer(first), Layer(first + step - 2));
+        let counts =
+            |layer| LayerCounts { layer: Layer(layer), states: 123_456_789, afterstates: 98_765_432 };
+        let layers = match phase {
+            Phase::Enumerate => (first.0..=last.0).step_by(2).map(counts).collect(),
+            Phase::BackUp => Vec::new(),
+        };
+        let shard = |worker: u64| ShardRecord {
+            file: format!(
+                "{}-{first:06}-{last:06}-000001-100000001.{:016x}.shard",
+                kind_of(phase),
+                worker.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                first = first.0,
+                last = last.0,
+            ),
+            kind: kind_of(phase),
+            first_layer: first.0,
+            last_layer: last.0,
+            bytes: 12_345_678,
+            frames: 123,
+            items: 4567,
+            header_checksum: worker,
+        };
+        let fingerprint = (phase == Phase::BackUp).then_some(u128::from(number) << 90);
+        let commit = Commit { phase, first, last, layers, fingerprint };
+        let threads = vec![32; usize::try_from(workers).unwrap()];
+        let record = Record { commit, shards: (0..workers).map(shard).collect(), threads };
+        run.append(JournalRecord::Commit(record)).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+//! Stores whose lists miss what is there.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+#[path = "../../storage/tests/common/faulty.rs"]
+mod faulty;
+
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_run::{JournalRecord, Record, Run, Unnamed};
+use exact2048_storage::{Location, ShardWriter, StoreSettings};
+use faulty::{Fault, Faulty, Request};
+
+/// (A L16) A shard is lost only where a look at the shard itself says so, not on the word of a list.
+#[test]
+fn a_shard_that_a_list_misses_is_looked_at() {
+    let (store, cache) = (Faulty::new(), tempfile::tempdir().unwrap());
+    let settings =
+        StoreSettings { cache_folder: Some(cache.path().to_path_buf()), ..StoreSettings::default() };
+    let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let mut run = Run::open_or_create(&location, &params, Unnamed::Refuse).unwrap();
+    let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
+    let identity = run.catalog().identity(phase, first, last);
+    let shard = ShardWriter::create(run.dir(), identity).unwrap().finish().unwrap();
+    let object = format!("run/shards/{}", shard.file);
+    let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+    let record = Record { commit: commit.clone(), shards: vec![shard], threads: Vec::new() };
+    run.append(JournalRecord::Commit(record)).unwrap();
+    assert!(run.absent().unwrap().is_empty());
+
+    let overlook = |request, _: &str| if request == Request::List { Fault::Overlook } else { Fault::None };
+    store.plan(overlook);
+    assert!(run.absent().unwrap().is_empty(), "it is there");
+    store.plan(|request, _| match request {
+        Request::List => Fault::Overlook,
+        Request::Head => Fault::Error("status code: 403 Forbidden"),
+        _ => Fault::None,
+    });
+    assert!(run.absent().is_err(), "nobody knows");
+    store.remove(&object);
+    store.plan(overlook);
+    assert_eq!(run.absent().unwrap(), [commit]);
+}
