@@ -1,39 +1,65 @@
 //! Checks a run with code that the solver does not share.
 //!
-//! Shared are the formats on disk and what a row and a column of a block stand for; not shared are
-//! the rules, the symmetries' use, backward induction, rounding and the fingerprint. The kernels of the
-//! solver work on rows of boards; here every board is moved, spawned into and looked up by itself.
+//! Everything that decides what is right is written here a second time, from the text of the rules and of
+//! `docs/dev/format.md`, and in another way than the solver's: moves and symmetries act on whole boards as packed
+//! numbers ([`geometry`]), rows and columns are numbered anew ([`layout`]), the bounds of the game, the scale of
+//! values, means and rounding are worked out anew ([`game`]), and states are looked up one by one in hash tables
+//! ([`moves`]) where the solver's kernels go through rows of a product structure.
 //!
-//! [`shards`] reads every byte. [`all_states`] goes through the layers downward and checks for each
+//! Shared with the solver are
 //!
+//! * opening a run: manifest, journal, which shard covers which layer and lane ([`Catalog`](crate::Catalog));
+//! * reading shards: headers, index, checksums, Zstandard, XXH3 (the crate `exact2048-storage`);
+//! * the parameters as they are parsed from the manifest, and the text of boards in messages.
+//!
+//! So a mistake in those could go unnoticed here; a mistake in rules, numbering, enumeration or backing up could
+//! only if it was made twice. The crate `exact2048-storage` has a second writer of its own in its tests.
+//!
+//! [`Verifier::shards`] reads every byte. [`Verifier::all_states`] goes through the layers downward and checks
+//!
+//! * that every marked entry is in the row and column that its board belongs to, and every image that its row has
+//!   is marked, with the same value: a query finds each state;
 //! * that every successor of a state is a state, and that every state but the starts is a successor;
 //! * that the numbers of states and afterstates are those of the journal;
 //! * that every stored value is the one that the values of the state's successors give, bit for bit;
 //! * that the fingerprint of every committed range is that of its states and values.
 //!
-//! [`sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
+//! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
 
-mod boards;
+mod game;
+mod geometry;
 mod items;
+mod journal;
 mod layers;
-mod parallel;
-mod rules;
+mod layout;
+mod moves;
 mod sampling;
+mod span;
 mod stored;
+mod table;
 mod whole;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::Layer;
 use exact2048_storage::StorageError;
+use rayon::ThreadPool;
 
-use crate::{QueryError, Run};
-pub use layers::all_states;
-pub use sampling::sample;
-pub use whole::shards;
+use crate::Run;
+use game::Game;
+pub use span::Span;
 
 /// Problems that are told of one layer, or of the shards; more of the same tell nothing new.
 const MOST_PROBLEMS: usize = 8;
+
+/// Of so many tile sums two neighbouring layers are kept: those with the smallest remainders.
+const CUT_PERIOD: u32 = 8;
+
+/// Whether the values of a layer are stored.
+fn is_kept(layer: Layer) -> bool {
+    layer.0 % CUT_PERIOD < 4
+}
 
 /// Something that is not as it must be.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +70,7 @@ pub enum Problem {
     /// The files are whole, and what they say is wrong.
     #[error("{}{}: {what}: expected {expected}, found {found}", .file.display(), at(*.offset))]
     Content {
-        /// The file that says it.
+        /// The file that says it, or the folder of the journal.
         file: PathBuf,
         /// Where the frame that says it starts in the file, where it is one frame's.
         offset: Option<u64>,
@@ -55,9 +81,6 @@ pub enum Problem {
         /// What is there.
         found: String,
     },
-    /// A state could not be looked up.
-    #[error(transparent)]
-    Query(#[from] QueryError),
 }
 
 fn at(offset: Option<u64>) -> String {
@@ -81,20 +104,28 @@ pub struct Checked {
     pub afterstates: u64,
     /// Stored values that were computed again and compared.
     pub values: u64,
-    /// The fingerprint, where all of the run was gone through.
+    /// Stored values that could not be, because those above them are not committed.
+    pub values_left_out: u64,
+    /// Committed ranges whose fingerprint was compared.
+    pub fingerprints: u64,
+    /// The fingerprint of the run, where all of it was gone through.
     pub fingerprint: Option<u128>,
 }
 
-/// The result of a check: it passed if there are no problems.
+/// The result of a check: it passed if there are no problems and it was not stopped.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// What was checked up to the end, or up to the layer with the first problem.
     pub checked: Checked,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// Whether it was asked to stop before it was done.
+    pub stopped: bool,
+    /// The lowest layer that was checked completely.
+    pub done_down_to: Option<Layer>,
 }
 
-/// How far a check is.
+/// How far a check is. It may be told by any thread, and so a little out of order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// So many bytes of the shards are read.
@@ -105,7 +136,63 @@ pub enum Progress {
     Sample(u64),
 }
 
-/// The number of states that the journal knows of.
-pub fn known_states(run: &Run) -> u64 {
-    run.catalog().commits().iter().flat_map(|commit| &commit.layers).map(|counts| counts.states).sum()
+/// Checks a run.
+pub struct Verifier<'a> {
+    run: &'a Run,
+    game: Game,
+    pool: ThreadPool,
+    stop: &'a AtomicBool,
+    progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier with so many threads, which ends before its time once `stop` is set.
+    ///
+    /// # Errors
+    ///
+    /// Where the threads cannot be made.
+    pub fn new(
+        run: &'a Run,
+        threads: usize,
+        stop: &'a AtomicBool,
+        progress: &'a (dyn Fn(Progress) + Sync),
+    ) -> std::io::Result<Self> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(std::io::Error::other)?;
+        Ok(Self { run, game: Game::new(run.params()), pool, stop, progress })
+    }
+
+    /// All layers that the run can have, committed or not.
+    pub fn all_layers(&self) -> Span {
+        Span { first: Layer(4), last: Layer(self.game.last_layer()) }
+    }
+
+    /// The number of states of a span that the journal knows of.
+    pub fn known_states(&self, span: Span) -> u64 {
+        let counts = self.run.catalog().commits().into_iter().flat_map(|commit| commit.layers);
+        counts.filter(|counts| span.contains(counts.layer)).map(|counts| counts.states).sum()
+    }
+
+    /// The bytes of the shards that have a layer of a span, by the journal.
+    pub fn known_bytes(&self, span: Span) -> u64 {
+        let shards = self.run.catalog().shards();
+        shards.iter().filter(|shard| span.touches(&shard.commit)).map(|shard| shard.record.bytes).sum()
+    }
+
+    fn run(&self) -> &Run {
+        self.run
+    }
+
+    fn game(&self) -> &Game {
+        &self.game
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Runs on the threads of the verifier.
+    fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pool.install(work)
+    }
 }

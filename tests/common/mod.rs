@@ -3,6 +3,7 @@
 
 pub mod certificates;
 pub mod cluster;
+pub mod forge;
 pub mod golden;
 pub mod proxy;
 pub mod reference;

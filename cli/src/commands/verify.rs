@@ -1,198 +1,163 @@
 //! `exact2048 verify`: checks a run with code that the solver does not share.
 
-use std::io::{self, IsTerminal, Write};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+mod report;
+mod watch;
 
-use anyhow::Result;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
 use bytesize::ByteSize;
+use exact2048_game::Layer;
 use exact2048_run::Run;
-use exact2048_run::verify::{self, Checked, Outcome, Progress};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use exact2048_run::verify::{Outcome, Span, Verifier};
 
 use crate::place::RunPlace;
-use crate::{Failure, limits, output};
-
-const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+use crate::{Failure, limits};
+use report::{Report, Verdict};
+use watch::Watch;
 
 /// Options of `verify`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   exact2048 verify --run runs/3x3
+  exact2048 verify --run runs/3x3 --json | jq .verdict
+  exact2048 verify --run runs/5x2 --layers 2048..
   exact2048 verify --run runs/4x3 --sample 10000
 
-Reads every byte of every shard first. Then it goes through all states, or a sample of the stored
-ones: each value is computed again from those of its successors and compared bit for bit. Without
---sample it also checks that the states are exactly those that moves and spawns lead to, that the
-counts are those of the journal, and that the fingerprint is that of the states and values.
+Reads every byte of every shard first. Then it goes through all states, from the highest layer down, or through a \
+sample of the stored values. Each value is computed again from those of its successors and compared bit for bit. \
+Without --sample it also checks that each state is where a query looks for it, that the states are exactly those \
+that moves and spawns lead to, that the counts are those of the journal, and that the fingerprint is that of the \
+states and values.
 
-The exit code is 0 if all is right and 1 if anything is not.")]
+Rules, symmetries, numbering, scale and rounding are written here a second time. Shared with the solver is the code \
+that reads manifest, journal and shards.
+
+The exit code is 0 if all that was asked for is right, 1 if anything is wrong or missing, 130 if it was interrupted. \
+A run that is not finished is not right as a whole; with --partial what there is of it is enough.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
     /// Check N stored values drawn by chance instead of all states; always the same ones of a run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
+    /// Check the layers A to B only, both included, widened to whole committed ranges; either may be left out
+    #[arg(long, value_name = "A..B", value_parser = parse_layers)]
+    layers: Option<RangeInclusive<u32>>,
+    /// Be content with what is committed of a run that is not finished
+    #[arg(long)]
+    partial: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory that the check may take, for example 8GiB [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses `A..B`, `A..` or `..B`; both ends are included.
+fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let wrong = || format!("{text:?} is no range of layers; write A..B, A.. or ..B with tile sums from 4 on");
+    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+    let layer =
+        |text: &str, none: u32| if text.is_empty() { Ok(none) } else { text.parse().map_err(|_| wrong()) };
+    let (first, last) = (layer(first, 4)?, layer(last.trim_start_matches('='), u32::MAX)?);
+    if first > last || last < 4 { Err(wrong()) } else { Ok(first..=last) }
 }
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
-    let threads = limits::threads();
-    let bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
-    let display = Display::new("shards", bytes);
-    let whole = verify::shards(&run, threads, &|at| display.show(at));
-    display.finish();
-    fail_on_problems(&run, &whole)?;
-    let content = match args.sample {
-        Some(count) => {
-            let display = Display::new("sample", count);
-            let outcome = verify::sample(&run, count, threads, &|at| display.show(at))?;
-            display.finish();
-            outcome
-        }
-        None => {
-            let display = Display::new("states", verify::known_states(&run));
-            let outcome = verify::all_states(&run, threads, &|at| display.show(at));
-            display.finish();
-            outcome
-        }
-    };
-    fail_on_problems(&run, &content)?;
-    for gap in run.missing() {
-        eprintln!(
-            "note: layers {} to {} are not committed ({:?}) and were not checked",
-            gap.first, gap.last, gap.phase
-        );
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let stop = stop_on_signals()?;
+    let watch = Watch::default();
+    let show = |at| watch.show(at);
+    let verifier = Verifier::new(&run, threads, &stop, &show).context("cannot start threads")?;
+    let span = span(args, &run, &verifier)?;
+    if args.sample.is_none() {
+        check_memory(args, &verifier, span)?;
     }
-    print(&whole.checked, &content.checked, args.sample.is_some(), begun.elapsed())?;
-    Ok(())
+    watch.begin("shards", verifier.known_bytes(span));
+    let shards = verifier.shards(span);
+    watch.finish();
+    let content = if !shards.problems.is_empty() || shards.stopped {
+        Outcome { stopped: shards.stopped, ..Outcome::default() }
+    } else if let Some(count) = args.sample {
+        watch.begin("values", count);
+        verifier.sample(count)
+    } else {
+        watch.begin("states", verifier.known_states(span));
+        verifier.all_states(span)
+    };
+    watch.finish();
+    let report = Report::new(&run, args, span, shards, content, begun.elapsed());
+    report.print(args.json)?;
+    match report.verdict {
+        Verdict::Right => Ok(()),
+        Verdict::Interrupted => Err(Failure::told(130).into()),
+        Verdict::Wrong | Verdict::Unfinished => Err(Failure::told(1).into()),
+    }
 }
 
-/// Tells the problems, if there are any, and what to do about them.
-fn fail_on_problems(run: &Run, outcome: &Outcome) -> Result<()> {
-    if outcome.problems.is_empty() {
+/// The layers to be checked: those asked for, in whole committed ranges.
+fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure> {
+    let all = verifier.all_layers();
+    let Some(layers) = &args.layers else { return Ok(all) };
+    let (first, last) = (layers.start().next_multiple_of(2).max(all.first.0), *layers.end() & !1);
+    if first > all.last.0 || first > last {
+        let text = format!("--layers {}..{} holds no layer", layers.start(), layers.end());
+        return Err(Failure::usage(format!("{text}: this run has layers {} to {}", all.first, all.last)));
+    }
+    let asked = Span { first: Layer(first), last: Layer(last.min(all.last.0)) };
+    Ok(asked.widened(&run.catalog().commits()))
+}
+
+fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), Failure> {
+    let limit = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let needed = verifier.memory_bytes(span);
+    if needed <= limit {
         return Ok(());
     }
-    let mut damaged = true;
-    for problem in &outcome.problems {
-        damaged &= matches!(problem, verify::Problem::File(_));
-        let mut text = problem.to_string();
-        let mut source = std::error::Error::source(problem);
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        eprintln!("problem: {text}");
-    }
-    if damaged {
-        eprintln!(
-            "to mend it: the solve command that made {} computes lost and damaged shards again, and where a cluster made it, \
-             exact2048 resume does",
-            run.dir().path().display()
-        );
-    } else {
-        eprintln!(
-            "the file is as it was written, and what was written is wrong: remove it and give the solve command again, \
-             which computes it again; if that brings the same problem, it is a mistake in the program"
-        );
-    }
-    Err(Failure::told(1).into())
+    Err(Failure::usage(format!(
+        "--memory {} is too small: to check these layers takes about {}MiB; give more memory, other --layers, or --sample N",
+        ByteSize(limit).display().iec(),
+        needed.div_ceil(1 << 20),
+    )))
 }
 
-fn print(whole: &Checked, content: &Checked, sampled: bool, took: Duration) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let count = |n: u64| HumanCount(n).to_string();
-    output::write_field(
-        &mut out,
-        "checksums",
-        format!(
-            "{} shards, {} in {} frames: all right",
-            count(whole.shards),
-            ByteSize(whole.bytes).display().iec(),
-            count(whole.frames)
-        ),
-    )?;
-    if sampled {
-        output::write_field(
-            &mut out,
-            "values",
-            format!(
-                "{} stored values drawn, {} states looked at for them: each follows from its successors",
-                count(content.values),
-                count(content.states)
-            ),
-        )?;
-    } else {
-        output::write_field(
-            &mut out,
-            "states",
-            format!(
-                "{} in {} layers: exactly those that moves and spawns lead to",
-                count(content.states),
-                count(content.layers)
-            ),
-        )?;
-        output::write_field(
-            &mut out,
-            "afterstates",
-            format!("{}: as many as in the journal", count(content.afterstates)),
-        )?;
-        let values = match content.values {
-            0 => "none are stored yet".to_owned(),
-            n => format!("{} stored: each follows from its successors, bit for bit", count(n)),
-        };
-        output::write_field(&mut out, "values", values)?;
-        if let Some(fingerprint) = content.fingerprint {
-            let ranges = format!("{fingerprint:032x}: as in the journal, in each committed range");
-            output::write_field(&mut out, "fingerprint", ranges)?;
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
         }
-    }
-    output::write_field(&mut out, "time", format!("{:.2} s", took.as_secs_f64()))?;
-    writeln!(out, "\nNothing is wrong.")
+        eprintln!("stopping after this layer; again to stop at once");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
 }
 
-/// Progress on stderr: a bar on a terminal, a line every few seconds otherwise.
-struct Display {
-    bar: ProgressBar,
-    name: &'static str,
-    next_line: Mutex<Instant>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Display {
-    fn new(name: &'static str, total: u64) -> Self {
-        let bar = ProgressBar::new(total);
-        let template = match name {
-            "shards" => "{prefix:<8} [{bar:24}] {bytes} of {total_bytes}, ETA {eta}",
-            _ => "{prefix:<8} [{bar:24}] {human_pos} of {human_len}{msg}, {per_sec}, ETA {eta}",
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+    #[test]
+    fn ranges_of_layers() {
+        assert_eq!(parse_layers("4..60"), Ok(4..=60));
+        assert_eq!(parse_layers("100.."), Ok(100..=u32::MAX));
+        assert_eq!(parse_layers("..60"), Ok(4..=60));
+        assert_eq!(parse_layers("4..=60"), Ok(4..=60));
+        for wrong in ["", "60", "60..4", "..2", "a..b", "4-60", "4...6", "-4..6"] {
+            assert!(parse_layers(wrong).is_err(), "{wrong}");
         }
-        bar.set_prefix(name);
-        Self { bar, name, next_line: Mutex::new(Instant::now() + PLAIN_INTERVAL) }
-    }
-
-    fn show(&self, at: Progress) {
-        let position = match at {
-            Progress::Bytes(position) | Progress::Sample(position) => position,
-            Progress::Layer(layer, position) => {
-                self.bar.set_message(format!(", layer {}", HumanCount(layer.0.into())));
-                position
-            }
-        };
-        self.bar.set_position(position);
-        let mut next_line = self.next_line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !io::stderr().is_terminal() && Instant::now() >= *next_line {
-            let of = HumanCount(self.bar.length().unwrap_or(0));
-            eprintln!("{}: {} of {of}{}", self.name, HumanCount(position), self.bar.message());
-            *next_line = Instant::now() + PLAIN_INTERVAL;
-        }
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -3,18 +3,28 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use exact2048_game::{Lane, Layer};
 use exact2048_storage::{Entry, ItemKey, ShardKind};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Problem, parallel};
+use super::Problem;
 use crate::catalog::{Catalog, CatalogShard};
+use crate::parts::{Bytes, WeighedCache};
 
 /// The items of one layer and kind by key, with their decoded frames.
 pub struct Items {
     shards: Vec<Arc<CatalogShard>>,
     items: Vec<Item>,
-    frames: FxHashMap<(usize, u32), Vec<u8>>,
+    frames: FxHashMap<(usize, u32), Arc<Vec<u8>>>,
+}
+
+/// Decoded frames, by the serial number of their shard and their own.
+pub type FrameCache = WeighedCache<(u64, u32), Arc<Vec<u8>>>;
+
+impl Bytes for Arc<Vec<u8>> {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
 }
 
 /// One of them.
@@ -23,7 +33,7 @@ pub struct Item {
     /// The index of its shard.
     shard: usize,
     /// Where it is there.
-    pub entry: Entry,
+    entry: Entry,
 }
 
 impl Item {
@@ -34,46 +44,47 @@ impl Item {
 }
 
 impl Items {
-    /// Reads the items of a layer, or one of them; `None` where no shard covers the layer.
-    pub fn read(
-        catalog: &Catalog,
-        kind: ShardKind,
-        layer: Layer,
-        only: Option<ItemKey>,
-        threads: usize,
-    ) -> Result<Option<Self>, Problem> {
-        let shards = catalog.find_layer(kind, layer.0);
+    /// Reads the items of a layer; `None` where no shard covers it.
+    pub fn read(catalog: &Catalog, kind: ShardKind, layer: u32) -> Result<Option<Self>, Problem> {
+        let shards = catalog.find_layer(kind, layer);
         if shards.is_empty() {
             return Ok(None);
         }
-        let start = ItemKey { layer: layer.0, lane: 0, part: 0 };
-        let range = match only {
-            Some(key) => key..ItemKey { part: key.part + 1, ..key },
-            None => start..ItemKey { layer: layer.0 + 1, ..start },
-        };
         let mut items = Vec::new();
         for (number, shard) in shards.iter().enumerate() {
             let all = shard.reader()?.items();
-            let below = |end: ItemKey| all.partition_point(|entry| entry.key < end);
-            for &entry in &all[below(range.start)..below(range.end)] {
-                // What is in another shard than the one where it is looked for would never be found.
-                if catalog.find(kind, entry.key).is_none_or(|holder| holder.serial != shard.serial) {
-                    let what = format!("owner of the item {:?}", entry.key);
-                    return Err(content(shard.path.clone(), None, what, "another shard", "this one"));
-                }
-                items.push(Item { shard: number, entry });
-            }
+            let first = all.partition_point(|entry| entry.key.layer < layer);
+            let of_layer = all[first..].iter().take_while(|entry| entry.key.layer == layer);
+            items.extend(of_layer.map(|&entry| Item { shard: number, entry }));
         }
         items.sort_by_key(Item::key);
         let mut needed: Vec<_> = items.iter().map(|item| (item.shard, item.entry.frame)).collect();
         needed.sort_unstable();
         needed.dedup();
-        let read = parallel::each(threads, needed.len(), |i| {
-            let (shard, frame) = needed[i];
-            Ok((needed[i], shards[shard].reader()?.read_frame(frame)?))
-        });
-        let frames = read.into_iter().collect::<Result<_, Problem>>()?;
+        let read = |(shard, frame): (usize, u32)| {
+            let holder: &CatalogShard = &shards[shard];
+            Ok(((shard, frame), Arc::new(holder.reader()?.read_frame(frame)?)))
+        };
+        let frames = needed.into_par_iter().map(read).collect::<Result<_, Problem>>()?;
         Ok(Some(Self { shards, items, frames }))
+    }
+
+    /// Reads one item, with the frames read last kept; without an item where there is none, and `None` where no
+    /// shard covers its layer.
+    pub fn read_one(
+        catalog: &Catalog,
+        kind: ShardKind,
+        key: ItemKey,
+        cache: &FrameCache,
+    ) -> Result<Option<Self>, Problem> {
+        let Some(shard) = catalog.find(kind, key) else { return Ok(None) };
+        let (mut items, mut frames) = (Vec::new(), FxHashMap::default());
+        if let Some(&entry) = shard.reader()?.find(key) {
+            let read = || Ok::<_, Problem>(Arc::new(shard.reader()?.read_frame(entry.frame)?));
+            frames.insert((0, entry.frame), cache.get_or_insert_with(&(shard.serial, entry.frame), read)?);
+            items.push(Item { shard: 0, entry });
+        }
+        Ok(Some(Self { shards: vec![shard], items, frames }))
     }
 
     /// Number of items.
@@ -92,36 +103,30 @@ impl Items {
         frame.and_then(|frame| item.entry.slice(frame)).unwrap_or_default()
     }
 
-    /// The codes of the lanes that have items, ascending.
-    pub fn lanes(&self) -> Vec<u64> {
-        let mut lanes: Vec<u64> = self.items.iter().map(|item| item.entry.key.lane).collect();
-        lanes.dedup();
-        lanes
-    }
-
-    /// Where an item is: the offset of its frame in the file, and its key for people.
-    pub fn place(&self, item: &Item) -> Result<(u64, String), Problem> {
-        let frames = self.shards[item.shard].reader()?.frames();
-        let offset = frames.get(item.entry.frame as usize).map_or(0, |frame| frame.file_offset);
+    /// A problem of an item.
+    pub fn problem(&self, item: &Item, expected: String, found: String) -> Problem {
+        let shard = &self.shards[item.shard];
+        let frames = shard.reader().ok().map(|reader| reader.frames());
+        let frame = frames.and_then(|frames| frames.get(item.entry.frame as usize));
         let ItemKey { layer, lane, part } = item.entry.key;
-        let lane = Lane::from_code(lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
-        Ok((offset, format!("item of layer {layer}, lane k={} sum={}, part {part}", lane.k, lane.large_sum)))
+        let what = format!("{} {}", shard.record.kind, item_text(layer, lane, part));
+        Problem::Content {
+            file: shard.path.clone(),
+            offset: frame.map(|frame| frame.file_offset),
+            what,
+            expected,
+            found,
+        }
     }
 
-    /// A problem of one item, or of all of them, which is told of the first shard.
-    pub fn problem(
-        &self,
-        item: Option<&Item>,
-        offset: Option<u64>,
-        what: String,
-        expected: String,
-        found: String,
-    ) -> Problem {
-        let file = self.shards[item.map_or(0, |item| item.shard)].path.clone();
-        content(file, offset, what, &expected, &found)
+    /// A problem of the layer.
+    pub fn problem_of_all(&self, what: String, expected: String, found: String) -> Problem {
+        let file = self.shards.first().map_or_else(PathBuf::new, |shard| shard.path.clone());
+        Problem::Content { file, offset: None, what, expected, found }
     }
 }
 
-fn content(file: PathBuf, offset: Option<u64>, what: String, expected: &str, found: &str) -> Problem {
-    Problem::Content { file, offset, what, expected: expected.to_owned(), found: found.to_owned() }
+/// The key of an item for people.
+pub fn item_text(layer: u32, lane: u64, part: u32) -> String {
+    format!("item of layer {layer}, {} large tiles of sum {}, part {part}", lane & 255, lane >> 8)
 }

@@ -1,134 +1,153 @@
-//! Some states drawn by chance, each against a search down to the stored values above it.
+//! Some stored values drawn by chance, each against a search up to the stored values above it.
 
-use exact2048_coordinator::is_kept;
-use exact2048_game::{Board, Layer, Precision};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use exact2048_game::Layer;
 use exact2048_storage::{ItemKey, ShardKind};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::rules::{Rules, Spawns};
-use super::stored::Store;
-use super::{Outcome, Problem, Progress, parallel};
-use crate::{Oracle, QueryError, Run};
+use super::game::{Game, Spawns};
+use super::layout::tile_sum;
+use super::stored::Stored;
+use super::{Outcome, Problem, Progress, Verifier, is_kept};
 
 /// Every check draws the same states of a run, so that a failure can be looked into.
 const SEED: u64 = 2048;
 
-/// Samples of a thread between two reports of progress.
-const BATCH: usize = 32;
+/// Samples between two looks at whether to stop.
+const BATCH: u64 = 256;
 
-/// Checks `count` stored values, drawn evenly and with repeats. The run must be solved.
-pub fn sample(
-    run: &Run,
-    count: u64,
-    threads: usize,
-    progress: &dyn Fn(Progress),
-) -> Result<Outcome, QueryError> {
-    let rules = Rules::new(run.params());
-    let sampler = Sampler { run, rules: &rules, store: Store::new(run, &rules), oracle: Oracle::new(run)? };
-    let mut outcome = Outcome::default();
-    let items = match sampler.items() {
-        Ok(items) => items,
-        Err(problem) => {
-            outcome.problems.push(problem);
-            return Ok(outcome);
-        }
-    };
-    let total = items.last().map_or(0, |(end, _)| *end);
-    let mut done = 0;
-    while done < count && total > 0 && outcome.problems.is_empty() {
-        let batch = (count - done).min((BATCH * threads) as u64);
-        let results = parallel::each(threads, batch as usize, |i| {
-            let drawn = ((u128::from(random(SEED + done + i as u64)) * u128::from(total)) >> 64) as u64;
-            let at = items.partition_point(|(end, _)| *end <= drawn);
-            let first = at.checked_sub(1).map_or(0, |before| items[before].0);
-            sampler.check(items[at].1, (drawn - first) as usize)
-        });
-        for result in results {
-            match result {
-                Ok(states) => {
-                    outcome.checked.values += 1;
-                    outcome.checked.states += states;
-                }
-                Err(problem) => outcome.problems.push(problem),
+impl Verifier<'_> {
+    /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. The values of
+    /// states above, from which they follow, must be committed.
+    ///
+    /// Cost: some milliseconds a value, however large the run is.
+    pub fn sample(&self, count: u64) -> Outcome {
+        let sampler = Sampler { game: self.game(), stored: Stored::new(self.run(), self.game()) };
+        let mut outcome = Outcome::default();
+        let items = match self.values_items(sampler.stored.width()) {
+            Ok(items) => items,
+            Err(problem) => {
+                outcome.problems.push(problem);
+                return outcome;
             }
+        };
+        let total = items.last().map_or(0, |(end, _)| *end);
+        let (mut drawn, checked) = (0, AtomicU64::new(0));
+        while drawn < count && total > 0 && outcome.problems.is_empty() && !outcome.stopped {
+            let batch = drawn..count.min(drawn + BATCH);
+            let check = |i: u64| {
+                let nth = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
+                let at = items.partition_point(|(end, _)| *end <= nth);
+                let first = at.checked_sub(1).map_or(0, |before| items[before].0);
+                let states = sampler.check(items[at].1, (nth - first) as usize);
+                (self.progress)(Progress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1));
+                states
+            };
+            let results: Vec<_> = self.in_pool(|| batch.clone().into_par_iter().map(check).collect());
+            for result in results {
+                match result {
+                    Ok(states) => {
+                        outcome.checked.values += 1;
+                        outcome.checked.states += states;
+                    }
+                    Err(problem) => outcome.problems.push(problem),
+                }
+            }
+            drawn = batch.end;
+            outcome.stopped = self.is_stopped();
         }
-        done += batch;
-        progress(Progress::Sample(done));
+        outcome
     }
-    Ok(outcome)
-}
 
-struct Sampler<'a> {
-    run: &'a Run,
-    rules: &'a Rules,
-    store: Store<'a>,
-    oracle: Oracle,
-}
-
-impl Sampler<'_> {
     /// The values items of the run, each with the number of values up to its end.
-    fn items(&self) -> Result<Vec<(u64, ItemKey)>, Problem> {
-        let width = if self.run.params().precision == Precision::Bits64 { 8 } else { 4 };
+    fn values_items(&self, width: usize) -> Result<Vec<(u64, ItemKey)>, Problem> {
         let (mut items, mut end) = (Vec::new(), 0);
-        for shard in self.run.catalog().shards() {
+        for shard in self.run().catalog().shards() {
             if shard.record.kind != ShardKind::Values {
                 continue;
             }
             for entry in shard.reader()?.items() {
-                end += u64::from(entry.length / width);
+                end += u64::from(entry.length) / width as u64;
                 items.push((end, entry.key));
             }
         }
         Ok(items)
     }
+}
 
+struct Sampler<'a> {
+    game: &'a Game,
+    stored: Stored<'a>,
+}
+
+impl Sampler<'_> {
     /// Checks one stored value; returns the number of states that were looked at for it.
     fn check(&self, key: ItemKey, nth: usize) -> Result<u64, Problem> {
-        let Some((board, stored)) = self.store.nth_of_item(key, nth)? else {
-            let what = format!("entries of lane {:#x}, part {} of layer {}", key.lane, key.part, key.layer);
+        let Some((board, stored)) = self.stored.nth_value(key, nth)? else {
+            let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
             let expected = format!("more than {nth}, as there are values");
-            return Err(self.store.problem(ShardKind::Reach, Layer(key.layer), what, expected, "fewer"));
+            return Err(self.stored.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
         };
+        let board = self.game.geometry().canonical(board);
+        // Where a query looks for the board, the same value must be.
+        let found = self.stored.value(board)?;
+        if found != Some(stored) {
+            let what = format!("value of {} where its row and column are", self.stored.text(board));
+            let found = found.map_or("none".to_owned(), |found| found.to_string());
+            return Err(self.stored.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
+        }
         let mut known = FxHashMap::default();
         let computed = self.best(board, &mut known)?;
         if computed != stored {
-            return Err(self.store.value_problem(Layer(key.layer), board, computed, stored));
+            return Err(self.stored.value_problem(key.layer, board, computed, stored));
         }
         Ok(known.len() as u64 + 1)
     }
 
     /// The value of a state by its moves.
     fn best(&self, board: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
+        let mut after = [const { Vec::new() }; 4];
+        self.game.geometry().slide(&[board], &mut after);
         let mut best = None;
-        for after in self.rules.afterstates(board) {
+        for after in after.into_iter().flatten().filter(|&after| after != board) {
             best = best.max(Some(self.mean(after, known)?));
         }
-        Ok(best.unwrap_or_else(|| self.rules.dead(board)))
+        Ok(best.unwrap_or_else(|| self.game.dead(board)))
     }
 
     /// The value of an afterstate by its spawns.
     fn mean(&self, after: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
-        if self.rules.is_won(after) {
-            return Ok(self.rules.won());
+        if self.game.is_won(after) {
+            return Ok(self.game.won());
         }
-        let mut spawns = Spawns { empty: 0, twos: 0, fours: 0 };
-        for (two, four) in self.rules.spawns(after) {
+        let mut spawns = Spawns::default();
+        for (two, four) in self.game.spawns(after) {
             spawns.empty += 1;
-            spawns.twos += u128::from(self.value(two, known)?);
-            spawns.fours += u128::from(self.value(four, known)?);
+            spawns.twos += u128::from(self.value(after, two, known)?);
+            spawns.fours += u128::from(self.value(after, four, known)?);
         }
-        Ok(self.rules.mean(&spawns))
+        Ok(self.game.mean(&spawns))
     }
 
-    /// The value of a state: stored where its layer is kept, else by its moves.
-    fn value(&self, board: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
-        let board = self.rules.canonical(board);
+    /// The value of a state that a spawn leads to: stored where its layer is kept, else by its moves.
+    fn value(&self, after: u64, board: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
+        let board = self.game.geometry().canonical(board);
         if let Some(&value) = known.get(&board) {
             return Ok(value);
         }
-        let layer = Layer(Board(board).tile_sum(self.run.params().cells()));
-        let value =
-            if is_kept(layer) { self.oracle.stored_bits(Board(board))? } else { self.best(board, known)? };
+        let layer = tile_sum(board);
+        let value = if is_kept(Layer(layer)) {
+            self.stored.value(board)?.ok_or_else(|| {
+                let (text, after) = (self.stored.text(board), self.stored.text(after));
+                let expected = format!("{text}, a spawn of the afterstate {after}");
+                let what = format!("states of layer {layer}");
+                self.stored.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
+            })?
+        } else {
+            self.best(board, known)?
+        };
         known.insert(board, value);
         Ok(value)
     }

@@ -1,293 +1,344 @@
 //! The states and values of a layer as its shards hold them.
 
-use std::sync::{Arc, Mutex};
-
-use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::Columns;
-use exact2048_game::{Lane, Layer, Precision};
+use exact2048_game::Precision;
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Parts, for_each_bit};
-use rustc_hash::FxHashMap;
+use rayon::prelude::*;
 
-use super::boards::{Boards, merge};
-use super::items::{Item, Items};
-use super::rules::Rules;
-use super::{Problem, parallel};
+use super::game::Game;
+use super::items::{FrameCache, Item, Items, item_text};
+use super::layout::{Block, Layout, Row, Rows, Symmetry};
+use super::{Problem, journal};
 use crate::Run;
+use crate::parts::weighed_cache;
+
+/// Bytes of decoded frames that are kept where items are read one at a time.
+const FRAMES_KEPT: u64 = 64 << 20;
 
 /// Reads layers.
-pub struct Store<'a> {
+pub struct Stored<'a> {
     run: &'a Run,
-    rules: &'a Rules,
-    space: Space,
-    columns: Mutex<FxHashMap<Lane, Arc<Columns>>>,
+    game: &'a Game,
+    layout: Layout<'a>,
+    frames: FrameCache,
 }
 
-impl<'a> Store<'a> {
-    /// The store of a run.
-    pub fn new(run: &'a Run, rules: &'a Rules) -> Self {
-        Self { run, rules, space: Space::new(run.params()), columns: Mutex::default() }
+/// The states of an item, each once.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// The code of their lane.
+    pub lane: u64,
+    /// Their canonical boards.
+    pub boards: Vec<u64>,
+    /// Their values; empty where they are not read.
+    pub values: Vec<u64>,
+}
+
+/// An item of `reach` as it lies in its file.
+struct Marked<'i> {
+    block: Block,
+    rows: std::ops::Range<usize>,
+    /// One bit a row.
+    occupancy: &'i [u8],
+    /// One bit a column for each occupied row.
+    bits: &'i [u8],
+}
+
+impl<'i> Marked<'i> {
+    /// The occupied rows with their bits.
+    fn occupied(&self) -> impl Iterator<Item = (usize, &'i [u8])> {
+        let (first, occupancy) = (self.rows.start, self.occupancy);
+        let rows = (0..self.rows.len()).filter(|i| occupancy[i / 8] >> (i % 8) & 1 == 1);
+        rows.map(move |i| first + i).zip(self.bits.chunks_exact(self.block.columns().div_ceil(8)))
     }
 
-    /// The states of a layer, and their values where `with_values`. The layer must be covered.
-    pub fn layer(&self, layer: Layer, with_values: bool, threads: usize) -> Result<Boards, Problem> {
-        let reach = self.items(ShardKind::Reach, layer, threads)?;
-        let values = if with_values { Some(self.items(ShardKind::Values, layer, threads)?) } else { None };
+    /// Number of marked entries.
+    fn count(&self) -> usize {
+        self.bits.iter().map(|byte| byte.count_ones() as usize).sum()
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// What a run has stored.
+    pub fn new(run: &'a Run, game: &'a Game) -> Self {
+        Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
+    }
+
+    /// The states of a layer by item, and their values where `with_values`. The layer must be covered.
+    pub fn layer(&self, layer: u32, with_values: bool) -> Result<Vec<Part>, Problem> {
+        let reach = self.items(ShardKind::Reach, layer)?;
+        let values = if with_values { Some(self.items(ShardKind::Values, layer)?) } else { None };
         if let Some(values) = &values
             && values.len() != reach.len()
         {
-            let (reach, found) = (reach.len(), values.len());
             let what = format!("items of layer {layer}");
-            return Err(values.problem(
-                None,
-                None,
-                what,
-                format!("{reach}, as in the reach shard"),
-                found.to_string(),
-            ));
+            let expected = format!("{}, as many as reach has", reach.len());
+            return Err(values.problem_of_all(what, expected, values.len().to_string()));
         }
-        let mut read: Vec<Vec<(u64, u64)>> = parallel::each(threads, reach.len(), |i| {
-            let mut found = Vec::new();
-            self.item(&reach, values.as_ref(), i, |_, board, value| found.push((board, value)))?;
-            found.sort_unstable();
-            Ok(found)
-        })
-        .into_iter()
-        .collect::<Result<_, Problem>>()?;
-        self.forget_lanes(&reach);
-        let mut all = merge(&mut read);
-        // A row that is symmetric itself holds all images of a board, and each of them once.
-        all.dedup();
-        if let Some(two) = all.windows(2).find(|two| two[0].0 == two[1].0) {
-            let (board, first, second) = (two[0].0, two[0].1, two[1].1);
-            let values = values.as_ref().unwrap_or(&reach);
-            let what = format!("values of the images of {}", self.text(board));
-            return Err(values.problem(
-                None,
-                None,
-                what,
-                format!("{first} for all"),
-                format!("{second} for one"),
-            ));
-        }
-        let (boards, values) = all.into_iter().unzip();
-        Ok(Boards::new(boards, with_values.then_some(values)))
+        let part = |i: usize| self.part(&reach, values.as_ref(), i);
+        let parts: Vec<Part> = (0..reach.len()).into_par_iter().map(part).collect::<Result<_, _>>()?;
+        let mut lanes: Vec<u64> = parts.iter().map(|part| part.lane).collect();
+        lanes.dedup();
+        self.layout.forget_others(layer, &lanes);
+        Ok(parts)
     }
 
-    /// The state whose values entry is number `nth` of an item, and the value; `None` behind its end.
-    pub fn nth_of_item(&self, key: ItemKey, nth: usize) -> Result<Option<(u64, u64)>, Problem> {
-        let reach = self.items_of(ShardKind::Reach, Layer(key.layer), Some(key), 1)?;
-        let values = self.items_of(ShardKind::Values, Layer(key.layer), Some(key), 1)?;
-        let mut found = None;
-        if reach.len() > 0 {
-            self.item(&reach, Some(&values), 0, |i, board, value| {
-                if i == nth {
-                    found = Some((board, value));
-                }
-            })?;
-        }
-        Ok(found)
+    fn items(&self, kind: ShardKind, layer: u32) -> Result<Items, Problem> {
+        Items::read(self.run.catalog(), kind, layer)?.ok_or_else(|| self.not_covered(kind, layer))
     }
 
-    /// A problem with a stored value of a state, with the frame that holds it.
-    pub fn value_problem(&self, layer: Layer, board: u64, expected: u64, found: u64) -> Problem {
-        let located = self.locate_value(layer, board);
-        let (values, entry, offset, place) = match located {
-            Ok(Some(located)) => located,
-            Ok(None) => {
-                return self.problem(ShardKind::Values, layer, "states".to_owned(), self.text(board), "none");
-            }
-            Err(problem) => return problem,
+    fn item(&self, kind: ShardKind, key: ItemKey) -> Result<Items, Problem> {
+        let items = Items::read_one(self.run.catalog(), kind, key, &self.frames)?;
+        items.ok_or_else(|| self.not_covered(kind, key.layer))
+    }
+
+    fn not_covered(&self, kind: ShardKind, layer: u32) -> Problem {
+        let what = format!("{kind} shards that cover layer {layer}");
+        journal::problem(self.run, what, "one".to_owned(), "none".to_owned())
+    }
+
+    /// Parses an item of `reach`.
+    fn marked<'i>(&self, reach: &'i Items, item: &Item) -> Result<Marked<'i>, Problem> {
+        let bad = |expected: String, found: String| Err(reach.problem(item, expected, found));
+        let (key, bytes) = (item.key(), reach.bytes(item));
+        let Some(block) = self.layout.block(key.layer, key.lane) else {
+            return bad("a lane that has boards in its layer".to_owned(), "one that has none".to_owned());
         };
-        let what = format!("value of the state {} of layer {layer} ({place})", self.text(board));
-        values.problem(
-            Some(&entry),
-            Some(offset),
-            what,
-            format!("{expected} from its successors"),
-            found.to_string(),
-        )
+        if key.part as usize >= block.parts() {
+            return bad(format!("a part below {}", block.parts()), key.part.to_string());
+        }
+        let rows = block.rows(key.part as usize);
+        let (occupancy, bits) = bytes.split_at(rows.len().div_ceil(8).min(bytes.len()));
+        let occupied = occupancy.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+        let row_bytes = block.columns().div_ceil(8);
+        let length = rows.len().div_ceil(8) + occupied * row_bytes;
+        if bytes.len() != length {
+            return bad(format!("{length} bytes for {occupied} rows"), format!("{} bytes", bytes.len()));
+        }
+        if occupied == 0 {
+            return bad("an entry, or no item".to_owned(), "an item without one".to_owned());
+        }
+        if has_bit_from(occupancy, rows.len()) {
+            return bad(format!("{} rows", rows.len()), "an occupied one that is not among them".to_owned());
+        }
+        let marked = Marked { block, rows, occupancy, bits };
+        for (row, bits) in marked.occupied() {
+            if has_bit_from(bits, marked.block.columns()) {
+                let expected = format!("{} columns", marked.block.columns());
+                return bad(expected, format!("an entry of row {row} that is not in one of them"));
+            }
+            if bits.iter().all(|&byte| byte == 0) {
+                return bad("an entry in each occupied row".to_owned(), format!("none in row {row}"));
+            }
+        }
+        Ok(marked)
     }
 
-    /// The items, the item, the frame's offset and the place of a state's stored value.
-    fn locate_value(&self, layer: Layer, board: u64) -> Result<Option<(Items, Item, u64, String)>, Problem> {
-        let reach = self.items(ShardKind::Reach, layer, 1)?;
-        let values = self.items(ShardKind::Values, layer, 1)?;
-        let width = self.width();
-        for i in 0..reach.len() {
-            let mut nth = None;
-            self.item(&reach, Some(&values), i, |n, found, _| {
-                nth = if found == board { Some(n) } else { nth }
-            })?;
-            if let (Some(nth), Some(entry)) = (nth, values.get(i)) {
-                let (offset, place) = values.place(&entry)?;
-                let byte = entry.entry.offset as usize + nth * width;
-                return Ok(Some((
-                    values,
-                    entry,
-                    offset,
-                    format!("{place}, byte {byte} of the decoded frame"),
-                )));
+    /// The states of an item of `reach`, with the values of the item of `values` of the same number.
+    fn part(&self, reach: &Items, values: Option<&Items>, i: usize) -> Result<Part, Problem> {
+        let Some(item) = reach.get(i) else { return Ok(Part::default()) };
+        let marked = self.marked(reach, &item)?;
+        let count = marked.count();
+        let mut part = Part { lane: item.key().lane, boards: Vec::with_capacity(count), values: Vec::new() };
+        if let Some(values) = values {
+            let bytes = self.values(values, i, item.key(), count)?;
+            part.values = bytes.chunks_exact(self.width()).map(little_endian).collect();
+        }
+        let mut rows = Rows::new(&self.layout, &marked.block);
+        // Symmetric rows hold fewer states than entries: then the values behind move up.
+        let mut read = 0;
+        for (number, bits) in marked.occupied() {
+            let (row, start) = (rows.get(number), part.boards.len());
+            let large = rows.large_tiles();
+            for_each_bit(bits, |column| part.boards.push(row.small | large[column]));
+            let entries = part.boards.len() - start;
+            if !part.values.is_empty() {
+                part.values.copy_within(read..read + entries, start);
+            }
+            read += entries;
+            match rows.symmetry(&row) {
+                Symmetry::None => {}
+                Symmetry::Itself => {
+                    let folded = self.fold(&row, &mut part, start);
+                    folded.map_err(|(expected, found)| reach.problem(&item, expected, found))?;
+                }
+                Symmetry::Smaller => {
+                    let found = format!("{} in row {number}", self.text(part.boards[start]));
+                    return Err(reach.problem(&item, "boards in canonical rows only".to_owned(), found));
+                }
+            }
+        }
+        if !part.values.is_empty() {
+            part.values.truncate(part.boards.len());
+        }
+        self.game.geometry().canonicalise(&mut part.boards);
+        Ok(part)
+    }
+
+    /// Of the boards of a row, which begin at `start`, keeps one of those that are images of one another. All images
+    /// in the row must be there, with one value.
+    ///
+    /// # Errors
+    ///
+    /// What was expected, and what was found.
+    fn fold(&self, row: &Row, part: &mut Part, start: usize) -> Result<(), (String, String)> {
+        let geometry = self.game.geometry();
+        let boards = part.boards.split_off(start);
+        let value = |i: usize| part.values.get(start + i).copied().unwrap_or(0);
+        let with_value = |(i, &board): (usize, &u64)| (geometry.canonical(board), board, value(i));
+        let mut entries: Vec<(u64, u64, u64)> = boards.iter().enumerate().map(with_value).collect();
+        entries.sort_unstable();
+        let mut values = Vec::new();
+        for images in entries.chunk_by(|a, b| a.0 == b.0) {
+            let (canonical, _, value) = images[0];
+            let mut in_row = geometry.images(canonical).to_vec();
+            in_row.sort_unstable();
+            in_row.dedup();
+            let skeleton = |board: u64| (board & row.small_cells) == row.small;
+            let in_row = in_row.into_iter().filter(|&image| skeleton(image)).count();
+            if images.len() != in_row {
+                let expected = format!("all {in_row} images of {} that its row has", self.text(canonical));
+                return Err((expected, format!("{} of them", images.len())));
+            }
+            if let Some(other) = images.iter().find(|image| image.2 != value) {
+                let expected = format!("one value for all images of {}", self.text(canonical));
+                return Err((expected, format!("{value} and {}", other.2)));
+            }
+            part.boards.push(canonical);
+            values.push(value);
+        }
+        if !part.values.is_empty() {
+            part.values[start..start + values.len()].copy_from_slice(&values);
+        }
+        Ok(())
+    }
+
+    /// The bytes of an item of `values`, which must belong to that key and hold so many values.
+    fn values<'i>(
+        &self,
+        values: &'i Items,
+        i: usize,
+        key: ItemKey,
+        count: usize,
+    ) -> Result<&'i [u8], Problem> {
+        let Some(item) = values.get(i).filter(|item| item.key() == key) else {
+            let what = format!("values {}", item_text(key.layer, key.lane, key.part));
+            return Err(values.problem_of_all(what, "one, as reach has it".to_owned(), "none".to_owned()));
+        };
+        let (bytes, width) = (values.bytes(&item), self.width());
+        if bytes.len() != count * width {
+            let expected = format!("{count} values of {width} bytes");
+            return Err(values.problem(&item, expected, format!("{} bytes", bytes.len())));
+        }
+        Ok(bytes)
+    }
+
+    /// The value of the entry that is number `nth` of an item of reach; `None` behind its end.
+    fn value_of(&self, key: ItemKey, count: usize, nth: usize) -> Result<Option<u64>, Problem> {
+        let items = self.item(ShardKind::Values, key)?;
+        let bytes = self.values(&items, 0, key, count)?;
+        Ok(bytes.chunks_exact(self.width()).nth(nth).map(little_endian))
+    }
+
+    /// Bytes of a stored value.
+    pub fn width(&self) -> usize {
+        match self.game.params().precision {
+            Precision::Bits32 => 4,
+            Precision::Bits64 => 8,
+        }
+    }
+
+    /// The board of the entry whose value is number `nth` of an item, and the value; `None` behind its end.
+    pub fn nth_value(&self, key: ItemKey, nth: usize) -> Result<Option<(u64, u64)>, Problem> {
+        let reach = self.item(ShardKind::Reach, key)?;
+        let Some(item) = reach.get(0) else { return Ok(None) };
+        let marked = self.marked(&reach, &item)?;
+        let Some(value) = self.value_of(key, marked.count(), nth)? else { return Ok(None) };
+        let mut before = 0;
+        for (number, bits) in marked.occupied() {
+            let entries = bits.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+            if nth < before + entries {
+                let mut columns = Vec::with_capacity(entries);
+                for_each_bit(bits, |column| columns.push(column));
+                let mut rows = Rows::new(&self.layout, &marked.block);
+                let small = rows.get(number).small;
+                return Ok(Some((small | rows.large_tiles()[columns[nth - before]], value)));
+            }
+            before += entries;
+        }
+        Ok(None)
+    }
+
+    /// The stored value of a board, looked for where the format says it is; `None` where it is not marked there.
+    pub fn value(&self, board: u64) -> Result<Option<u64>, Problem> {
+        let Some(place) = self.layout.locate(board) else { return Ok(None) };
+        let Some(block) = self.layout.block(place.layer, place.lane) else { return Ok(None) };
+        let part = block.part_of(place.row) as u32;
+        let key = ItemKey { layer: place.layer, lane: place.lane, part };
+        let reach = self.item(ShardKind::Reach, key)?;
+        let Some(item) = reach.get(0) else { return Ok(None) };
+        let marked = self.marked(&reach, &item)?;
+        let mut before = 0;
+        for (row, bits) in marked.occupied().take_while(|(row, _)| *row <= place.row) {
+            let upto = if row == place.row { place.column } else { bits.len() * 8 };
+            let whole = bits[..upto / 8].iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+            let rest = bits.get(upto / 8).map_or(0, |byte| byte & ((1 << (upto % 8)) - 1));
+            before += whole + rest.count_ones() as usize;
+            if row == place.row && bits[place.column / 8] >> (place.column % 8) & 1 == 1 {
+                return self.value_of(key, marked.count(), before);
             }
         }
         Ok(None)
     }
 
-    /// A problem of a layer that is no single frame's.
-    pub fn problem(
-        &self,
-        kind: ShardKind,
-        layer: Layer,
-        what: String,
-        expected: String,
-        found: &str,
-    ) -> Problem {
-        let shards = self.run.catalog().find_layer(kind, layer.0);
-        let path = shards.first().map(|shard| shard.path.clone());
-        Problem::Content {
-            file: path.unwrap_or_else(|| self.run.dir().path().to_path_buf()),
-            offset: None,
-            what,
-            expected,
-            found: found.to_owned(),
-        }
-    }
-
-    /// A board as people write it.
+    /// A board for people.
     pub fn text(&self, board: u64) -> String {
         exact2048_game::Board(board).to_text(self.run.params().board)
     }
 
-    fn width(&self) -> usize {
-        if self.run.params().precision == Precision::Bits64 { 8 } else { 4 }
-    }
-
-    fn items(&self, kind: ShardKind, layer: Layer, threads: usize) -> Result<Items, Problem> {
-        self.items_of(kind, layer, None, threads)
-    }
-
-    /// The items of a layer, or one of them.
-    fn items_of(
+    /// A problem of a layer, told of a shard that has it.
+    pub fn problem(
         &self,
         kind: ShardKind,
-        layer: Layer,
-        only: Option<ItemKey>,
-        threads: usize,
-    ) -> Result<Items, Problem> {
-        let not_covered = || {
-            let what = format!("{kind} shards that cover layer {layer}");
-            self.problem(kind, layer, what, "one".to_owned(), "none")
-        };
-        Items::read(self.run.catalog(), kind, layer, only, threads)?.ok_or_else(not_covered)
+        layer: u32,
+        what: String,
+        expected: String,
+        found: String,
+    ) -> Problem {
+        match self.run.catalog().find_layer(kind, layer).first() {
+            Some(shard) => Problem::Content { file: shard.path.clone(), offset: None, what, expected, found },
+            None => journal::problem(self.run, what, expected, found),
+        }
     }
 
-    /// Calls `visit` with the number, the canonical board and the value (0 without values) of each entry
-    /// of an item of `reach`, in the order in which values are stored.
-    fn item(
-        &self,
-        reach: &Items,
-        values: Option<&Items>,
-        i: usize,
-        mut visit: impl FnMut(usize, u64, u64),
-    ) -> Result<(), Problem> {
-        let Some(entry) = reach.get(i) else { return Ok(()) };
-        let (key, item) = (entry.key(), reach.bytes(&entry));
-        let bad = |expected: &str, found: String| {
-            let (offset, place) = reach.place(&entry)?;
-            let what = format!("reach item ({place})");
-            Err(reach.problem(Some(&entry), Some(offset), what, expected.to_owned(), found))
-        };
-        let Some(lane) = Lane::from_code(key.lane) else { return bad("a lane", format!("{:#x}", key.lane)) };
-        let columns = self.columns(lane);
-        let class = ClassId::of(Layer(key.layer), lane).and_then(|id| self.space.class(id));
-        let Some(class) = class.filter(|_| !columns.is_empty()) else {
-            return bad("a lane that has boards in its layer", "one that has none".to_owned());
-        };
-        let parts = Parts::new(class.rows(), columns.len());
-        if key.part >= parts.count() {
-            return bad(&format!("a part below {}", parts.count()), key.part.to_string());
-        }
-        let (rows, words) = (parts.rows(key.part), columns.len().div_ceil(64));
-        let mut bits = vec![0u64; rows.len() * words];
-        if let Err(error) = parts.decode_reach_part(key, item, &mut bits) {
-            return bad("an item that parses", error.to_string());
-        }
-        let marked = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        let stored = match values {
-            Some(values) => Some(self.values_item(values, i, key, marked)?),
-            None => None,
-        };
-        let mut next = stored.map(|bytes| bytes.chunks_exact(self.width()));
-        let (mut mask, mut number) = (0, 0);
-        for (row, row_bits) in rows.zip(bits.chunks_exact(words)) {
-            while !class.mask_rows(mask).contains(&row) {
-                mask += 1;
-            }
-            let small = self.space.small_tiles(class, mask, row as u32).0;
-            let large_cells = &self.space.masks(lane.k)[mask].large_cells;
-            for_each_bit(row_bits, |column| {
-                let mut sequence = columns.sequences()[column];
-                let board = large_cells.iter().rev().fold(small, |board, &cell| {
-                    let exponent = sequence & 15;
-                    sequence >>= 4;
-                    board | exponent << (4 * cell)
-                });
-                let value = next.as_mut().and_then(Iterator::next).map_or(0, little_endian);
-                visit(number, self.rules.canonical(board), value);
-                number += 1;
-            });
-        }
-        Ok(())
-    }
-
-    /// The bytes of the values item that belongs to a reach item with so many marked entries.
-    fn values_item<'i>(
-        &self,
-        values: &'i Items,
-        i: usize,
-        key: ItemKey,
-        marked: usize,
-    ) -> Result<&'i [u8], Problem> {
-        let entry = values.get(i).filter(|entry| entry.key() == key);
-        let Some(entry) = entry else {
-            let what = format!("values item of layer {}, lane {:#x}, part {}", key.layer, key.lane, key.part);
-            return Err(values.problem(
-                None,
-                None,
-                what,
-                "one, as the reach shard has it".to_owned(),
-                "none".to_owned(),
-            ));
-        };
-        let item = values.bytes(&entry);
-        if item.len() != marked * self.width() {
-            let (offset, place) = values.place(&entry)?;
-            let expected = format!("{marked} of {} bytes", self.width());
-            return Err(values.problem(
-                Some(&entry),
-                Some(offset),
-                format!("values ({place})"),
-                expected,
-                format!("{} bytes", item.len()),
-            ));
-        }
-        Ok(item)
-    }
-
-    fn columns(&self, lane: Lane) -> Arc<Columns> {
-        let mut columns = self.columns.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let make = || Arc::new(Columns::new(self.run.params(), lane));
-        Arc::clone(columns.entry(lane).or_insert_with(make))
-    }
-
-    /// Keeps the columns of the lanes of a layer only: the next layer has most of them too.
-    fn forget_lanes(&self, items: &Items) {
-        let lanes = items.lanes();
-        let mut columns = self.columns.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        columns.retain(|lane, _| lanes.binary_search(&lane.code()).is_ok());
+    /// A stored value that is not the one its successors give.
+    pub fn value_problem(&self, layer: u32, board: u64, computed: u64, stored: u64) -> Problem {
+        let what = format!("value of {}", self.text(board));
+        let expected = format!("{computed} in units of 2^-{}", self.game.fraction_bits());
+        self.problem(ShardKind::Values, layer, what, expected, stored.to_string())
     }
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+    let mut all = [0; 8];
+    all[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(all)
+}
+
+/// Whether a bit from this one on is set.
+fn has_bit_from(bytes: &[u8], first: usize) -> bool {
+    let (byte, bit) = (first / 8, first % 8);
+    bytes.get(byte).is_some_and(|&byte| byte >> bit != 0)
+        || bytes.iter().skip(byte + 1).any(|&byte| byte != 0)
+}
+
+/// Calls `visit` with the number of each set bit.
+#[inline]
+fn for_each_bit(bytes: &[u8], mut visit: impl FnMut(usize)) {
+    for (i, chunk) in bytes.chunks(8).enumerate() {
+        let mut word = little_endian(chunk);
+        while word != 0 {
+            visit(64 * i + word.trailing_zeros() as usize);
+            word &= word - 1;
+        }
+    }
 }

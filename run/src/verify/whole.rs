@@ -1,47 +1,86 @@
 //! Every byte of every shard, against its checksums and the journal.
 
-use super::{Outcome, Problem, Progress, parallel};
-use crate::Run;
-use crate::catalog::CatalogShard;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reads every frame of every committed shard.
-pub fn shards(run: &Run, threads: usize, progress: &dyn Fn(Progress)) -> Outcome {
-    let mut outcome = Outcome::default();
-    for shard in run.catalog().shards() {
-        match check(&shard, threads) {
-            Ok(()) => {
-                outcome.checked.shards += 1;
-                outcome.checked.bytes += shard.record.bytes;
-                outcome.checked.frames += shard.record.frames;
-            }
-            Err(problem) => outcome.problems.push(problem),
+use exact2048_game::Layer;
+use exact2048_storage::ShardKind;
+use rayon::prelude::*;
+
+use super::items::item_text;
+use super::{Checked, Outcome, Problem, Progress, Span, Verifier, is_kept, journal};
+use crate::catalog::{Catalog, CatalogShard};
+
+impl Verifier<'_> {
+    /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
+    /// them by itself.
+    pub fn shards(&self, span: Span) -> Outcome {
+        let mut outcome = Outcome::default();
+        if span == self.all_layers() {
+            outcome.problems = journal::check(self.run(), self.game());
         }
-        progress(Progress::Bytes(outcome.checked.bytes));
+        let catalog = self.run().catalog();
+        let shards = catalog.shards();
+        let bytes = AtomicU64::new(0);
+        for shard in shards.iter().filter(|shard| span.touches(&shard.commit)) {
+            if self.is_stopped() {
+                outcome.stopped = true;
+                break;
+            }
+            match self.in_pool(|| self.check_shard(catalog, shard, &bytes)) {
+                Ok(()) => add(&mut outcome.checked, shard),
+                Err(problem) => outcome.problems.push(problem),
+            }
+        }
+        outcome
     }
-    outcome
+
+    /// Checks one shard, all threads together: a run may have few, and large ones.
+    fn check_shard(
+        &self,
+        catalog: &Catalog,
+        shard: &Arc<CatalogShard>,
+        bytes: &AtomicU64,
+    ) -> Result<(), Problem> {
+        let reader = shard.original()?;
+        compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
+        compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
+        compare(shard, "items", shard.record.items, reader.items().len() as u64)?;
+        // What is not where it is looked for would never be found, nor checked.
+        for entry in reader.items() {
+            let (key, kind) = (entry.key, shard.record.kind);
+            let kept = kind == ShardKind::Reach || is_kept(Layer(key.layer));
+            let holder = catalog.find(kind, key);
+            let found = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
+            if found || holder.is_none_or(|holder| holder.serial != shard.serial) {
+                let expected =
+                    format!("items of layers and lanes that are looked for in this shard of {kind}");
+                return Err(content(shard, "items", expected, item_text(key.layer, key.lane, key.part)));
+            }
+        }
+        reader.frames().par_iter().enumerate().try_for_each(|(number, frame)| {
+            reader.read_frame(number as u32)?;
+            let read = u64::from(frame.encoded_bytes);
+            let read = bytes.fetch_add(read, Ordering::Relaxed) + read;
+            (self.progress)(Progress::Bytes(read));
+            Ok(())
+        })
+    }
 }
 
-/// Checks one shard, all threads together: a run may have few, and large ones.
-fn check(shard: &CatalogShard, threads: usize) -> Result<(), Problem> {
-    let reader = shard.original()?;
-    compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
-    compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
-    compare(shard, "items", shard.record.items, reader.items().len() as u64)?;
-    let results = parallel::ranges(threads, reader.frames().len(), |mut range| {
-        range.try_for_each(|number| reader.read_frame(number as u32).map(drop))
-    });
-    results.into_iter().collect::<Result<(), _>>().map_err(Problem::from)
+fn add(checked: &mut Checked, shard: &CatalogShard) {
+    checked.shards += 1;
+    checked.bytes += shard.record.bytes;
+    checked.frames += shard.record.frames;
 }
 
 fn compare(shard: &CatalogShard, of: &str, journal: u64, found: u64) -> Result<(), Problem> {
     if journal == found {
         return Ok(());
     }
-    Err(Problem::Content {
-        file: shard.path.clone(),
-        offset: None,
-        what: format!("number of {of}"),
-        expected: format!("{journal} as in the journal"),
-        found: found.to_string(),
-    })
+    Err(content(shard, &format!("number of {of}"), format!("{journal} as in the journal"), found.to_string()))
+}
+
+fn content(shard: &CatalogShard, what: &str, expected: String, found: String) -> Problem {
+    Problem::Content { file: shard.path.clone(), offset: None, what: what.to_owned(), expected, found }
 }

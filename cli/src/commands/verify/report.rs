@@ -1,0 +1,237 @@
+//! What `verify` tells at the end: on stdout what was checked, on stderr what is wrong or missing.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use exact2048_coordinator::Phase;
+use exact2048_net::logs::with_causes;
+use exact2048_run::Run;
+use exact2048_run::verify::{Outcome, Problem, Span};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::Args;
+use crate::output::write_field;
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// All that was asked for was checked, and nothing is wrong.
+    Right,
+    /// Something is wrong.
+    Wrong,
+    /// Nothing that was checked is wrong, and not all that was asked for is committed.
+    Unfinished,
+    /// It was stopped, and nothing was wrong so far.
+    Interrupted,
+}
+
+/// The result, as `--json` prints it. `docs/verify.md` describes the fields.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    run: String,
+    pub verdict: Verdict,
+    /// The layers that were checked completely: the lowest and the highest.
+    layers: Option<[u32; 2]>,
+    shards: u64,
+    bytes: u64,
+    frames: u64,
+    sampled: bool,
+    states: u64,
+    afterstates: u64,
+    values: u64,
+    values_left_out: u64,
+    fingerprints: u64,
+    fingerprint: Option<String>,
+    missing: Vec<Missing>,
+    problems: Vec<Told>,
+    /// What is left after an interruption, for `--layers`.
+    go_on_with: Option<String>,
+    seconds: f64,
+}
+
+/// Layers that are not committed.
+#[derive(Debug, Serialize)]
+struct Missing {
+    of: &'static str,
+    first: u32,
+    last: u32,
+}
+
+/// A problem, and whether it is damage: then solving again mends it.
+#[derive(Debug, Serialize)]
+struct Told {
+    damage: bool,
+    text: String,
+}
+
+impl Report {
+    /// What was found in the shards, and in what they hold.
+    pub fn new(
+        run: &Run,
+        args: &Args,
+        span: Span,
+        shards: Outcome,
+        content: Outcome,
+        took: Duration,
+    ) -> Self {
+        let commits = run.catalog().commits();
+        let sampled = args.sample.is_some();
+        let problems: Vec<Told> = shards.problems.iter().chain(&content.problems).map(tell).collect();
+        let missing: Vec<Missing> = missing(run, span);
+        let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
+        let enough = (missing.is_empty() || args.partial) && content.checked.values_left_out == 0 && !nothing;
+        let verdict = match () {
+            () if !problems.is_empty() => Verdict::Wrong,
+            () if content.stopped => Verdict::Interrupted,
+            () if !enough => Verdict::Unfinished,
+            () => Verdict::Right,
+        };
+        let left = match content.done_down_to {
+            Some(layer) => span.left_below(layer, &commits),
+            None => Some(span),
+        };
+        let first = left.map_or(span.first.0, |left| left.last.0 + 2);
+        let was_checked = !sampled && content.checked.layers > 0 && first <= span.last.0;
+        let go_on = left.filter(|_| verdict == Verdict::Interrupted && !sampled);
+        Self {
+            run: args.place.text(),
+            verdict,
+            layers: was_checked.then_some([first, span.last.0]),
+            shards: shards.checked.shards,
+            bytes: shards.checked.bytes,
+            frames: shards.checked.frames,
+            sampled,
+            states: content.checked.states,
+            afterstates: content.checked.afterstates,
+            values: content.checked.values,
+            values_left_out: content.checked.values_left_out,
+            fingerprints: content.checked.fingerprints,
+            fingerprint: content.checked.fingerprint.map(|fingerprint| format!("{fingerprint:032x}")),
+            missing,
+            problems,
+            go_on_with: go_on.map(|left| format!("{}..{}", left.first, left.last)),
+            seconds: took.as_secs_f64(),
+        }
+    }
+
+    /// Prints the result: on stdout as one object or for people; what is wrong for people on stderr.
+    pub fn print(&self, json: bool) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if json {
+            writeln!(out, "{}", serde_json::to_string(self)?)?;
+        } else if self.verdict != Verdict::Wrong {
+            self.write_for_people(&mut out)?;
+        }
+        self.tell_what_is_wrong();
+        Ok(())
+    }
+
+    fn write_for_people(&self, out: &mut impl Write) -> io::Result<()> {
+        let count = |n: u64| HumanCount(n).to_string();
+        let bytes = ByteSize(self.bytes).display().iec();
+        let read =
+            format!("{} shards, {bytes} in {} frames: all right", count(self.shards), count(self.frames));
+        write_field(out, "checksums", read)?;
+        if self.sampled {
+            let states = format!("{} states looked at for them", count(self.states));
+            let drawn = format!("{} stored values drawn, {states}: each follows", count(self.values));
+            write_field(out, "values", drawn)?;
+        } else if let Some([first, last]) = self.layers {
+            write_field(out, "layers", format!("{} to {}", count(first.into()), count(last.into())))?;
+            let states = format!("{}: just those that moves and spawns lead to", count(self.states));
+            write_field(out, "states", states)?;
+            let afterstates = format!("{}: as many as in the journal", count(self.afterstates));
+            write_field(out, "afterstates", afterstates)?;
+            let values = match self.values {
+                0 => "none are stored".to_owned(),
+                n => format!("{} stored: each follows from its successors", count(n)),
+            };
+            write_field(out, "values", values)?;
+            if let Some(fingerprint) = &self.fingerprint {
+                write_field(out, "fingerprint", format!("{fingerprint}, as in the journal"))?;
+            } else if self.fingerprints > 0 {
+                let ranges = format!("of {} committed ranges, as in the journal", count(self.fingerprints));
+                write_field(out, "fingerprint", ranges)?;
+            }
+        }
+        write_field(out, "time", format!("{:.2} s", self.seconds))?;
+        if self.verdict == Verdict::Right {
+            let all = self.missing.is_empty() && self.fingerprint.is_some();
+            let what = match (self.sampled, self.layers) {
+                (true, _) => "Nothing is wrong with the sample.".to_owned(),
+                (false, Some([first, last])) if !all => {
+                    format!("Nothing is wrong in layers {first} to {last}.")
+                }
+                _ => "Nothing is wrong.".to_owned(),
+            };
+            writeln!(out, "\n{what}")?;
+        }
+        Ok(())
+    }
+
+    /// Tells problems, and what is missing, and what to do about them.
+    fn tell_what_is_wrong(&self) {
+        for problem in &self.problems {
+            eprintln!("problem: {}", problem.text);
+        }
+        let run = &self.run;
+        if self.problems.iter().any(|problem| !problem.damage) {
+            eprintln!(
+                "do not use this run: its files are as they were written, and what was written is wrong. Solving or \
+                 resuming it would not notice, and what was computed from the wrong part is wrong too. Solve the board \
+                 again in another place and verify that; if it fails again, the program has a mistake: please report \
+                 it with the lines above"
+            );
+        } else if !self.problems.is_empty() {
+            eprintln!(
+                "to mend it: the solve command that made {run} computes lost and damaged shards again, and where a \
+                 cluster made it, exact2048 resume does; then verify it again"
+            );
+        }
+        for Missing { of, first, last } in &self.missing {
+            eprintln!("not committed, and so not checked: {of} of layers {first} to {last}");
+        }
+        if self.values_left_out > 0 {
+            let values = HumanCount(self.values_left_out);
+            eprintln!(
+                "not checked: {values} stored values, as those that they follow from are not committed"
+            );
+        }
+        match (self.verdict, &self.go_on_with) {
+            (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
+                eprintln!("the run is not solved: it has no values, and so none to draw a sample of");
+            }
+            (Verdict::Unfinished, _) => eprintln!(
+                "what was checked is right, but the run is not finished. The solve command that began it goes on with \
+                 it; --partial is content with what there is"
+            ),
+            (Verdict::Interrupted, Some(left)) => {
+                match self.layers {
+                    Some([first, last]) => eprintln!("interrupted; layers {first} to {last} are right"),
+                    None => eprintln!("interrupted before the first layers were done"),
+                }
+                eprintln!("to go on: exact2048 verify --run {run} --layers {left}");
+            }
+            (Verdict::Interrupted, None) => eprintln!("interrupted; what was checked is right"),
+            _ => {}
+        }
+    }
+}
+
+fn tell(problem: &Problem) -> Told {
+    Told { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
+}
+
+/// What of a span is not committed.
+fn missing(run: &Run, span: Span) -> Vec<Missing> {
+    let gaps = run.missing().into_iter().filter(|gap| gap.first <= span.last && span.first <= gap.last);
+    let missing = gaps.map(|gap| Missing {
+        of: if gap.phase == Phase::Enumerate { "states" } else { "values" },
+        first: gap.first.max(span.first).0,
+        last: gap.last.min(span.last).0,
+    });
+    missing.collect()
+}

@@ -1,0 +1,97 @@
+//! What the journal says of a run, before anything is compared with it.
+
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_game::Layer;
+
+use super::Problem;
+use super::game::Game;
+use crate::Run;
+
+/// A problem of the journal.
+pub fn problem(run: &Run, what: String, expected: String, found: String) -> Problem {
+    Problem::Content { file: run.dir().path().join("journal"), offset: None, what, expected, found }
+}
+
+/// Checks each commit by itself: its layers must be layers of the game; a commit of states has the counts of each
+/// of them, one of values has a fingerprint, and neither has what belongs to the other.
+pub fn check(run: &Run, game: &Game) -> Vec<Problem> {
+    let commits = run.catalog().commits();
+    let wrong = |commit: &Commit| {
+        let (expected, found) = what_is_wrong(commit, game.last_layer())?;
+        Some(problem(run, format!("commit of {}", text(commit)), expected, found))
+    };
+    commits.iter().filter_map(wrong).collect()
+}
+
+/// A commit for people.
+fn text(commit: &Commit) -> String {
+    let of = match commit.phase {
+        Phase::Enumerate => "states",
+        Phase::BackUp => "values",
+    };
+    format!("the {of} of layers {} to {}", commit.first, commit.last)
+}
+
+/// What was expected of a commit, and what was found.
+fn what_is_wrong(commit: &Commit, last_layer: u32) -> Option<(String, String)> {
+    let (first, last) = (commit.first.0, commit.last.0);
+    let even = first % 2 == 0 && last % 2 == 0;
+    if !(4 <= first && first <= last && last <= last_layer && even) {
+        return Some((format!("even layers from 4 to {last_layer}"), format!("{first} to {last}")));
+    }
+    let counted: Vec<Layer> = commit.layers.iter().map(|counts| counts.layer).collect();
+    match commit.phase {
+        Phase::Enumerate if commit.fingerprint.is_some() => {
+            Some(("no fingerprint".to_owned(), "one".to_owned()))
+        }
+        Phase::Enumerate if !(first..=last).step_by(2).map(Layer).eq(counted.iter().copied()) => {
+            let expected = format!("counts of each of its {} layers", (last - first) / 2 + 1);
+            Some((expected, format!("counts of {} layers", counted.len())))
+        }
+        Phase::BackUp if !counted.is_empty() => Some(("no counts".to_owned(), "some".to_owned())),
+        Phase::BackUp if commit.fingerprint.is_none() => {
+            Some(("a fingerprint".to_owned(), "none".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::LayerCounts;
+
+    fn counts(layer: u32) -> LayerCounts {
+        LayerCounts { layer: Layer(layer), states: 1, afterstates: 1 }
+    }
+
+    #[test]
+    fn commits_must_be_whole() {
+        let states = Commit {
+            phase: Phase::Enumerate,
+            first: Layer(4),
+            last: Layer(8),
+            layers: [4, 6, 8].map(counts).to_vec(),
+            fingerprint: None,
+        };
+        let values =
+            Commit { phase: Phase::BackUp, layers: Vec::new(), fingerprint: Some(0), ..states.clone() };
+        assert_eq!(what_is_wrong(&states, 8), None);
+        assert_eq!(what_is_wrong(&values, 8), None);
+        for wrong in [
+            Commit { layers: Vec::new(), ..states.clone() },
+            Commit { layers: [4, 8].map(counts).to_vec(), ..states.clone() },
+            Commit { layers: [4, 6, 6].map(counts).to_vec(), ..states.clone() },
+            Commit { layers: [4, 6, 8, 10].map(counts).to_vec(), ..states.clone() },
+            Commit { fingerprint: Some(0), ..states.clone() },
+            Commit { first: Layer(5), ..states.clone() },
+            Commit { first: Layer(2), layers: [2, 4, 6, 8].map(counts).to_vec(), ..states.clone() },
+            Commit { last: Layer(10), layers: [4, 6, 8, 10].map(counts).to_vec(), ..states.clone() },
+            Commit { fingerprint: None, ..values.clone() },
+            Commit { layers: [4, 6, 8].map(counts).to_vec(), ..values.clone() },
+            Commit { first: Layer(10), ..values.clone() },
+        ] {
+            assert!(what_is_wrong(&wrong, 8).is_some(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,604 @@
+//! Which board an entry of a block stands for: rows and columns numbered from the text of
+//! `docs/dev/format.md`, without the solver's tables.
+
+use std::cmp::{Ordering, Reverse};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustc_hash::FxHashMap;
+
+use super::game::Game;
+use super::geometry::Geometry;
+
+/// Stands for a large tile in a skeleton: no small tile has this exponent.
+const LARGE: u64 = 15;
+
+/// Masks with symmetries and at most so many configs number the canonical ones only.
+const MOST_CANONICAL: u64 = 1 << 15;
+
+/// Classes of at most so many configs keep a list of them.
+const MOST_LISTED: u64 = 1 << 18;
+
+/// Configs that are kept in lists: as many as fit 64 MiB.
+const MOST_KEPT: usize = 1 << 23;
+
+/// Entries that a part has at most, unless a single row has more.
+const PART_ENTRIES: usize = 1 << 16;
+
+/// The numbering of a run's rows and columns.
+#[derive(Debug)]
+pub struct Layout<'a> {
+    game: &'a Game,
+    large: u8,
+    cells: usize,
+    /// Canonical masks by the number of their cells, ascending.
+    masks: Vec<Vec<Mask>>,
+    /// `configs[cells][sum / 2]`: ways to fill so many cells with small tiles of that sum.
+    configs: Vec<Vec<u64>>,
+    classes: Mutex<FxHashMap<(usize, u32), Arc<Class>>>,
+    columns: Mutex<FxHashMap<u64, Arc<Vec<u64>>>>,
+}
+
+/// A set of cells that hold large tiles.
+#[derive(Debug)]
+struct Mask {
+    /// One bit a cell.
+    bits: u32,
+    /// The cells of the set, in order.
+    large_cells: Vec<u32>,
+    /// The other cells, in order.
+    small_cells: Vec<u32>,
+    /// Whether a symmetry other than the identity leaves it as it is.
+    is_symmetric: bool,
+}
+
+impl Mask {
+    /// A skeleton with these small tiles.
+    fn skeleton(&self, small: u64) -> u64 {
+        self.large_cells.iter().fold(small, |board, &cell| board | LARGE << (4 * cell))
+    }
+
+    /// A sequence of exponents in the large cells, the first one, which is the highest digit, in the first cell.
+    fn place(&self, mut sequence: u64) -> u64 {
+        let mut board = 0;
+        for &cell in self.large_cells.iter().rev() {
+            board |= (sequence & 15) << (4 * cell);
+            sequence >>= 4;
+        }
+        board
+    }
+}
+
+/// The rows of a class: skeletons with the same number of large tiles and the same sum of the small ones.
+#[derive(Debug)]
+pub struct Class {
+    large_tiles: usize,
+    small_sum: u32,
+    /// The first row of each mask, and the number of rows at the end.
+    first_row: Vec<u64>,
+    /// The small tiles of each row of a mask; empty where rows are counted off as they are needed.
+    listed: Vec<Vec<u64>>,
+}
+
+/// A lane's entries in a layer: a row for each skeleton, a column for each sequence of large tiles.
+#[derive(Clone, Debug)]
+pub struct Block {
+    class: Arc<Class>,
+    columns: Arc<Vec<u64>>,
+}
+
+/// Where a board is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The code of its lane.
+    pub lane: u64,
+    /// Its layer.
+    pub layer: u32,
+    /// Its row in the block.
+    pub row: usize,
+    /// Its column in the block.
+    pub column: usize,
+}
+
+impl Block {
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn rows_of_a_part(&self) -> usize {
+        (PART_ENTRIES / self.columns.len()).max(1)
+    }
+
+    fn row_count(&self) -> usize {
+        self.class.first_row.last().map_or(0, |&rows| rows as usize)
+    }
+
+    /// Number of parts.
+    pub fn parts(&self) -> usize {
+        self.row_count().div_ceil(self.rows_of_a_part())
+    }
+
+    /// The rows of a part.
+    pub fn rows(&self, part: usize) -> std::ops::Range<usize> {
+        let first = part * self.rows_of_a_part();
+        first..(first + self.rows_of_a_part()).min(self.row_count())
+    }
+
+    /// The part that has a row.
+    pub fn part_of(&self, row: usize) -> usize {
+        row / self.rows_of_a_part()
+    }
+}
+
+impl<'a> Layout<'a> {
+    /// The numbering for a game.
+    pub fn new(game: &'a Game) -> Self {
+        let (cells, large) = (game.geometry().cells(), game.params().large);
+        Self {
+            game,
+            large,
+            cells,
+            masks: canonical_masks(game.geometry()),
+            configs: config_counts(cells, large),
+            classes: Mutex::default(),
+            columns: Mutex::default(),
+        }
+    }
+
+    /// The block of a lane in a layer; `None` where it has no entry.
+    pub fn block(&self, layer: u32, lane: u64) -> Option<Block> {
+        let (sum, tiles) = (u32::try_from(lane >> 8).ok()?, (lane & 255) as usize);
+        let small_sum = layer.checked_sub(sum)?;
+        if tiles > self.cells || small_sum % 2 != 0 {
+            return None;
+        }
+        let block = Block { class: self.class(tiles, small_sum), columns: self.columns(lane, tiles, sum) };
+        (block.row_count() > 0 && block.columns() > 0).then_some(block)
+    }
+
+    /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: columns, which the layers
+    /// beside it need too, and classes, if they have become many, because other layers will need them.
+    pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
+        lock(&self.columns).retain(|lane, _| lanes.binary_search(lane).is_ok());
+        let mut classes = lock(&self.classes);
+        let listed = classes.values().flat_map(|class| &class.listed).map(Vec::len).sum::<usize>();
+        if listed <= MOST_KEPT {
+            return;
+        }
+        classes.retain(|&(tiles, small_sum), _| {
+            let lane = u64::from(layer.saturating_sub(small_sum)) << 8 | tiles as u64;
+            lanes.binary_search(&lane).is_ok()
+        });
+    }
+
+    /// Where a board is, and with it all its images.
+    pub fn locate(&self, board: u64) -> Option<Place> {
+        let (layer, lane) = (tile_sum(board), self.game.lane(board));
+        let block = self.block(layer, lane)?;
+        // The skeleton with the smallest mask, and of those the one with the smallest config; of the images
+        // with that skeleton the one with the smallest sequence.
+        let images = self.game.geometry().images(board).map(|image| self.split(image));
+        let (mask_bits, config, sequence) = images.into_iter().min()?;
+        let masks = &self.masks[block.class.large_tiles];
+        let index = masks.binary_search_by_key(&mask_bits, |mask| mask.bits).ok()?;
+        let within = self.row_in_mask(&block.class, index, config)?;
+        let key = |sequence: u64| (descending(sequence), sequence);
+        let column = block.columns.binary_search_by_key(&key(sequence), |&other| key(other)).ok()?;
+        Some(Place { lane, layer, row: block.class.first_row[index] as usize + within, column })
+    }
+
+    /// The mask of a board as bits, its config as digits, the first one highest, and its sequence likewise.
+    fn split(&self, board: u64) -> (u32, u64, u64) {
+        let (mut mask, mut config, mut sequence) = (0, 0, 0);
+        for cell in 0..self.cells {
+            let exponent = board >> (4 * cell) & 15;
+            if exponent >= u64::from(self.large) {
+                mask |= 1 << cell;
+                sequence = sequence << 4 | exponent;
+            } else {
+                config = config << 4 | exponent;
+            }
+        }
+        (mask, config, sequence)
+    }
+
+    fn class(&self, large_tiles: usize, small_sum: u32) -> Arc<Class> {
+        if let Some(class) = lock(&self.classes).get(&(large_tiles, small_sum)) {
+            return Arc::clone(class);
+        }
+        // Two threads may make the same class; it is the same.
+        let class = Arc::new(self.make_class(large_tiles, small_sum));
+        lock(&self.classes).insert((large_tiles, small_sum), Arc::clone(&class));
+        class
+    }
+
+    fn make_class(&self, large_tiles: usize, small_sum: u32) -> Class {
+        let (geometry, count) = (self.game.geometry(), self.count(self.cells - large_tiles, small_sum));
+        let masks = &self.masks[large_tiles];
+        let list_all = count * masks.len() as u64 <= MOST_LISTED;
+        let (mut first_row, mut listed, mut rows) = (vec![0], Vec::new(), 0);
+        for mask in masks {
+            let only_canonical = mask.is_symmetric && count <= MOST_CANONICAL;
+            let mut list = Vec::new();
+            if only_canonical || list_all {
+                let all = (0..count).map(|rank| self.nth_config(mask, small_sum, rank));
+                list.extend(
+                    all.filter(|&small| !only_canonical || is_canonical(geometry, mask.skeleton(small))),
+                );
+            }
+            rows += if only_canonical { list.len() as u64 } else { count };
+            first_row.push(rows);
+            listed.push(list);
+        }
+        Class { large_tiles, small_sum, first_row, listed }
+    }
+
+    /// Ways to fill some cells with small tiles of a sum.
+    fn count(&self, cells: usize, sum: u32) -> u64 {
+        self.configs[cells].get(sum as usize / 2).copied().unwrap_or(0)
+    }
+
+    /// The small tiles of the config of this number among all of a mask with their sum.
+    fn nth_config(&self, mask: &Mask, small_sum: u32, mut rank: u64) -> u64 {
+        let (mut board, mut sum) = (0, small_sum);
+        for (i, cell) in mask.small_cells.iter().enumerate() {
+            let after = mask.small_cells.len() - i - 1;
+            for exponent in 0..self.large {
+                let Some(rest) = sum.checked_sub(tile(exponent)) else { break };
+                let ways = self.count(after, rest);
+                if rank < ways {
+                    board |= u64::from(exponent) << (4 * cell);
+                    sum = rest;
+                    break;
+                }
+                rank -= ways;
+            }
+        }
+        board
+    }
+
+    /// The row of a canonical config among those of its mask.
+    fn row_in_mask(&self, class: &Class, mask: usize, config: u64) -> Option<usize> {
+        let small_cells = &self.masks[class.large_tiles][mask].small_cells;
+        let digit = |i: usize| config >> (4 * (small_cells.len() - 1 - i)) & 15;
+        if !class.listed[mask].is_empty() {
+            let as_config =
+                |small: u64| small_cells.iter().fold(0, |c, cell| c << 4 | (small >> (4 * cell) & 15));
+            return class.listed[mask].binary_search_by_key(&config, |&small| as_config(small)).ok();
+        }
+        let (mut rank, mut sum) = (0, class.small_sum);
+        for i in 0..small_cells.len() {
+            let after = small_cells.len() - i - 1;
+            let smaller = (0..digit(i) as u8).filter_map(|exponent| sum.checked_sub(tile(exponent)));
+            rank += smaller.map(|rest| self.count(after, rest)).sum::<u64>();
+            sum = sum.checked_sub(tile(digit(i) as u8))?;
+        }
+        Some(rank as usize)
+    }
+
+    fn columns(&self, lane: u64, tiles: usize, sum: u32) -> Arc<Vec<u64>> {
+        if let Some(columns) = lock(&self.columns).get(&lane) {
+            return Arc::clone(columns);
+        }
+        let columns = Arc::new(self.make_columns(tiles, sum));
+        lock(&self.columns).insert(lane, Arc::clone(&columns));
+        columns
+    }
+
+    /// All sequences of so many large exponents whose tiles have this sum.
+    fn make_columns(&self, tiles: usize, sum: u32) -> Vec<u64> {
+        let mut multisets = Vec::new();
+        self.multisets(tiles, sum, self.game.largest_exponent(), &mut Vec::new(), &mut multisets);
+        multisets.sort_unstable();
+        let mut sequences = Vec::new();
+        for descending in multisets {
+            let mut exponents: Vec<u8> = descending.into_iter().rev().collect();
+            loop {
+                sequences.push(exponents.iter().fold(0, |sequence, &e| sequence << 4 | u64::from(e)));
+                if !next_arrangement(&mut exponents) {
+                    break;
+                }
+            }
+        }
+        sequences
+    }
+
+    /// The exponents of so many large tiles with this sum, sorted downward, behind those chosen already: at most
+    /// n + 2 - e of them are e or more.
+    fn multisets(&self, left: usize, sum: u32, most: u8, chosen: &mut Vec<u8>, found: &mut Vec<Vec<u8>>) {
+        if left == 0 {
+            if sum == 0 {
+                found.push(chosen.clone());
+            }
+            return;
+        }
+        for exponent in self.large..=most {
+            // The next ones are no larger, so that this one is at least the mean of what is left.
+            let (tile, left_sum) = (u64::from(tile(exponent)), u64::from(sum));
+            let fits = tile <= left_sum && tile * left as u64 >= left_sum;
+            if fits && chosen.len() + usize::from(exponent) < self.cells + 2 {
+                chosen.push(exponent);
+                self.multisets(left - 1, sum - tile as u32, exponent, chosen, found);
+                chosen.pop();
+            }
+        }
+    }
+}
+
+/// Goes through rows of a block in ascending order, and tells the boards of their entries.
+pub struct Rows<'a> {
+    layout: &'a Layout<'a>,
+    block: &'a Block,
+    mask: usize,
+    /// The large tiles of each column, in the cells of the mask.
+    placed: Vec<u64>,
+}
+
+/// What the symmetries that keep the mask of a row do to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Symmetry {
+    /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
+    None,
+    /// Some maps it to itself: some of its boards are images of one another.
+    Itself,
+    /// Some maps it to a smaller row: its boards belong there.
+    Smaller,
+}
+
+/// One row.
+pub struct Row {
+    /// Its small tiles.
+    pub small: u64,
+    /// All four bits of the cells without a large tile.
+    pub small_cells: u64,
+    /// Whether a symmetry keeps its mask.
+    is_symmetric: bool,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of a block.
+    pub fn new(layout: &'a Layout<'a>, block: &'a Block) -> Self {
+        Self { layout, block, mask: usize::MAX, placed: Vec::new() }
+    }
+
+    /// The next row that is asked for; rows are asked for in ascending order.
+    pub fn get(&mut self, row: usize) -> Row {
+        let class = &*self.block.class;
+        let masks = &self.layout.masks[class.large_tiles];
+        let mut mask = self.mask;
+        if mask == usize::MAX {
+            mask = class.first_row.partition_point(|&first| first <= row as u64) - 1;
+        }
+        while class.first_row[mask + 1] <= row as u64 {
+            mask += 1;
+        }
+        if mask != self.mask {
+            self.mask = mask;
+            self.placed.clear();
+            self.placed.extend(self.block.columns.iter().map(|&sequence| masks[mask].place(sequence)));
+        }
+        let within = row as u64 - class.first_row[mask];
+        let listed = class.listed[mask].get(within as usize).copied();
+        let small = listed.unwrap_or_else(|| self.layout.nth_config(&masks[mask], class.small_sum, within));
+        let all_cells = u64::MAX >> (64 - 4 * self.layout.cells);
+        let small_cells = all_cells & !masks[mask].skeleton(0);
+        Row { small, small_cells, is_symmetric: masks[mask].is_symmetric }
+    }
+
+    /// The boards of the columns of the row that was asked for last, without its small tiles.
+    pub fn large_tiles(&self) -> &[u64] {
+        &self.placed
+    }
+
+    /// What symmetries do to the row that was asked for last.
+    pub fn symmetry(&self, row: &Row) -> Symmetry {
+        if !row.is_symmetric {
+            return Symmetry::None;
+        }
+        let mask = &self.layout.masks[self.block.class.large_tiles][self.mask];
+        let skeleton = mask.skeleton(row.small);
+        let geometry = self.layout.game.geometry();
+        let kept = |board: u64| geometry.images(board).iter().filter(|&&image| image == board).count();
+        if !is_canonical(geometry, skeleton) {
+            Symmetry::Smaller
+        } else if kept(skeleton) > kept(numbered(geometry.cells())) {
+            Symmetry::Itself
+        } else {
+            Symmetry::None
+        }
+    }
+}
+
+/// Whether no image of a skeleton with the same mask has a smaller config.
+fn is_canonical(geometry: &Geometry, skeleton: u64) -> bool {
+    let mask = large_cells(skeleton);
+    let images = geometry.images(skeleton).into_iter().filter(|&image| large_cells(image) == mask);
+    images.map(|image| compare_configs(image, skeleton)).all(Ordering::is_ge)
+}
+
+/// The lowest bit of each cell that holds L.
+fn large_cells(skeleton: u64) -> u64 {
+    skeleton & skeleton >> 1 & skeleton >> 2 & skeleton >> 3 & 0x1111_1111_1111_1111
+}
+
+/// Compares two configs of one mask as numbers: by the first cell in which they differ.
+fn compare_configs(a: u64, b: u64) -> Ordering {
+    let first = (a ^ b).trailing_zeros() & !3;
+    (a.checked_shr(first).unwrap_or(0) & 15).cmp(&(b.checked_shr(first).unwrap_or(0) & 15))
+}
+
+/// The sets of cells of which no image is smaller as a number.
+fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
+    let cells = geometry.cells() as u32;
+    let mut masks: Vec<Vec<Mask>> = (0..=cells).map(|_| Vec::new()).collect();
+    for bits in 0..1u32 << cells {
+        // Nibbles of 0 and 1 order as bits do.
+        let board = (0..cells).map(|cell| u64::from(bits >> cell & 1) << (4 * cell)).sum::<u64>();
+        let images = geometry.images(board);
+        if images.iter().any(|&image| image < board) {
+            continue;
+        }
+        masks[bits.count_ones() as usize].push(Mask {
+            bits,
+            large_cells: (0..cells).filter(|cell| bits >> cell & 1 == 1).collect(),
+            small_cells: (0..cells).filter(|cell| bits >> cell & 1 == 0).collect(),
+            is_symmetric: is_kept_by_a_symmetry(geometry, bits),
+        });
+    }
+    masks
+}
+
+/// Whether a symmetry that moves a cell leaves a set of cells as it is.
+fn is_kept_by_a_symmetry(geometry: &Geometry, bits: u32) -> bool {
+    let cells = geometry.cells() as u64;
+    let numbered = numbered(geometry.cells());
+    let in_set = |cell: u64| bits >> cell & 1;
+    let from = |image: u64, cell: u64| (image >> (4 * cell) & 15).checked_sub(1).unwrap_or(15);
+    let keeps = |image: u64| (0..cells).all(|cell| in_set(from(image, cell)) == in_set(cell));
+    geometry.images(numbered).into_iter().any(|image| image != numbered && keeps(image))
+}
+
+/// A board with another number in each cell, which shows what a symmetry does to them. Numbers go up to 15, so that
+/// the last of sixteen cells is empty.
+fn numbered(cells: usize) -> u64 {
+    (0..cells.min(15)).map(|cell| (cell as u64 + 1) << (4 * cell)).sum()
+}
+
+/// `counts[cells][sum / 2]`: ways to fill so many cells with empties and tiles below `2^large`.
+fn config_counts(cells: usize, large: u8) -> Vec<Vec<u64>> {
+    let mut counts = vec![vec![1]];
+    for cells in 1..=cells {
+        let before = &counts[cells - 1];
+        let mut of_cells = vec![0; (cells << (large - 1)) / 2 + 1];
+        for exponent in 0..large {
+            for (half, ways) in before.iter().enumerate() {
+                of_cells[half + tile(exponent) as usize / 2] += ways;
+            }
+        }
+        counts.push(of_cells);
+    }
+    counts
+}
+
+fn tile(exponent: u8) -> u32 {
+    if exponent == 0 { 0 } else { 1 << exponent }
+}
+
+/// The sum of the tiles of a board: its layer.
+pub fn tile_sum(board: u64) -> u32 {
+    (0..16).map(|cell| tile((board >> (4 * cell) & 15) as u8)).sum()
+}
+
+/// The exponents of a sequence sorted downward, as a number.
+fn descending(sequence: u64) -> u64 {
+    let mut exponents: Vec<u64> = (0..16).map(|i| sequence >> (4 * i) & 15).filter(|&e| e > 0).collect();
+    exponents.sort_unstable_by_key(|&e| Reverse(e));
+    exponents.into_iter().fold(0, |all, e| all << 4 | e)
+}
+
+/// The next larger arrangement of some numbers; `false` where there is none.
+fn next_arrangement(numbers: &mut [u8]) -> bool {
+    let Some(at) = (1..numbers.len()).rev().find(|&i| numbers[i - 1] < numbers[i]) else { return false };
+    let larger = numbers.iter().rposition(|&n| n > numbers[at - 1]).unwrap_or(at);
+    numbers.swap(at - 1, larger);
+    numbers[at..].reverse();
+    true
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::class::{ClassId, Space};
+    use exact2048_game::columns::Columns;
+    use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+
+    fn params(board: &str, large: u8) -> Params {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap()
+    }
+
+    fn random(seed: &mut u64) -> u64 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *seed >> 33
+    }
+
+    /// Whether written twice from the same text, the numbering comes out the same.
+    #[test]
+    fn boards_are_where_the_solver_has_them() {
+        // 5x2 and 4x3 have classes whose symmetric masks number all configs.
+        for (board, large) in [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4)] {
+            let params = params(board, large);
+            let (game, space) = (Game::new(&params), Space::new(&params));
+            let layout = Layout::new(&game);
+            let mut seed = 5;
+            for _ in 0..400 {
+                let mut board = 0u64;
+                for cell in 0..params.cells() {
+                    // Large tiles one at a time: few boards with many obey the tile bound.
+                    let exponent = random(&mut seed) % 5 % u64::from(large);
+                    board |= exponent << (4 * cell);
+                }
+                for _ in 0..random(&mut seed) % 3 {
+                    let cell = random(&mut seed) as usize % params.cells();
+                    board = board & !(15 << (4 * cell))
+                        | (u64::from(large) + random(&mut seed) % 2) << (4 * cell);
+                }
+                if board == 0 {
+                    continue;
+                }
+                let found = layout.locate(board);
+                let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
+                    let column = Columns::new(&params, lane).column(sequence)? as usize;
+                    Some(Place { lane: lane.code(), layer: layer.0, row: row as usize, column })
+                });
+                assert_eq!(found, wanted, "{board:x} on {}", params.board);
+                // And back: the entry is an image of the board.
+                let Some(place) = found else { continue };
+                let block = layout.block(place.layer, place.lane).unwrap();
+                assert!(block.rows(block.part_of(place.row)).contains(&place.row));
+                let mut rows = Rows::new(&layout, &block);
+                let row = rows.get(place.row);
+                assert_ne!(rows.symmetry(&row), Symmetry::Smaller);
+                let entry = row.small | rows.large_tiles()[place.column];
+                assert_eq!(game.geometry().canonical(entry), game.geometry().canonical(board));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_the_solver_has_them() {
+        for (board, large) in [("2x2", 3), ("3x2", 4), ("3x3", 4), ("5x2", 4), ("4x3", 3)] {
+            let params = params(board, large);
+            let (game, space) = (Game::new(&params), Space::new(&params));
+            let layout = Layout::new(&game);
+            for lane in lane::lanes(&params) {
+                assert_eq!(
+                    *layout.columns(lane.code(), usize::from(lane.k), lane.large_sum),
+                    Columns::new(&params, lane).sequences(),
+                    "{lane:?}"
+                );
+            }
+            for lane in [Lane { k: 0, large_sum: 0 }, Lane { k: 2, large_sum: 2 << large }] {
+                for layer in (4..=120).step_by(2) {
+                    let rows = ClassId::of(Layer(layer), lane)
+                        .and_then(|id| space.class(id))
+                        .map_or(0, |c| c.rows());
+                    let found = layout.block(layer, lane.code());
+                    assert_eq!(found.map_or(0, |block| block.row_count()), rows, "{lane:?}, {layer}");
+                }
+            }
+        }
+    }
+
+    /// The example of `docs/dev/format.md`.
+    #[test]
+    fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
+        let game = Game::new(&params("5x2", 4));
+        let layout = Layout::new(&game);
+        assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
+    }
+}

@@ -1,0 +1,321 @@
+//! What moves and spawns make of the states of a layer, and their values of those of the layers above.
+//!
+//! A spawn leaves the large tiles as they are, so that all states that an afterstate can become are in one lane:
+//! the afterstates of a layer are gathered by lane, and each lane needs two small tables of states.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::MOST_PROBLEMS;
+use super::game::{Game, Spawns};
+use super::stored::Part;
+use super::table::Table;
+
+/// Afterstates whose spawns are looked up together.
+const BATCH: usize = 256;
+
+/// Stands for a move to a won board, among the numbers of lanes that the moves of a part lead to.
+const WON: u8 = u8::MAX;
+
+/// The states of a lane in a layer.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// Their canonical boards.
+    pub boards: Vec<u64>,
+    /// Their values; empty where they are not known.
+    pub values: Vec<u64>,
+    /// Whether a move and a spawn are known to lead to them.
+    pub led_to: Vec<bool>,
+}
+
+/// The states of a layer.
+#[derive(Debug, Default)]
+pub struct States {
+    /// By the code of their lane.
+    pub lanes: BTreeMap<u64, Block>,
+    /// Whether values are known.
+    pub valued: bool,
+}
+
+impl States {
+    /// Puts the parts of a layer together, with their values where they are known.
+    pub fn new(parts: Vec<Part>, valued: bool) -> Self {
+        let mut lanes = BTreeMap::<u64, Block>::new();
+        for part in parts {
+            let block = lanes.entry(part.lane).or_default();
+            if block.boards.is_empty() {
+                (block.boards, block.values) = (part.boards, part.values);
+            } else {
+                block.boards.extend(part.boards);
+                block.values.extend(part.values);
+            }
+        }
+        for block in lanes.values_mut() {
+            block.led_to = vec![false; block.boards.len()];
+        }
+        Self { lanes, valued }
+    }
+
+    /// The states that nothing is known to lead to.
+    pub fn not_led_to(&self) -> impl Iterator<Item = u64> {
+        let alone = |block: &'_ Block| {
+            let boards = block.boards.iter().zip(&block.led_to);
+            boards.filter(|(_, led)| !**led).map(|(&board, _)| board).collect::<Vec<_>>()
+        };
+        self.lanes.values().flat_map(alone)
+    }
+}
+
+fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut Block> {
+    let lanes = states.into_iter().flat_map(|states| &mut states.lanes);
+    lanes.map(|(&lane, block)| (lane, block)).collect()
+}
+
+/// The legal moves of the states of a part.
+struct Moves {
+    /// How many each state has.
+    legal: Vec<u8>,
+    /// Which of `lanes` each leads to.
+    targets: Vec<u8>,
+    /// The afterstates by lane, in order of the moves.
+    lanes: Vec<(u64, Vec<u64>)>,
+}
+
+/// The moves of a layer's states that lead to a lane, those of one part.
+struct Arrivals {
+    lane: u64,
+    part: usize,
+    /// Which of the part's lanes this is.
+    number: usize,
+    /// Canonical afterstates at first, later their values.
+    after: Vec<u64>,
+}
+
+/// What the afterstates of a layer come to.
+#[derive(Default)]
+pub struct Successors {
+    /// Number of afterstates, up to symmetry, that are not won.
+    pub afterstates: u64,
+    /// Afterstates and what they can become, where that is no state; not all of them.
+    pub missing: Vec<(u64, u64)>,
+    /// The values of the states of each part, where they were asked for.
+    pub values: Vec<Vec<u64>>,
+}
+
+/// Moves the states of a layer, looks their spawns up in the layers 2 and 4 above, where those are given, and
+/// notes there what was led to. With `back_up` both must be given with values, and the values of the states follow.
+pub fn successors(
+    game: &Game,
+    parts: &[Part],
+    [twos, fours]: [Option<&mut States>; 2],
+    back_up: bool,
+) -> Successors {
+    let moves: Vec<Moves> = parts.par_iter().map(|part| Moves::new(game, &part.boards)).collect();
+    let (mut moves, mut arrivals) = (moves, Vec::new());
+    for (part, moves) in moves.iter_mut().enumerate() {
+        let lanes = std::mem::take(&mut moves.lanes).into_iter().enumerate();
+        arrivals.extend(lanes.map(|(number, (lane, after))| Arrivals { lane, part, number, after }));
+    }
+    arrivals.sort_by_key(|arrivals| arrivals.lane);
+    let (looked_up_2, looked_up_4) = (twos.is_some(), fours.is_some());
+    let (mut twos, mut fours) = (by_lane(twos), by_lane(fours));
+    let mut lanes: Vec<Lane<'_>> = arrivals
+        .chunk_by_mut(|a, b| a.lane == b.lane)
+        .map(|arrivals| {
+            let lane = arrivals[0].lane;
+            let above =
+                |blocks: &mut BTreeMap<u64, _>, looked_up| Above { looked_up, block: blocks.remove(&lane) };
+            Lane { above: [above(&mut twos, looked_up_2), above(&mut fours, looked_up_4)], arrivals }
+        })
+        .collect();
+    // The largest first, so that no thread is left with one at the end.
+    lanes.sort_by_cached_key(|lane| std::cmp::Reverse(lane.arrivals()));
+    let found = lanes.into_par_iter().with_max_len(1);
+    let found: Vec<Found> =
+        found.map_init(Tables::default, |tables, lane| lane.look_up(game, tables, back_up)).collect();
+    let mut values = Vec::new();
+    if back_up {
+        let mut after: Vec<Vec<Vec<u64>>> = moves.iter().map(|_| Vec::new()).collect();
+        arrivals.sort_by_key(|arrivals| (arrivals.part, arrivals.number));
+        arrivals.into_iter().for_each(|arrivals| after[arrivals.part].push(arrivals.after));
+        let all = parts.par_iter().zip(&moves).zip(after);
+        values = all.map(|((part, moves), after)| moves.best(game, &part.boards, &after)).collect();
+    }
+    Successors {
+        afterstates: found.iter().map(|found| found.afterstates).sum(),
+        missing: found.into_iter().flat_map(|found| found.missing).collect(),
+        values,
+    }
+}
+
+impl Moves {
+    fn new(game: &Game, boards: &[u64]) -> Self {
+        let mut after = [const { Vec::new() }; 4];
+        game.geometry().slide(boards, &mut after);
+        let mut moves =
+            Self { legal: Vec::with_capacity(boards.len()), targets: Vec::new(), lanes: Vec::new() };
+        let mut last = 0;
+        for (i, &board) in boards.iter().enumerate() {
+            let before = moves.targets.len();
+            for after in after.each_ref().map(|after| after[i]) {
+                if after == board {
+                    continue;
+                }
+                if game.is_won(after) {
+                    moves.targets.push(WON);
+                    continue;
+                }
+                let lane = game.lane(after);
+                if moves.lanes.get(last).is_none_or(|(other, _)| *other != lane) {
+                    last = moves.number(lane);
+                }
+                moves.targets.push(last as u8);
+                moves.lanes[last].1.push(after);
+            }
+            moves.legal.push((moves.targets.len() - before) as u8);
+        }
+        for (_, after) in &mut moves.lanes {
+            game.geometry().canonicalise(after);
+        }
+        moves
+    }
+
+    /// The number of a lane that a move leads to: few lanes can be reached from one.
+    fn number(&mut self, lane: u64) -> usize {
+        let known = self.lanes.iter().position(|(other, _)| *other == lane);
+        known.unwrap_or_else(|| {
+            self.lanes.push((lane, Vec::new()));
+            self.lanes.len() - 1
+        })
+    }
+
+    /// The values of states: that of the best move of each, given the values of the afterstates by lane.
+    fn best(&self, game: &Game, boards: &[u64], after: &[Vec<u64>]) -> Vec<u64> {
+        let mut after: Vec<_> = after.iter().map(|values| values.iter().copied()).collect();
+        let mut targets = self.targets.iter();
+        let mut next = || match *targets.next()? {
+            WON => Some(game.won()),
+            lane => after[usize::from(lane)].next(),
+        };
+        let mut best = |(&board, &legal): (&u64, &u8)| {
+            let values = (0..legal).filter_map(|_| next());
+            values.max().unwrap_or_else(|| game.dead(board))
+        };
+        boards.iter().zip(&self.legal).map(&mut best).collect()
+    }
+}
+
+/// All moves that lead to a lane, and the states that follow.
+struct Lane<'a> {
+    arrivals: &'a mut [Arrivals],
+    /// After a 2, and after a 4.
+    above: [Above<'a>; 2],
+}
+
+/// The states of a lane in a layer above.
+struct Above<'a> {
+    /// Whether they are known at all.
+    looked_up: bool,
+    /// Those there are.
+    block: Option<&'a mut Block>,
+}
+
+/// What is made for one lane after the other.
+#[derive(Default)]
+struct Tables {
+    afterstates: Table,
+    above: [Table; 2],
+    /// What the spawns of some afterstates lead to, 2s and 4s.
+    spawned: [Vec<u64>; 2],
+}
+
+/// What the afterstates of a lane come to.
+struct Found {
+    afterstates: u64,
+    missing: Vec<(u64, u64)>,
+}
+
+impl Lane<'_> {
+    /// Moves that lead here.
+    fn arrivals(&self) -> usize {
+        self.arrivals.iter().map(|arrivals| arrivals.after.len()).sum()
+    }
+
+    /// Looks the spawns of all afterstates up; puts their values in their place if these are asked for.
+    fn look_up(mut self, game: &Game, tables: &mut Tables, with_values: bool) -> Found {
+        let total = self.arrivals();
+        tables.afterstates.clear(total);
+        let (mut afterstates, mut numbers) = (Vec::with_capacity(total), Vec::with_capacity(total));
+        for &after in self.arrivals.iter().flat_map(|arrivals| &arrivals.after) {
+            let next = afterstates.len() as u32;
+            let number = tables.afterstates.get_or_insert(after, next);
+            if number == next {
+                afterstates.push(after);
+            }
+            numbers.push(number);
+        }
+        for (above, table) in self.above.iter().zip(&mut tables.above) {
+            table.number(above.block.as_ref().map_or(&[], |block| &block.boards));
+        }
+        let mut found = Found { afterstates: afterstates.len() as u64, missing: Vec::new() };
+        let mut values = Vec::with_capacity(if with_values { afterstates.len() } else { 0 });
+        for afterstates in afterstates.chunks(BATCH) {
+            tables.spawn(game, afterstates);
+            let mut at = 0;
+            for &after in afterstates {
+                let empty = game.geometry().empty_cells(after).count_ones() as usize;
+                let sums = [0, 1].map(|which| {
+                    let boards = &tables.spawned[which][at..at + empty];
+                    self.above[which].sum(&tables.above[which], after, boards, &mut found.missing)
+                });
+                at += empty;
+                if with_values {
+                    values.push(game.mean(&Spawns { empty: empty as u32, twos: sums[0], fours: sums[1] }));
+                }
+            }
+        }
+        if with_values {
+            let mut numbers = numbers.into_iter();
+            for arrivals in self.arrivals.iter_mut() {
+                for (after, number) in arrivals.after.iter_mut().zip(&mut numbers) {
+                    *after = values[number as usize];
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Tables {
+    /// Writes down all that afterstates can become, canonical.
+    fn spawn(&mut self, game: &Game, afterstates: &[u64]) {
+        let [twos, fours] = &mut self.spawned;
+        twos.clear();
+        fours.clear();
+        for (two, four) in afterstates.iter().flat_map(|&after| game.spawns(after)) {
+            twos.push(two);
+            fours.push(four);
+        }
+        game.geometry().canonicalise(twos);
+        game.geometry().canonicalise(fours);
+    }
+}
+
+impl Above<'_> {
+    /// The sum of the values of states, each of which an afterstate leads to.
+    fn sum(&mut self, table: &Table, after: u64, boards: &[u64], missing: &mut Vec<(u64, u64)>) -> u128 {
+        let mut sum = 0;
+        for &board in boards.iter().filter(|_| self.looked_up) {
+            match (table.get(board), &mut self.block) {
+                (Some(number), Some(block)) => {
+                    block.led_to[number as usize] = true;
+                    sum += u128::from(block.values.get(number as usize).copied().unwrap_or(0));
+                }
+                _ if missing.len() < MOST_PROBLEMS => missing.push((after, board)),
+                _ => {}
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,114 @@
+//! Which layers are to be checked, and which beside them have to be read for that.
+
+use exact2048_coordinator::{Commit, Phase};
+use exact2048_game::Layer;
+
+/// A range of layers, both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The lowest layer.
+    pub first: Layer,
+    /// The highest layer.
+    pub last: Layer,
+}
+
+impl Span {
+    /// The same, widened to whole committed ranges of values: the journal has one fingerprint for each. Spans that
+    /// cover all layers together check all of the run together.
+    pub fn widened(self, commits: &[Commit]) -> Self {
+        let touched = |commit: &&Commit| {
+            commit.phase == Phase::BackUp && commit.first <= self.last && self.first <= commit.last
+        };
+        commits.iter().filter(touched).fold(self, |span, commit| Self {
+            first: span.first.min(commit.first),
+            last: span.last.max(commit.last),
+        })
+    }
+
+    /// Whether a layer is among them.
+    pub fn contains(self, layer: Layer) -> bool {
+        (self.first..=self.last).contains(&layer)
+    }
+
+    /// Whether any layer of a commit is among them.
+    pub fn touches(self, commit: &Commit) -> bool {
+        commit.first <= self.last && self.first <= commit.last
+    }
+
+    /// The layers, highest first, from which the values of the highest one follow: down from the next cut
+    /// above, whose values are stored.
+    pub fn above(self, last_of_run: Layer) -> impl Iterator<Item = Layer> {
+        let cut = (self.last.0 + 2).next_multiple_of(super::CUT_PERIOD);
+        let to = (cut + 2).min(last_of_run.0);
+        (self.last.0 + 2..=to).rev().step_by(2).filter(|layer| layer % 2 == 0).map(Layer)
+    }
+
+    /// The layers themselves, highest first.
+    pub fn layers(self) -> impl Iterator<Item = Layer> {
+        (self.first.0..=self.last.0).rev().step_by(2).map(Layer)
+    }
+
+    /// The layers that can lead to the lowest ones, highest first.
+    pub fn below(self) -> impl Iterator<Item = Layer> {
+        (self.first.0.saturating_sub(4).max(4)..self.first.0).rev().filter(|layer| layer % 2 == 0).map(Layer)
+    }
+
+    /// What is left of the span when all layers from `down_to` on are done with: what is to be asked for to go
+    /// on. `None` where nothing is left.
+    pub fn left_below(self, down_to: Layer, commits: &[Commit]) -> Option<Self> {
+        // A range of values counts as done with only as a whole.
+        let begun = commits.iter().filter(|commit| commit.phase == Phase::BackUp);
+        let begun = begun.filter(|commit| commit.first < down_to && down_to <= commit.last);
+        let done = begun.map(|commit| Layer(commit.last.0 + 2)).max().unwrap_or(down_to);
+        (self.first < done).then(|| Self { first: self.first, last: Layer(done.0 - 2).min(self.last) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(first: u32, last: u32) -> Span {
+        Span { first: Layer(first), last: Layer(last) }
+    }
+
+    fn values(first: u32, last: u32) -> Commit {
+        let (first, last) = (Layer(first), Layer(last));
+        Commit { phase: Phase::BackUp, first, last, layers: vec![], fingerprint: Some(0) }
+    }
+
+    #[test]
+    fn spans_cover_whole_commits() {
+        let commits = [values(4, 14), values(16, 30), values(32, 60)];
+        assert_eq!(span(20, 40).widened(&commits), span(16, 60));
+        assert_eq!(span(16, 30).widened(&commits), span(16, 30));
+        assert_eq!(span(20, 40).widened(&[]), span(20, 40));
+    }
+
+    #[test]
+    fn what_is_left_begins_with_the_commit_that_was_not_finished() {
+        let commits = [values(4, 14), values(16, 30), values(32, 60)];
+        let whole = span(4, 60);
+        assert_eq!(whole.left_below(Layer(32), &commits), Some(span(4, 30)));
+        assert_eq!(whole.left_below(Layer(36), &commits), Some(span(4, 60)));
+        assert_eq!(whole.left_below(Layer(18), &commits), Some(span(4, 30)));
+        assert_eq!(whole.left_below(Layer(64), &commits), Some(whole));
+        assert_eq!(whole.left_below(Layer(4), &commits), None);
+        assert_eq!(span(16, 60).left_below(Layer(32), &[]), Some(span(16, 30)));
+    }
+
+    #[test]
+    fn values_follow_from_the_next_cut_above() {
+        let layers =
+            |layers: &mut dyn Iterator<Item = Layer>| layers.map(|layer| layer.0).collect::<Vec<_>>();
+        assert_eq!(layers(&mut span(16, 30).above(Layer(60))), [34, 32]);
+        assert_eq!(layers(&mut span(16, 28).above(Layer(60))), [34, 32, 30]);
+        assert_eq!(layers(&mut span(16, 32).above(Layer(60))), [42, 40, 38, 36, 34]);
+        assert_eq!(layers(&mut span(16, 58).above(Layer(60))), [60]);
+        assert!(layers(&mut span(16, 60).above(Layer(60))).is_empty());
+        assert_eq!(layers(&mut span(16, 60).below()), [14, 12]);
+        assert_eq!(layers(&mut span(6, 60).below()), [4]);
+        assert!(layers(&mut span(4, 60).below()).is_empty());
+        assert_eq!(layers(&mut span(8, 14).layers()), [14, 12, 10, 8]);
+    }
+}

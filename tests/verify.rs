@@ -1,0 +1,441 @@
+//! `verify`: right runs pass, and no run that is wrong does, though all its files are whole.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::forge::Forge;
+use common::{Place, Solved, command, exact2048, files, on_run, solve, text, whole};
+use exact2048_game::columns::Columns;
+use exact2048_game::skeleton::Configs;
+use exact2048_game::{Lane, Layer};
+use exact2048_run::Run;
+use exact2048_run::verify::{Outcome, Span, Verifier};
+use exact2048_storage::{ItemKey, ShardKind};
+use serde_json::{Value, json};
+
+/// What is wrong with a run, in the words of `verify`.
+fn problems(run: &Path) -> Vec<String> {
+    let run = match Run::open(run) {
+        Ok(run) => run,
+        Err(error) => return vec![error.to_string()],
+    };
+    let go_on = AtomicBool::new(false);
+    let verifier = Verifier::new(&run, 1, &go_on, &|_| {}).unwrap();
+    let mut outcome = verifier.shards(verifier.all_layers());
+    if outcome.problems.is_empty() {
+        outcome = verifier.all_states(verifier.all_layers());
+        assert!(!outcome.problems.is_empty() || outcome.checked.layers > 0);
+    }
+    outcome.problems.iter().map(|problem| problem.to_string()).collect()
+}
+
+/// Requires that `verify` finds a run wrong.
+#[track_caller]
+fn is_refused(run: &Path, what: &str) -> String {
+    let problems = problems(run);
+    assert!(!problems.is_empty(), "nobody noticed: {what}");
+    problems.join("\n")
+}
+
+/// Number of columns of a lane of a run, from its code.
+fn columns(run: &Path, lane: u64) -> usize {
+    Columns::count(Run::open(run).unwrap().params(), Lane::from_code(lane).unwrap()) as usize
+}
+
+#[test]
+fn right_runs_of_every_kind_pass() {
+    let mut jobs = Vec::new();
+    for objective in ["score", "reach:8", "reach:16"] {
+        for options in ["", "--spawn4 0", "--spawn4 1", "--spawn4 2/3 --precision 64", "--large 3"] {
+            jobs.push(format!("--board 2x2 --objective {objective} {options}"));
+        }
+    }
+    let more = "2x3 --precision 64,3x2,1x5,4x1,3x3 --objective reach:16,3x3 --objective reach:32 --precision 64,3x3 \
+                --objective reach:32 --spawn4 1/2,3x3 --until-layer 60,2x4 --objective reach:16,5x2 --until-layer 26";
+    jobs.extend(more.split(',').map(|job| format!("--board {}", job.trim())));
+    for job in jobs {
+        let place = Place::new();
+        let solved = solve(&place.join("run"), &job);
+        let verified = on_run(&place.join("run"), "verify", &["--json"]).exits(0).json();
+        assert_eq!(verified["verdict"], "right", "{job}");
+        for field in ["states", "afterstates", "fingerprint"] {
+            assert_eq!(verified[field], solved[field], "{field} of {job}");
+        }
+        if !job.contains("until-layer") {
+            on_run(&place.join("run"), "verify", &["--sample", "50", "--threads", "2"]).exits(0);
+        }
+    }
+}
+
+/// Every bit of every item and of every key: whatever is changed, it is found.
+#[test]
+fn no_changed_bit_goes_unnoticed() {
+    let solved = Solved::new("--board 2x2 --objective reach:16");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    whole.clone().write();
+    assert_eq!(problems(&run), Vec::<String>::new());
+    let mut changes = 0;
+    for shard in 0..whole.shards.len() {
+        for item in 0..whole.shards[shard].items.len() {
+            let (key, bytes) = &whole.shards[shard].items[item];
+            for bit in 0..8 * bytes.len() {
+                let mut forge = whole.clone();
+                forge.shards[shard].items[item].1[bit / 8] ^= 1 << (bit % 8);
+                forge.write_shard(shard);
+                is_refused(&run, &format!("bit {bit} of {key:?}"));
+                changes += 1;
+            }
+            for bit in 0..128 {
+                let mut forge = whole.clone();
+                let key = &mut forge.shards[shard].items[item].0;
+                match bit {
+                    0..32 => key.layer ^= 1 << bit,
+                    32..64 => key.part ^= 1 << (bit - 32),
+                    _ => key.lane ^= 1 << (bit - 64),
+                }
+                forge.write_shard(shard);
+                is_refused(&run, &format!("bit {bit} of a key"));
+            }
+        }
+        whole.clone().write_shard(shard);
+    }
+    assert!(changes > 500, "{changes}");
+    assert_eq!(problems(&run), Vec::<String>::new());
+}
+
+/// Each entry of a run, with its value, is taken away and each hole filled: nobody but the rules can tell. This includes
+/// one of two images of a board in a row, which leaves all counts and the fingerprint as they were (A M1).
+#[test]
+fn entries_can_neither_be_taken_away_nor_added() {
+    let solved = Solved::new("--board 2x2 --large 3");
+    let run = solved.run();
+    let forge = Forge::open(&run);
+    let (mut removed, mut added, mut images) = (0, 0, 0);
+    for shard in forge.of_kind(ShardKind::Reach).collect::<Vec<_>>() {
+        for item in 0..forge.shards[shard].items.len() {
+            let (key, bytes) = forge.shards[shard].items[item].clone();
+            let row_bytes = columns(&run, key.lane).div_ceil(8);
+            let (columns, values) = (columns(&run, key.lane), forge.find(ShardKind::Values, key));
+            // The rows of small boards fit in a part, and their occupancy in front is as long as makes the length right.
+            let occupancy = (0..bytes.len())
+                .find(|&n| n + row_bytes * ones(&bytes[..n]) == bytes.len() && n > 0 && ones(&bytes[..n]) > 0)
+                .unwrap();
+            let mut before = 0;
+            for row in 0..(bytes.len() - occupancy) / row_bytes {
+                for column in 0..columns {
+                    let (at, bit) = (occupancy + row * row_bytes + column / 8, 1 << (column % 8));
+                    let is_marked = bytes[at] & bit != 0;
+                    let mut forge = forge.clone();
+                    forge.shards[shard].items[item].1[at] ^= bit;
+                    if ones(&forge.shards[shard].items[item].1[at - column / 8..][..row_bytes]) == 0 {
+                        // The row goes as a whole: its bit in the occupancy, and its bytes.
+                        take_row(&mut forge.shards[shard].items[item].1, row, occupancy, row_bytes);
+                    }
+                    if let Some((shard, item)) = values {
+                        let values = &mut forge.shards[shard].items[item].1;
+                        if is_marked {
+                            values.drain(4 * before..4 * before + 4);
+                        } else {
+                            values.splice(4 * before..4 * before, [0; 4]);
+                        }
+                        forge.write_shard(shard);
+                    }
+                    forge.write_shard(shard);
+                    let found = is_refused(&run, &format!("row {row}, column {column} of {key:?}"));
+                    removed += usize::from(is_marked);
+                    added += usize::from(!is_marked);
+                    images += usize::from(found.contains("images of"));
+                    before += usize::from(is_marked);
+                }
+            }
+            forge.clone().write();
+        }
+    }
+    assert!(removed >= 110 && added > 0 && images > 0, "{removed} removed, {added} added, {images} images");
+}
+
+fn ones(bytes: &[u8]) -> usize {
+    bytes.iter().map(|byte| byte.count_ones() as usize).sum()
+}
+
+/// Takes an occupied row out of a reach item, unless it is the only one.
+fn take_row(item: &mut Vec<u8>, row: usize, occupancy: usize, row_bytes: usize) {
+    let occupied = (0..8 * occupancy).filter(|&i| item[i / 8] >> (i % 8) & 1 == 1).nth(row).unwrap();
+    item[occupied / 8] ^= 1 << (occupied % 8);
+    item.drain(occupancy + row * row_bytes..occupancy + (row + 1) * row_bytes);
+}
+
+/// A board moved from its canonical row to the row of its mirror image, where nobody looks for it. Only masks with very
+/// many configs have rows that are not canonical.
+#[test]
+fn boards_in_rows_that_are_not_canonical_are_refused() {
+    let place = Place::new();
+    let run = place.join("run");
+    solve(&run, "--board 5x2 --until-layer 22");
+    let mut forge = Forge::open(&run);
+    let key = ItemKey { layer: 22, lane: 0, part: 0 };
+    let (shard, item) = forge.find(ShardKind::Reach, key).unwrap();
+    let bytes = &mut forge.shards[shard].items[item].1;
+    let rows = 36_430usize;
+    let configs = Configs::new(10, 4);
+    let mirror = |row: usize| {
+        let config = configs.config(10, 22, row as u32);
+        // The first digit is the highest: neighbours in a row of the board change places.
+        let mirrored = (0..10).fold(0, |m, cell| m | (config >> (4 * cell) & 15) << (4 * (cell ^ 1)));
+        configs.rank(10, 22, mirrored) as usize
+    };
+    let row = (0..rows).find(|&row| bytes[row / 8] >> (row % 8) & 1 == 1 && mirror(row) != row).unwrap();
+    let other = mirror(row);
+    assert!(other > row && other < rows);
+    // Each occupied row has one byte behind the occupancy, and its only column is marked: none has to move.
+    bytes[row / 8] ^= 1 << (row % 8);
+    bytes[other / 8] ^= 1 << (other % 8);
+    forge.write();
+    let found = is_refused(&run, "a board in another row");
+    assert!(found.contains("canonical rows only"), "{found}");
+}
+
+/// Two states change places with their values: all states are there, and no query finds the right one.
+#[test]
+fn values_cannot_change_places() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    let mut swapped = 0;
+    for shard in whole.of_kind(ShardKind::Values).collect::<Vec<_>>() {
+        for item in 0..whole.shards[shard].items.len() {
+            let values = &whole.shards[shard].items[item].1;
+            for at in (4..values.len()).step_by(4) {
+                let mut forge = whole.clone();
+                let values = &mut forge.shards[shard].items[item].1;
+                if values[at - 4..at] == values[at..at + 4] {
+                    continue;
+                }
+                values[at - 4..at + 4].rotate_left(4);
+                forge.write_shard(shard);
+                is_refused(&run, "values that have changed places");
+                swapped += 1;
+            }
+        }
+    }
+    assert!(swapped > 10, "{swapped}");
+}
+
+/// The journal says how many states there are, and what their fingerprint is; it must say it, and rightly (A L1).
+#[test]
+fn the_journal_must_say_what_the_shards_hold() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    let change = |what: &str, change: &dyn Fn(&mut Value)| {
+        let mut forge = whole.clone();
+        let records = forge.records.iter_mut().map(|(_, body)| &mut body["record"]["commit"]);
+        let before = whole.records.clone();
+        records.for_each(change);
+        assert_ne!(before, forge.records, "{what}");
+        (0..forge.records.len()).for_each(|record| forge.write_record(record));
+        let found = is_refused(&run, what);
+        assert!(found.contains("journal"), "{what}: {found}");
+        on_run(&run, "verify", &[]).exits(1).says(&["do not use this run"]);
+    };
+    let enumerate = |commit: &mut Value, change: &dyn Fn(&mut Value)| {
+        if commit["phase"] == "enumerate" {
+            change(commit);
+        }
+    };
+    change("no counts", &|commit| enumerate(commit, &|commit| commit["layers"] = json!([])));
+    change("counts dropped", &|commit| drop(commit.as_object_mut().unwrap().remove("layers")));
+    change("a layer without counts", &|commit| {
+        enumerate(commit, &|commit| drop(commit["layers"].as_array_mut().unwrap().remove(3)));
+    });
+    change("a layer counted twice", &|commit| {
+        enumerate(commit, &|commit| {
+            let again = commit["layers"][3].clone();
+            commit["layers"].as_array_mut().unwrap().push(again);
+        });
+    });
+    for of in ["states", "afterstates"] {
+        for layer in [0, 5, 20] {
+            change(&format!("one more of {of}"), &|commit| {
+                enumerate(commit, &|commit| {
+                    let count = &mut commit["layers"][layer][of];
+                    *count = json!(whole_number(count) + 1);
+                });
+            });
+        }
+    }
+    change("no fingerprint", &|commit| drop(commit.as_object_mut().unwrap().remove("fingerprint")));
+    change("another fingerprint", &|commit| {
+        if commit["phase"] == "back_up" {
+            commit["fingerprint"] = json!("0123456789abcdef0123456789abcdef");
+        }
+    });
+    change("a fingerprint of states", &|commit| {
+        enumerate(commit, &|commit| commit["fingerprint"] = json!("0123456789abcdef0123456789abcdef"));
+    });
+}
+
+fn whole_number(value: &Value) -> u64 {
+    whole(value)
+}
+
+/// A run that is not finished is not found right, whichever way it is asked; what there is of it can be asked for (C30).
+#[test]
+fn unfinished_runs_are_called_so() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let records = files(&run.join("journal"));
+    assert_eq!(records.len(), 2);
+    fs::remove_file(&records[1]).unwrap();
+    let said = on_run(&run, "verify", &[]).exits(1).says(&["not finished", "values of layers 4 to 60"]);
+    assert!(!said.stdout.contains("Nothing is wrong") && !said.stderr.contains("BackUp"), "{said:?}");
+    on_run(&run, "verify", &["--partial"]).exits(0);
+    let json = on_run(&run, "verify", &["--json"]).exits(1).json();
+    assert_eq!((&json["verdict"], &json["missing"][0]["of"]), (&json!("unfinished"), &json!("values")));
+    // There is nothing to sample.
+    for options in [&["--sample", "10"][..], &["--sample", "10", "--partial"]] {
+        on_run(&run, "verify", options).exits(1).says(&["not solved"]);
+    }
+    // Nothing is committed at all: even with --partial nothing was checked.
+    fs::remove_file(&records[0]).unwrap();
+    for options in [&[][..], &["--partial"], &["--sample", "10"]] {
+        let said = on_run(&run, "verify", options).exits(1);
+        assert!(!said.stdout.contains("Nothing is wrong"), "{said:?}");
+    }
+}
+
+/// Checks a span of a run, which must be right.
+fn check(run: &Run, span: Span) -> Outcome {
+    let go_on = AtomicBool::new(false);
+    let verifier = Verifier::new(run, 2, &go_on, &|_| {}).unwrap();
+    let outcome = verifier.all_states(span);
+    assert!(outcome.problems.is_empty(), "{span:?}: {:?}", outcome.problems);
+    outcome
+}
+
+/// A small run whose values are in several committed ranges.
+fn run_in_ranges() -> Solved {
+    let solved = Solved::new("--board 3x3 --objective reach:32");
+    let mut forge = Forge::open(&solved.run());
+    forge.split_values(&[80, 40]);
+    forge.write();
+    // What the fingerprints are is told by the complaints about those that are wrong.
+    for range in [80, 40, 4] {
+        let found = problems(&solved.run()).join("\n");
+        let (_, said) = found.split_once(&format!("fingerprint of layers {range} to ")).unwrap();
+        let (_, expected) = said.split_once("expected ").unwrap();
+        forge.set_fingerprint(range, &expected[..32]);
+    }
+    assert_eq!(problems(&solved.run()), Vec::<String>::new());
+    solved
+}
+
+/// Spans that make up all layers check all of the run, and each needs no more than its own shards and the next ones.
+#[test]
+fn a_run_can_be_checked_in_pieces() {
+    let solved = run_in_ranges();
+    let run = Run::open(solved.run().as_path()).unwrap();
+    let commits = run.catalog().commits();
+    let whole_run = check(&run, Span { first: Layer(4), last: run.params().last_layer() });
+    let values = commits.iter().filter(|commit| commit.fingerprint.is_some());
+    let (mut states, mut fingerprints, mut spans) = (0, 0, Vec::new());
+    for commit in values {
+        // Whatever layer of a commit is asked for, it is checked as a whole.
+        let asked = Span { first: commit.last, last: commit.last };
+        spans.push(asked.widened(&commits));
+        let outcome = check(&run, asked.widened(&commits));
+        states += outcome.checked.states;
+        fingerprints += outcome.checked.fingerprints;
+        assert_eq!(outcome.done_down_to, Some(commit.first));
+    }
+    assert!(spans.len() > 1, "the run has but one commit: {commits:?}");
+    assert_eq!((states, fingerprints), (whole_run.checked.states, spans.len() as u64));
+    let layers = format!("{}..", spans.last().unwrap().last);
+    let json = on_run(&solved.run(), "verify", &["--json", "--layers", &layers]).exits(0).json();
+    assert_eq!(json["layers"], json!([spans.last().unwrap().first.0, spans.last().unwrap().last.0]));
+    assert!(whole(&json["states"]) < states);
+}
+
+/// A check that was stopped says how to go on, and what is left is all that is left.
+#[test]
+fn a_stopped_check_can_go_on() {
+    let solved = run_in_ranges();
+    let run = Run::open(solved.run().as_path()).unwrap();
+    let commits = run.catalog().commits();
+    let (stop, lowest) = (AtomicBool::new(false), Mutex::new(None));
+    let stop_below =
+        Layer(commits.iter().filter_map(|c| c.fingerprint.map(|_| c.first.0)).max().unwrap() - 20);
+    let progress = |at| {
+        if let exact2048_run::verify::Progress::Layer(layer, _) = at
+            && layer < stop_below
+        {
+            *lowest.lock().unwrap() = Some(layer);
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let verifier = Verifier::new(&run, 2, &stop, &progress).unwrap();
+    let all = verifier.all_layers();
+    let outcome = verifier.all_states(all);
+    assert!(outcome.stopped && outcome.problems.is_empty());
+    let done = outcome.done_down_to.unwrap();
+    assert_eq!(Some(Layer(done.0 - 4)), *lowest.lock().unwrap());
+    let left = all.left_below(done, &commits).unwrap();
+    assert!(left.last < all.last && left == left.widened(&commits));
+    let rest = check(&run, left);
+    let above = check(&run, Span { first: Layer(left.last.0 + 2), last: all.last });
+    assert_eq!(rest.checked.states + above.checked.states, whole(&solved.summary["states"]));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    for (options, says) in [
+        (&["--layers", "60..4"][..], "no range of layers"),
+        (&["--layers", "62..70"], "layers 4 to 60"),
+        (&["--layers", "4..8", "--sample", "3"], "cannot be used with"),
+        (&["--sample", "0"], "0 is not in"),
+        (&["--threads", "0"], "0 is not in"),
+        (&["--memory", "1KiB"], "--memory"),
+    ] {
+        on_run(&run, "verify", options).exits(2).says(&[says]);
+    }
+    let json = on_run(&run, "verify", &["--layers", "20..21", "--json"]).exits(0).json();
+    // All values of so small a run are one committed range.
+    assert_eq!(json["layers"], json!([4, 60]));
+    assert_eq!(json["verdict"], "right");
+}
+
+/// Interrupted, it ends with 130, says so, and tells how to go on.
+#[test]
+fn an_interrupt_is_told() {
+    let solved = Solved::new("--board 3x3 --objective reach:512");
+    let run = solved.run();
+    let child = command(["verify", "--json", "--run", run.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let id = child.id().to_string();
+    let _ = std::process::Command::new("kill").args(["-INT", &id]).status();
+    let ended = common::Finished::new(child.wait_with_output().unwrap());
+    match ended.code {
+        // It was faster than the signal.
+        Some(0) => {}
+        _ => {
+            let ended = ended.exits(130).says(&["interrupted", "--layers 4.."]);
+            let json = ended.json();
+            assert_eq!(json["verdict"], "interrupted");
+            let layers = text(&json["go_on_with"]).to_owned();
+            exact2048(["verify", "--run", run.to_str().unwrap(), "--layers", &layers]).exits(0);
+        }
+    }
+}
