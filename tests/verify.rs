@@ -282,6 +282,34 @@ fn the_journal_must_say_what_the_shards_hold() {
     });
 }
 
+/// What the journal says of a shard beside its name must be so.
+#[test]
+fn the_journal_must_describe_its_shards() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    for record in 0..whole.records.len() {
+        let kind = whole.records[record].1["record"]["shards"][0]["kind"].clone();
+        let other = if kind == "reach" { "values" } else { "reach" };
+        for (field, value) in [
+            ("kind", json!(other)),
+            ("first_layer", json!(6)),
+            ("last_layer", json!(58)),
+            ("bytes", json!(1000)),
+            ("frames", json!(7)),
+            ("items", json!(7)),
+            ("header_checksum", json!("0123456789abcdef")),
+        ] {
+            let mut forge = whole.clone();
+            forge.records[record].1["record"]["shards"][0][field] = value;
+            forge.write_record(record);
+            is_refused(&run, field);
+        }
+        whole.write_record(record);
+    }
+    assert_eq!(problems(&run), Vec::<String>::new());
+}
+
 fn whole_number(value: &Value) -> u64 {
     whole(value)
 }
@@ -416,14 +444,22 @@ fn options_that_make_no_sense_are_refused() {
 /// Interrupted, it ends with 130, says so, and tells how to go on.
 #[test]
 fn an_interrupt_is_told() {
-    let solved = Solved::new("--board 3x3 --objective reach:512");
+    let solved = Solved::new("--board 3x3 --objective reach:256");
     let run = solved.run();
     let child = command(["verify", "--json", "--run", run.to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // Not before it listens: then the signal would end it without a word.
+    let status = format!("/proc/{}/status", child.id());
+    let listens = |status: String| {
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap_or("0");
+        u64::from_str_radix(caught, 16).unwrap() >> (libc::SIGINT - 1) & 1 == 1
+    };
+    while !listens(fs::read_to_string(&status).unwrap()) && !fs::read_to_string(&status).unwrap().contains("zombie") {
+        std::thread::yield_now();
+    }
     let id = child.id().to_string();
     let _ = std::process::Command::new("kill").args(["-INT", &id]).status();
     let ended = common::Finished::new(child.wait_with_output().unwrap());

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn boards_keep_their_numbers() {
-        let boards: Vec<u64> = (1..=1000u64).map(|i| i << 24 | i % 7).collect();
+        let boards: Vec<u64> = (1..=1000u64).map(|i| (i << 24) | (i % 7)).collect();
         let mut table = Table::default();
         for count in [0, 1, 7, 1000] {
             table.number(&boards[..count]);

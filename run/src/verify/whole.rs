@@ -9,16 +9,14 @@ use rayon::prelude::*;
 
 use super::items::item_text;
 use super::{Checked, Outcome, Problem, Progress, Span, Verifier, is_kept, journal};
-use crate::catalog::{Catalog, CatalogShard};
+use crate::catalog::{Catalog, CatalogShard, kind_of};
 
 impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
     /// them by itself.
     pub fn shards(&self, span: Span) -> Outcome {
-        let mut outcome = Outcome::default();
-        if span == self.all_layers() {
-            outcome.problems = journal::check(self.run(), self.game());
-        }
+        let mut outcome =
+            Outcome { problems: journal::check(self.run(), self.game()), ..Outcome::default() };
         let catalog = self.run().catalog();
         let shards = catalog.shards();
         let bytes = AtomicU64::new(0);
@@ -43,6 +41,14 @@ impl Verifier<'_> {
         bytes: &AtomicU64,
     ) -> Result<(), Problem> {
         let reader = shard.original()?;
+        let (commit, record) = (&shard.commit, &shard.record);
+        if (record.kind, record.first_layer, record.last_layer)
+            != (kind_of(commit.phase), commit.first.0, commit.last.0)
+        {
+            let expected = format!("{} of layers {} to {}", kind_of(commit.phase), commit.first, commit.last);
+            let found = format!("{} of layers {} to {}", record.kind, record.first_layer, record.last_layer);
+            return Err(content(shard, "what the journal says it holds", expected, found));
+        }
         compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
         compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
         compare(shard, "items", shard.record.items, reader.items().len() as u64)?;
