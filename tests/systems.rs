@@ -1,4 +1,5 @@
 //! The commands that need no run: what they print, and what they refuse. Their numbers are tested in crates of their own.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
 

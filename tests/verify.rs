@@ -457,7 +457,9 @@ fn an_interrupt_is_told() {
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap_or("0");
         u64::from_str_radix(caught, 16).unwrap() >> (libc::SIGINT - 1) & 1 == 1
     };
-    while !listens(fs::read_to_string(&status).unwrap()) && !fs::read_to_string(&status).unwrap().contains("zombie") {
+    while !listens(fs::read_to_string(&status).unwrap())
+        && !fs::read_to_string(&status).unwrap().contains("zombie")
+    {
         std::thread::yield_now();
     }
     let id = child.id().to_string();

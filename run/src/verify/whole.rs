@@ -15,8 +15,7 @@ impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
     /// them by itself.
     pub fn shards(&self, span: Span) -> Outcome {
-        let mut outcome =
-            Outcome { problems: journal::check(self.run(), self.game()), ..Outcome::default() };
+        let mut outcome = Outcome { problems: journal::check(self.run(), self.game()), ..Outcome::default() };
         let catalog = self.run().catalog();
         let shards = catalog.shards();
         let bytes = AtomicU64::new(0);
