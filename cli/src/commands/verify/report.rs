@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use exact2048_coordinator::Phase;
-use exact2048_net::logs::with_causes;
+
 use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Problem, Span};
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::Args;
+use crate::failure::with_causes;
 use crate::output::write_field;
 
 /// What came of it.
