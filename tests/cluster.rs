@@ -265,3 +265,56 @@ fn what_a_cluster_solved_is_served_and_answered() {
     let from_one = on_run(&alone.run(), "query", &[board[0], "--json"]).exits(0);
     assert_eq!(from_cluster.stdout, from_one.stdout);
 }
+
+/// Puts something else in the place of the journal of a job that is under way.
+fn break_journal(cluster: &Cluster, job: &str, put: impl Fn(&std::path::Path)) {
+    cluster.wait_until(job, |status| whole(&status["bytes"]) > 0);
+    let journal = cluster.run(job).join("journal");
+    std::fs::rename(&journal, cluster.run(job).join("journal-was")).unwrap();
+    put(&journal);
+}
+
+/// What is said of a job that has failed.
+fn failure(cluster: &Cluster, job: &str) -> String {
+    let begun = std::time::Instant::now();
+    loop {
+        let status = cluster.status(job);
+        if status["state"] == "failed" {
+            return text(&status["failure"]).to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{status}\n{}", cluster.logs());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A journal that cannot be written fails its job after half a minute with the true reason, and the next goes on; before
+/// that the job can be cancelled (A M2).
+#[test]
+fn a_journal_that_cannot_be_written_stops_no_other_job() {
+    let cluster = Cluster::new(1);
+    let stuck = cluster.submit("--board 4x2");
+    break_journal(&cluster, &stuck, |journal| std::fs::write(journal, b"no folder").unwrap());
+    let other = cluster.submit("--board 2x2");
+    let reason = failure(&cluster, &stuck);
+    assert!(reason.contains("journal"), "{reason}");
+    cluster.wait(&other);
+    // Of another the same, and it is told to stop.
+    let second = cluster.submit("--board 4x2 --name second");
+    break_journal(&cluster, &second, |journal| std::fs::write(journal, b"no folder").unwrap());
+    cluster.wait_until(&second, |status| !text(&status["trouble"]).is_empty());
+    cluster.client(&["cancel", &second]).exits(0);
+    cluster.wait_until(&second, |status| status["state"] == "cancelled");
+}
+
+/// Records that somebody removed fail one job with the true reason; the coordinator goes on (A M3).
+#[test]
+fn a_journal_that_was_removed_stops_no_coordinator() {
+    let mut cluster = Cluster::new(1);
+    let job = cluster.submit("--board 4x2");
+    break_journal(&cluster, &job, |_| {});
+    let other = cluster.submit("--board 2x2");
+    let reason = failure(&cluster, &job);
+    assert!(reason.contains("journal") && !reason.contains("owns the store"), "{reason}");
+    cluster.wait(&other);
+    assert!(cluster.coordinator.runs());
+}

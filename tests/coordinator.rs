@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::cluster::start_coordinator;
+use common::cluster::{start_coordinator, start_worker};
 use common::serving::Server;
 use common::{Finished, Place, command, exact2048, files, solve, text, try_solve};
 use serde_json::Value;
@@ -42,6 +42,19 @@ impl Coordinator {
         status["jobs"].as_array().unwrap().iter().map(job).collect()
     }
 
+    /// Waits until all jobs are as wanted.
+    #[track_caller]
+    fn wait_for(&self, wanted: &[(&str, &str)]) {
+        wait_until(|| if self.jobs() == pairs(wanted) { None } else { Some(format!("{:?}", self.jobs())) });
+    }
+
+    /// Waits until the run of a job is open: the coordinator has its lock.
+    #[track_caller]
+    fn wait_for_lock(&self, job: &str) {
+        let lock = self.store().join(job).join("lock");
+        wait_until(|| if lock.exists() { None } else { Some(format!("{} is missing", lock.display())) });
+    }
+
     /// Stops it with a signal, and starts it again.
     #[track_caller]
     fn restart(&mut self, signal: &str) {
@@ -55,6 +68,16 @@ impl Coordinator {
 
 fn ask(server: &Server, args: &[&str]) -> Finished {
     exact2048([&args[..1], &["--coordinator", &server.url], &args[1..]].concat())
+}
+
+/// Waits while something is wrong.
+#[track_caller]
+fn wait_until(wrong: impl Fn() -> Option<String>) {
+    let begun = Instant::now();
+    while let Some(what) = wrong() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn pairs(jobs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -149,6 +172,9 @@ fn the_queue_survives() {
         coordinator.restart(signal);
         let after = coordinator.jobs();
         assert_eq!(after, before, "after {signal}");
+        // What happened long ago is not told as if it happened now (C32).
+        let log = coordinator.server.log();
+        assert!(!log.contains("state=\"cancelled\"") && !log.contains("state=\"queued\""), "{log}");
     }
     let expected = [("b", "cancelled"), ("c", "running"), ("d", "queued"), ("a", "queued")];
     assert_eq!(coordinator.jobs(), pairs(&expected));
@@ -179,6 +205,7 @@ fn a_run_that_is_there_is_continued() {
     try_solve(&run, "--board 2x2").exits(0);
     // One that is worked on is the coordinator's alone.
     coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
+    coordinator.wait_for_lock("3x2");
     let taken = try_solve(&coordinator.store().join("3x2"), "--board 3x2").exits(1);
     taken.says(&["is being written by process"]);
     coordinator.server.stop();
@@ -199,6 +226,7 @@ fn a_job_that_was_finished_elsewhere_is_done() {
         assert!(begun.elapsed() < Duration::from_secs(20), "its run is not let go of: {finished:?}");
     };
     coordinator.ask(&["resume", "2x2"]).exits(0);
+    coordinator.wait_for(&[("2x2", "done")]);
     let job = coordinator.ask(&["status", "2x2", "--json"]).exits(0).json();
     assert_eq!((text(&job["state"]), &job["fingerprint"]), ("done", &solved["fingerprint"]));
     coordinator.server.stop();
@@ -220,6 +248,7 @@ fn a_second_coordinator_on_a_store_is_refused() {
 fn a_coordinator_that_was_taken_over_ends() {
     let coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
+    coordinator.wait_for_lock("a");
     for lock in ["coordinator/lock", "a/lock"] {
         fs::remove_file(coordinator.store().join(lock)).unwrap();
     }
@@ -253,10 +282,11 @@ fn a_damaged_run_stops_no_other_job() {
         coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(0);
     }
     let manifest = coordinator.store().join("a/manifest.json");
+    wait_until(|| if manifest.exists() { None } else { Some("the run of a is not there".to_owned()) });
     let sound = fs::read(&manifest).unwrap();
     fs::write(&manifest, b"{}").unwrap();
     coordinator.restart("TERM");
-    assert_eq!(coordinator.jobs(), pairs(&[("b", "running"), ("a", "failed")]));
+    coordinator.wait_for(&[("a", "failed"), ("b", "running")]);
     let job = coordinator.ask(&["status", "a", "--json"]).exits(0).json();
     assert!(text(&job["failure"]).contains("manifest.json"), "{job}");
     coordinator.ask(&["status", "a", "--watch"]).exits(1).says(&["a failed", "manifest.json"]);
@@ -328,4 +358,138 @@ fn metrics_say_what_there_is() {
         assert!(metrics.lines().any(|found| found == line), "{line} is missing from\n{metrics}");
     }
     server.stop();
+}
+
+/// A job that waits holds nothing: neither a lock nor a run of its own (B2).
+#[test]
+fn jobs_that_wait_hold_no_files() {
+    let coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "first"]).exits(0);
+    coordinator.wait_for_lock("first");
+    let open_files =
+        || fs::read_dir(format!("/proc/{}/fd", coordinator.server.process_id())).unwrap().count();
+    let before = open_files();
+    for number in 0..40 {
+        coordinator.ask(&["submit", "--board", "2x2", "--name", &format!("job-{number}")]).exits(0);
+    }
+    assert!(open_files() < before + 10, "{} files, then {}", before, open_files());
+    assert!(!coordinator.store().join("job-7").exists(), "its run is made when its turn comes");
+    // Others may have it meanwhile; what they did counts.
+    solve(&coordinator.store().join("job-7"), "--board 2x2");
+    coordinator.ask(&["cancel", "first"]).exits(0);
+    coordinator.server.stop();
+}
+
+/// With far fewer files than jobs, none fails, also not at a start (B2).
+#[test]
+fn a_coordinator_with_few_files_has_many_jobs() {
+    let place = Place::new();
+    let store = place.join("store");
+    let few = ["sh", "-c", "ulimit -n 48; exec \"$@\"", "sh"];
+    let args = ["coordinator", "--store", store.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let mut server = Server::launch_within(&few, &args);
+    for number in 0..100 {
+        ask(&server, &["submit", "--board", "2x2", "--name", &format!("job-{number}")]).exits(0);
+    }
+    server.kill();
+    let server = Server::launch_within(&few, &args);
+    let all = || ask(&server, &["status", "--json"]).exits(0).json()["jobs"].as_array().unwrap().clone();
+    assert_eq!(all().len(), 100);
+    let worker = start_worker(&server.url, &place.join("cache"), &[]);
+    wait_until(|| {
+        let left = all().into_iter().filter(|job| text(&job["state"]) != "done").collect::<Vec<_>>();
+        assert!(left.iter().all(|job| text(&job["state"]) != "failed"), "{left:?}");
+        if left.is_empty() { None } else { Some(format!("{} jobs are left", left.len())) }
+    });
+    worker.stop();
+    server.stop();
+}
+
+/// A submit that is refused leaves nothing, and says what is wrong (C28, B9).
+#[test]
+fn a_refused_submit_leaves_no_trace() {
+    let mut coordinator = Coordinator::new();
+    let foreign = coordinator.store().join("mine");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("notes.txt"), b"of somebody else").unwrap();
+    let refused = coordinator.ask(&["submit", "--board", "2x2", "--name", "mine"]).exits(1);
+    assert!(!refused.stderr.contains("Internal"), "{refused:?}");
+    refused.says(&["cannot become a run", "notes.txt"]);
+    assert_eq!(coordinator.jobs(), []);
+    // The whole store is gone: nothing of it is made again.
+    fs::remove_dir_all(coordinator.store()).unwrap();
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "two"]).exits(1);
+    assert!(!coordinator.store().join("two").exists());
+    coordinator.server.kill();
+}
+
+/// Where a lock was lost the second coordinator waits until the first has ended, and fails nothing (B9).
+#[test]
+fn a_run_that_another_coordinator_has_open_is_waited_for() {
+    let coordinator = Coordinator::new();
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
+    coordinator.wait_for_lock("a");
+    fs::remove_file(coordinator.store().join("coordinator/lock")).unwrap();
+    let second = start_coordinator(&coordinator.store(), "127.0.0.1:0");
+    let state = || ask(&second, &["status", "a", "--json"]).exits(0).json();
+    wait_until(|| {
+        let job = state();
+        assert_ne!(text(&job["state"]), "failed", "{job}");
+        if text(&job["trouble"]).contains("is being written") { None } else { Some(job.to_string()) }
+    });
+    let Coordinator { server, place: _place } = coordinator;
+    server.end().exits(1);
+    wait_until(|| {
+        let job = state();
+        assert_ne!(text(&job["state"]), "failed", "{job}");
+        let goes_on = text(&job["state"]) == "running" && text(&job["trouble"]).is_empty();
+        if goes_on { None } else { Some(job.to_string()) }
+    });
+    second.stop();
+}
+
+/// What has ended can be taken out of the list; its run stays, and a job of that name continues it.
+#[test]
+fn jobs_that_have_ended_are_forgotten() {
+    let mut coordinator = Coordinator::new();
+    let solved = solve(&coordinator.store().join("a"), "--board 2x2");
+    for name in ["a", "b"] {
+        coordinator.ask(&["submit", "--board", "2x2", "--name", name]).exits(0);
+    }
+    coordinator.ask(&["forget", "b"]).exits(1).says(&["has ended", "cancel it first"]);
+    coordinator.ask(&["forget", "nothing"]).exits(1).says(&["there is no job nothing"]);
+    let forgotten = coordinator.ask(&["forget", "a"]).exits(0);
+    assert!(forgotten.stdout.contains("a is forgotten; its run stays in"), "{forgotten:?}");
+    assert_eq!(coordinator.jobs(), pairs(&[("b", "running")]));
+    coordinator.restart("KILL");
+    assert_eq!(coordinator.jobs(), pairs(&[("b", "running")]));
+    let again = coordinator.ask(&["submit", "--board", "2x2", "--name", "a", "--json"]).exits(0).json();
+    assert_eq!((text(&again["state"]), &again["fingerprint"]), ("done", &solved["fingerprint"]));
+    coordinator.server.stop();
+}
+
+/// What became of a job is known after a restart, and a job that has failed is not tried again before it is told to (M12).
+#[test]
+fn ends_of_jobs_survive() {
+    let mut coordinator = Coordinator::new();
+    let manifest = coordinator.store().join("a/manifest.json");
+    let solved = solve(&coordinator.store().join("done"), "--board 2x2");
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "done"]).exits(0);
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "a"]).exits(0);
+    wait_until(|| if manifest.exists() { None } else { Some("the run of a is not there".to_owned()) });
+    fs::write(&manifest, b"{}").unwrap();
+    coordinator.restart("TERM");
+    coordinator.wait_for(&[("done", "done"), ("a", "failed")]);
+    let journal = coordinator.store().join("coordinator/journal");
+    let records = || files(&journal).iter().map(|file| fs::read_to_string(file).unwrap()).collect::<String>();
+    wait_until(|| if records().contains("\"failed\"") { None } else { Some(records()) });
+    // The run of the one that is done is not even looked at.
+    fs::rename(coordinator.store().join("done"), coordinator.store().join("moved")).unwrap();
+    coordinator.restart("KILL");
+    assert_eq!(coordinator.jobs(), pairs(&[("done", "done"), ("a", "failed")]));
+    let job = coordinator.ask(&["status", "a", "--json"]).exits(0).json();
+    assert!(text(&job["failure"]).contains("manifest.json"), "{job}");
+    let job = coordinator.ask(&["status", "done", "--json"]).exits(0).json();
+    assert_eq!((&job["fingerprint"], &job["states"]), (&solved["fingerprint"], &solved["states"]));
+    coordinator.server.stop();
 }

@@ -275,12 +275,12 @@ async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
     worker.pull.memory_bytes = 1 << 20;
     worker.pull().await.unwrap();
     let refused = coordinator.ask(&["submit", "--board", "3x3"]).exits(1);
-    refused.says(&["the job fits no worker", "2 threads", "GiB", "--memory"]);
+    refused.says(&["the job fits no worker", "2 threads", "68.7 MiB", "1.0 MiB", "--memory"]);
     let all = coordinator.ask(&["status", "--json"]).exits(0).json();
     assert_eq!(all["jobs"].as_array().unwrap().len(), 1);
     assert!(!coordinator.place.join("store/3x3").exists(), "nothing was made for it");
     let refused = coordinator.ask(&["resume", "earlier"]).exits(1);
-    refused.says(&["the job fits no worker", "2 threads", "GiB", "--memory"]);
+    refused.says(&["the job fits no worker", "2 threads", "68.7 MiB", "1.0 MiB", "--memory"]);
     let job = coordinator.ask(&["status", "earlier", "--json"]).exits(0).json();
     assert_eq!(job["state"], "cancelled");
     coordinator.server.stop();
@@ -484,7 +484,8 @@ async fn calls_of_any_content_do_no_harm() {
     let mut made: Vec<String> = made.into_iter().map(str::to_owned).collect();
     found.sort();
     made.sort();
-    assert_eq!(found, made);
+    // Those that wait have no run yet.
+    assert!(found.iter().all(|name| made.contains(name)), "{found:?} beside {made:?}");
     assert_eq!(std::fs::read_dir(coordinator.place.join("store").parent().unwrap()).unwrap().count(), 1);
     coordinator.server.stop();
 }

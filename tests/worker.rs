@@ -250,6 +250,10 @@ impl Coordinator for OfLaterVersion {
         Err(Status::unimplemented(""))
     }
 
+    async fn forget(&self, _: Request<v1::ForgetRequest>) -> Answer<v1::ForgetResponse> {
+        Err(Status::unimplemented(""))
+    }
+
     async fn resume(&self, _: Request<v1::ResumeRequest>) -> Answer<v1::ResumeResponse> {
         Err(Status::unimplemented(""))
     }

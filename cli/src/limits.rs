@@ -4,6 +4,8 @@ use std::alloc::System;
 use std::fs;
 
 use cap::Cap;
+#[cfg(feature = "net")]
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Counts what is on the heap, so that `--memory` limits all of it.
 #[global_allocator]
@@ -33,6 +35,17 @@ pub fn tune_allocator(heap_limit: usize, threads: usize) {
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = (heap_limit, threads);
+}
+
+/// Has this process open as many files and connections as the system lets it: the usual soft limit of 1024 is one for
+/// programs that cannot cope with more.
+#[cfg(feature = "net")]
+pub fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Memory available to the process in bytes: the machine's, or its control group's where less.

@@ -43,10 +43,9 @@ pub struct ServerArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Connections at once; more wait
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u32,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    max_connections: u32,
+    /// Connections at once; more wait [default: 1024; 8192 for coordinators and workers]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections: Option<u32>,
     /// Requests at once, streams included; more are turned away [default: 256, of a coordinator 4096]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_requests: Option<u32>,
@@ -67,7 +66,7 @@ impl ServerArgs {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
         let limits = Limits {
-            connections: self.max_connections as usize,
+            connections: self.max_connections.map_or(Limits::default().connections, |most| most as usize),
             requests: self.max_requests.map_or(Limits::default().requests, |most| most as usize),
             grace: Duration::from_secs(self.grace.into()),
             ..Limits::default()

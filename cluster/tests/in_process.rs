@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use exact2048_cluster::coordinator::{self, Shell};
 use exact2048_cluster::worker::{self, WorkerOptions};
-use exact2048_coordinator::cluster::{Config, JobId, JobState};
+use exact2048_coordinator::cluster::{Config, JobId};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_net::client::ClientOptions;
 use exact2048_net::limits::Limits;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
+use exact2048_proto::v1::JobState;
 use exact2048_run::Run;
 use exact2048_storage::{Location, StoreSettings};
 use exact2048_worker::Tuning;
@@ -76,11 +77,10 @@ async fn solve(board: &str, workers: usize) -> u128 {
     let job = JobId("job".to_owned());
     Arc::clone(&shell).submit(job.clone(), params).await.unwrap();
     loop {
-        let status = shell.status();
-        let status = status.jobs.iter().find(|status| status.job == job).unwrap();
-        match &status.state {
+        let status = shell.look_at(&job).unwrap();
+        match status.state() {
             JobState::Done => break,
-            JobState::Failed { reason } => panic!("{reason}"),
+            JobState::Failed => panic!("{}", status.failure),
             _ => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }

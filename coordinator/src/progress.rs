@@ -34,7 +34,7 @@ pub struct Commit {
     pub fingerprint: Option<u128>,
 }
 
-mod hex {
+pub(crate) mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub fn serialize<S: Serializer>(value: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {

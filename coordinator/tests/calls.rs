@@ -2,13 +2,15 @@
 //! never be made.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, ClusterError, Config, EpochStage, Event, JobId, JobState, LayerPart, LeastMemory,
-    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, WorkerId, WorkerReport,
+    Action, Cluster, ClusterError, Config, EpochStage, Errand, Event, JobId, JobState, LayerPart,
+    LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, Summary, WorkerId,
+    WorkerReport,
 };
-use exact2048_coordinator::{Commit, LayerCounts, Phase};
+use exact2048_coordinator::{Commit, LayerCounts, Phase, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
 
 fn at(milliseconds: u64) -> Duration {
@@ -24,9 +26,20 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
     Submission {
         job: job(name),
         params: Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(4)).unwrap(),
-        commits: Vec::new(),
-        committed_bytes: 0,
-        least_memory: LeastMemory::new(vec![(1, least_bytes)]),
+        least_memory: Some(Arc::new(LeastMemory::new(vec![(1, least_bytes)]))),
+        state: JobState::Queued,
+        summary: Summary::default(),
+    }
+}
+
+/// Opens the run of the job whose turn it is, which holds these commits.
+fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: u64) {
+    for errand in cluster.take_errands() {
+        let Errand::Open { job } = errand else { panic!("{errand:?}") };
+        let Submission { params, least_memory, .. } = submission(&job.0, 1);
+        let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
+        let commits = commits.clone();
+        cluster.opened(at(now), &job, Opened { commits, committed_bytes, least_memory, workload });
     }
 }
 
@@ -78,27 +91,45 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
     let refused = cluster.submit(now, large.clone()).unwrap_err();
     assert!(matches!(refused, ClusterError::DoesNotFit { needed_bytes: 3_221_225_473, .. }));
     assert!(refused.to_string().contains("3.1 GiB"), "what is asked for is enough: {refused}");
-    assert_eq!(cluster.check(now, &large.job, &large.least_memory), Err(refused));
+    assert_eq!(cluster.check(now, &large.job, large.least_memory.as_deref()), Err(refused));
     cluster.enqueue(now, large.clone()).unwrap();
     assert_eq!(cluster.enqueue(now, large.clone()), Err(ClusterError::Exists(large.job.clone())));
-    assert_eq!(
-        cluster.check(now, &large.job, &LeastMemory::new(vec![])),
-        Err(ClusterError::Exists(large.job))
-    );
+    assert_eq!(cluster.check(now, &large.job, None), Err(ClusterError::Exists(large.job)));
 }
 
 #[test]
 fn what_others_committed_meanwhile_counts() {
     let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
-    let refused = cluster.refresh(at(0), &job("a"), vec![commit()], 10).unwrap_err();
-    assert_eq!(refused.to_string(), "job a is running: it cannot be refreshed");
+    open(&mut cluster, 0, vec![], 0);
     cluster.cancel(at(0), &job("a")).unwrap();
-    cluster.refresh(at(0), &job("a"), vec![commit()], 10).unwrap();
+    assert!(!cluster.holds(&job("a")), "others may open its run");
     cluster.resume(at(0), &job("a")).unwrap();
+    open(&mut cluster, 0, vec![commit()], 10);
     let status = cluster.status(at(0)).jobs.remove(0);
     assert_eq!((status.state, status.bytes, status.states_done), (JobState::Done, 10, 2));
-    assert_eq!(cluster.refresh(at(0), &job("b"), vec![], 0), Err(ClusterError::Unknown(job("b"))));
+}
+
+/// What became of jobs long ago is no event, and known without their runs.
+#[test]
+fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
+    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
+    let summary =
+        Summary { states_done: 110, done: 1.0, bytes: 7, fingerprint: Some(9), ..Summary::default() };
+    let failed = JobState::Failed { reason: "worn out".to_owned() };
+    for (name, state) in [("a", JobState::Done), ("b", failed.clone()), ("c", JobState::Cancelled)] {
+        cluster
+            .restore(at(0), Submission { state, summary: summary.clone(), ..submission(name, 1) })
+            .unwrap();
+    }
+    cluster.tick(at(1));
+    assert_eq!((cluster.take_events(), cluster.take_errands()), (vec![], vec![]), "nothing is opened");
+    let jobs = cluster.status(at(1)).jobs;
+    let states: Vec<&JobState> = jobs.iter().map(|job| &job.state).collect();
+    assert_eq!(states, [&JobState::Done, &failed, &JobState::Cancelled]);
+    assert_eq!((jobs[0].states_done, jobs[0].bytes, jobs[0].fingerprint), (110, 7, Some(9)));
+    cluster.resume(at(2), &job("b")).unwrap();
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: job("b") }]);
 }
 
 /// Leads the cluster's worker to the commit of the one layer of a job.
@@ -125,6 +156,7 @@ fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> 
 fn what_can_never_be_committed_is_done_again() {
     let mut cluster = cluster();
     cluster.submit(at(2000), submission("a", 1)).unwrap();
+    open(&mut cluster, 2000, vec![], 0);
     let first = cluster.signal().epoch.unwrap();
     let action = to_commit(&mut cluster, 2100, first, 0);
     cluster.take_events();
@@ -149,6 +181,7 @@ fn events_tell_the_story() {
     pull(&mut cluster, 0, None, 0, vec![]);
     assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
     cluster.submit(at(2000), submission("a", 1)).unwrap();
+    open(&mut cluster, 2000, vec![], 0);
     let events = cluster.take_events();
     let [
         Event::Job { state: JobState::Queued, .. },
@@ -180,6 +213,7 @@ fn the_signal_changes_with_what_workers_wait_for() {
     let idle = cluster.signal();
     assert_eq!(idle.epoch, None);
     cluster.submit(at(2000), submission("a", 1)).unwrap();
+    open(&mut cluster, 2000, vec![], 0);
     let began = cluster.signal();
     assert_eq!((began.epoch, began.write), (Some(1 << 32), None));
     let part = LayerPart {
@@ -194,6 +228,6 @@ fn the_signal_changes_with_what_workers_wait_for() {
     pull(&mut cluster, 2100, began.epoch, 0, vec![WorkerReport::LayerDone { epoch: 1 << 32, part }]);
     let ordered = cluster.signal();
     assert!(ordered.write.is_some() && ordered.progress != began.progress);
-    cluster.commit_failed(at(2100), 0, true);
+    cluster.fence(at(2100));
     assert!(cluster.signal().fenced && cluster.signal().epoch.is_none());
 }

@@ -105,6 +105,11 @@ impl Server {
         text_of(&self.stderr)
     }
 
+    /// The number of its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Resident memory in bytes.
     pub fn rss_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

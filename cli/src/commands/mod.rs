@@ -6,6 +6,8 @@ pub mod cancel;
 #[cfg(feature = "net")]
 pub mod coordinator;
 pub mod count;
+#[cfg(feature = "net")]
+pub mod forget;
 pub mod info;
 pub mod inspect;
 pub mod layers;
@@ -83,6 +85,8 @@ pub enum NetCommand {
     Status(status::Args),
     /// Stop a job of a cluster
     Cancel(cancel::Args),
+    /// Take a job of a cluster that has ended out of its list; its run stays
+    Forget(forget::Args),
     /// Go on with a job of a cluster that has stopped
     Resume(resume::Args),
 }
@@ -97,6 +101,7 @@ impl NetCommand {
             Self::Submit(args) => submit::main(args),
             Self::Status(args) => status::main(args),
             Self::Cancel(args) => cancel::main(args),
+            Self::Forget(args) => forget::main(args),
             Self::Resume(args) => resume::main(args),
         }
     }

@@ -47,6 +47,12 @@ pub struct Args {
     server: ServerArgs,
 }
 
+/// Requests at once unless told otherwise: one of each member of an epoch that has blocks for this worker, and copies.
+const REQUESTS: usize = 4096;
+
+/// Connections at once unless told otherwise: two of each of those members.
+const CONNECTIONS: usize = 8192;
+
 /// Threads that compute for each one that sends and receives blocks.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
@@ -70,7 +76,10 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn work(args: &Args, threads: usize) -> Result<()> {
-    let options = args.server.options(0)?;
+    let mut options = args.server.options(0)?;
+    options.limits.requests = args.server.max_requests.map_or(REQUESTS, |most| most as usize);
+    options.limits.connections = args.server.max_connections.map_or(CONNECTIONS, |most| most as usize);
+    limits::raise_open_files();
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());

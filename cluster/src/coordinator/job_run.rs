@@ -95,8 +95,8 @@ impl JobRun {
     ///
     /// # Errors
     ///
-    /// [`AppendError::Fenced`] if another process owns the store, or has written to this journal. After
-    /// [`AppendError::Failed`] it is uncertain whether the record is there.
+    /// [`AppendError::Fenced`] if another process owns the store; [`AppendError::Foreign`] if another has written to this
+    /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
         &mut self,
         record: JournalRecord,
@@ -119,8 +119,19 @@ impl JobRun {
                         return Ok(());
                     }
                     Found::Other => {
-                        let what = format!("another process has written to the journal of {}", self.location);
-                        return Err(AppendError::Fenced(what));
+                        let what = format!(
+                            "another process has written to the journal of {}: stop it, then resume the job",
+                            self.location
+                        );
+                        return Err(AppendError::Foreign(what));
+                    }
+                    Found::Fewer(left) => {
+                        let what = format!(
+                            "records of the journal of {} were removed: {} were there, and {left} are left; restore \
+                             them from a copy, then resume the job",
+                            self.location, self.records
+                        );
+                        return Err(AppendError::Foreign(what));
                     }
                 }
             }
@@ -143,13 +154,16 @@ enum Found {
     Record,
     /// What somebody else wrote.
     Other,
+    /// Not even those.
+    Fewer(usize),
 }
 
 fn compare(run: &Run, known: usize, pending: &JournalRecord) -> Found {
     match run.records().checked_sub(known) {
         Some(0) => Found::Nothing,
         Some(1) if run.last_record() == Some(pending) => Found::Record,
-        _ => Found::Other,
+        Some(_) => Found::Other,
+        None => Found::Fewer(run.records()),
     }
 }
 
@@ -223,7 +237,7 @@ mod tests {
         let (mut other, _) = JobRun::go_on(&location).unwrap();
         other.append(record(16), || Ok(())).unwrap();
         drop(other);
-        assert!(matches!(run.append(record(24), || Ok(())), Err(AppendError::Fenced(_))));
+        assert!(matches!(run.append(record(24), || Ok(())), Err(AppendError::Foreign(_))));
         assert_eq!(journal(&location).len(), 2);
     }
 }

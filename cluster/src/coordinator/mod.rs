@@ -9,8 +9,12 @@
 //! | `recheck` | the shards of a job that is done, read again |
 //! | `holding` | how long a pull waits for news |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
+//! | `board` | what there is to see, made once for all who ask |
+//! | `estimates` | what is worked out once for the same parameters |
 //! | `observe` | logs and metrics |
 
+mod board;
+mod estimates;
 mod holding;
 mod job_run;
 mod observe;
@@ -36,6 +40,9 @@ pub enum AppendError {
     /// Another process owns the store: this one has to end.
     #[error("{0}")]
     Fenced(String),
+    /// Another process has written to the journal of a job, or removed records of it.
+    #[error("{0}")]
+    Foreign(String),
     /// Anything else; whether the record is there is uncertain.
     #[error(transparent)]
     Failed(#[from] RunError),
@@ -46,3 +53,14 @@ impl From<StorageError> for AppendError {
         Self::Failed(error.into())
     }
 }
+
+/// Whether this process, or the machine, has as many files open as it may.
+fn is_out_of_files(error: &StorageError) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let mut systems = causes.filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
+    systems.any(|code| [EMFILE, ENFILE].contains(&code))
+}
+
+/// The numbers of these errors on every Unix.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;

@@ -1,10 +1,13 @@
 //! What happens, in logs and metrics.
 
-use exact2048_coordinator::cluster::{Action, Event, JobState, Status};
-use exact2048_run::kind_of;
+use exact2048_coordinator::cluster::{Action, Event, JobState, spell_epoch};
+use exact2048_net::logs::with_causes;
+use exact2048_proto::v1;
+use exact2048_run::{RunError, kind_of};
 use exact2048_storage::ShardKind;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
+use super::board::Snapshot;
 use super::records;
 
 const WORKERS: &str = "exact2048_workers";
@@ -48,14 +51,21 @@ pub fn describe() {
     }
 }
 
-/// Puts what is read off rather than counted into the metrics.
-pub fn record(status: &Status) {
-    gauge!(WORKERS).set(status.workers.len() as f64);
-    counter!(STATES).absolute(status.states);
-    gauge!(STATES_RATE).set(status.jobs.iter().map(|job| job.states_per_second).sum::<f64>());
-    gauge!(BYTES).set(status.jobs.iter().map(|job| job.bytes).sum::<u64>() as f64);
-    for name in ["queued", "running", "done", "cancelled", "failed"] {
-        let of_state = status.jobs.iter().filter(|job| job.state.name() == name).count();
+/// Puts what is read off rather than counted into the metrics. `states` that workers have finished, ever.
+pub fn record(now: &Snapshot, states: u64) {
+    let jobs = || now.jobs.values().map(|(_, job)| job);
+    gauge!(WORKERS).set(now.workers.len() as f64);
+    counter!(STATES).absolute(states);
+    gauge!(STATES_RATE).set(jobs().map(|job| job.states_per_second).sum::<f64>());
+    gauge!(BYTES).set(jobs().map(|job| job.bytes).sum::<u64>() as f64);
+    for (state, name) in [
+        (v1::JobState::Queued, "queued"),
+        (v1::JobState::Running, "running"),
+        (v1::JobState::Done, "done"),
+        (v1::JobState::Cancelled, "cancelled"),
+        (v1::JobState::Failed, "failed"),
+    ] {
+        let of_state = jobs().filter(|job| job.state() == state).count();
         gauge!(JOBS, "state" => name).set(of_state as f64);
     }
 }
@@ -73,36 +83,47 @@ pub fn tell(event: &Event) {
             tracing::warn!(%worker, "a worker is lost: it was not heard for longer than its lease");
         }
         Event::WorkerFailed { worker, epoch, failure } => {
+            let epoch = epoch.map(spell_epoch);
             tracing::warn!(%worker, epoch, %failure, "a worker failed");
         }
         Event::WorkerWell { worker } => tracing::info!(%worker, "a worker can work again"),
         Event::EpochBegan(share) => {
             counter!(EPOCHS).increment(1);
-            let (job, epoch, segment) = (&share.job, share.epoch, share.segment);
+            let (job, epoch, segment) = (&share.job, spell_epoch(share.epoch), share.segment);
             let (first, last, workers) = (segment.first.0, segment.last.0, share.members.len());
-            tracing::info!(%job, epoch, phase = ?segment.phase, first, last, workers, "an epoch began");
+            tracing::info!(%job, epoch, phase = segment.phase.name(), first, last, workers, "an epoch began");
             for member in &share.members {
                 let (worker, threads, address) = (member.worker, member.threads, &member.address);
                 tracing::debug!(%job, epoch, %worker, threads, address, "a member of the epoch");
             }
         }
-        Event::EpochEnded { job, epoch } => tracing::info!(%job, epoch, "an epoch ended"),
+        Event::EpochEnded { job, epoch } => {
+            tracing::info!(%job, epoch = spell_epoch(*epoch), "an epoch ended");
+        }
         Event::EpochFailed { job, epoch, reason } => {
             counter!(EPOCHS_FAILED).increment(1);
+            let epoch = spell_epoch(*epoch);
             tracing::warn!(%job, epoch, reason, "an epoch failed: what it had not committed is done again");
         }
         Event::Appended(Action::Commit { job, epoch, commit, shards, .. }) => {
             let bytes = records::bytes(shards);
             counter!(COMMITS).increment(1);
             counter!(WRITTEN, "kind" => kind_of(commit.phase).to_string()).increment(bytes);
-            let (phase, first, last, shards) = (commit.phase, commit.first.0, commit.last.0, shards.len());
-            tracing::info!(%job, epoch, ?phase, first, last, shards, bytes, "committed");
+            let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
+            let (epoch, shards) = (spell_epoch(*epoch), shards.len());
+            tracing::info!(%job, epoch, phase, first, last, shards, bytes, "committed");
         }
         Event::Appended(Action::Retract { job, epoch, commit, .. }) => {
             counter!(RETRACTIONS).increment(1);
-            let (phase, first, last) = (commit.phase, commit.first.0, commit.last.0);
-            tracing::warn!(%job, epoch, ?phase, first, last, "a shard was lost: its range is done again");
+            let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
+            let epoch = spell_epoch(*epoch);
+            tracing::warn!(%job, epoch, phase, first, last, "a shard was lost: its range is done again");
         }
+        Event::Misread(claim) => {
+            let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
+            tracing::warn!(%worker, %job, file, "a worker cannot read a shard that is whole");
+        }
+        Event::Forgotten { job } => tracing::info!(%job, "a job was forgotten; its run stays"),
         Event::Job { job, state: JobState::Failed { reason } } => {
             tracing::error!(%job, reason, "a job failed: resume it once that is mended");
         }
@@ -112,9 +133,10 @@ pub fn tell(event: &Event) {
     }
 }
 
-/// Logs and counts that an append is to be tried again.
-pub fn append_failed(action: &Action, error: &anyhow::Error) {
+/// Logs and counts that an append failed.
+pub fn append_failed(action: &Action, error: &RunError) {
     counter!(APPENDS_FAILED).increment(1);
     let (Action::Commit { job, epoch, .. } | Action::Retract { job, epoch, .. }) = action;
-    tracing::warn!(%job, epoch, error = format!("{error:#}"), "an append failed and will be tried again");
+    let (epoch, error) = (spell_epoch(*epoch), with_causes(error));
+    tracing::warn!(%job, epoch, error, "an append failed");
 }

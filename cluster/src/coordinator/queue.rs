@@ -1,6 +1,8 @@
 //! The queue of jobs, in the journal of a place of its own: whoever writes there owns the store.
 
-use exact2048_coordinator::cluster::JobId;
+use std::collections::{BTreeMap, HashMap};
+
+use exact2048_coordinator::cluster::{JobId, JobState, Summary};
 use exact2048_game::Params;
 use exact2048_storage::{Location, RunDir, StorageError};
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,7 @@ const TRIES: u32 = 2;
 
 /// What the queue's journal holds. A kind of record that a later version adds has another name, so that this one
 /// refuses it instead of overlooking it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueRecord {
     /// A job was accepted.
@@ -34,48 +36,123 @@ pub enum QueueRecord {
         /// The job.
         job: JobId,
     },
+    /// Nothing is done for a job any more. Noted afterwards: what is missing of it is found out when its run is opened.
+    Ended {
+        /// The job.
+        job: JobId,
+        /// How.
+        outcome: Outcome,
+        /// How far it is.
+        summary: Summary,
+    },
+    /// A job is not in the queue any more. Its run stays.
+    Forgotten {
+        /// The job.
+        job: JobId,
+    },
+}
+
+impl QueueRecord {
+    fn job(&self) -> &JobId {
+        match self {
+            Self::Submitted { job, .. }
+            | Self::Cancelled { job }
+            | Self::Resumed { job }
+            | Self::Ended { job, .. }
+            | Self::Forgotten { job } => job,
+        }
+    }
+}
+
+/// How a job has ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Everything is committed.
+    Done,
+    /// By request.
+    Cancelled,
+    /// By failures, the last of which was this.
+    Failed(String),
+}
+
+impl Outcome {
+    /// How a job has ended that is in this state, if it has.
+    pub fn of(state: &JobState) -> Option<Self> {
+        match state {
+            JobState::Queued | JobState::Running => None,
+            JobState::Done => Some(Self::Done),
+            JobState::Cancelled => Some(Self::Cancelled),
+            JobState::Failed { reason } => Some(Self::Failed(reason.clone())),
+        }
+    }
+}
+
+impl From<Outcome> for JobState {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::Done,
+            Outcome::Cancelled => Self::Cancelled,
+            Outcome::Failed(reason) => Self::Failed { reason },
+        }
+    }
 }
 
 /// A job that was accepted.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct QueuedJob {
     /// The job.
     pub job: JobId,
     /// What is to be computed.
     pub params: Params,
-    /// Whether it is not to be worked on.
-    pub cancelled: bool,
+    /// What became of it; [`JobState::Queued`] if it is to be worked on.
+    pub state: JobState,
+    /// How far it was when it ended.
+    pub summary: Summary,
+}
+
+impl QueuedJob {
+    fn new(job: JobId, params: Params) -> Self {
+        Self { job, params, state: JobState::Queued, summary: Summary::default() }
+    }
 }
 
 /// The jobs that the records of a journal leave, in order of their turns. The error names the record.
 fn replay(records: &[Value]) -> Result<Vec<QueuedJob>, String> {
-    let mut jobs: Vec<QueuedJob> = Vec::new();
+    let (mut jobs, mut places) = (BTreeMap::new(), HashMap::new());
     for (number, record) in records.iter().enumerate() {
         let wrong = |what: String| format!("record {number} of the queue is not understood: {what}");
         let record = QueueRecord::deserialize(record).map_err(|error| wrong(error.to_string()))?;
-        let (QueueRecord::Submitted { job, .. }
-        | QueueRecord::Cancelled { job }
-        | QueueRecord::Resumed { job }) = &record;
-        names::parse(&job.0).map_err(|error| wrong(error.to_string()))?;
-        let known = jobs.iter().position(|queued| queued.job == *job);
+        names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
+        let known = places.get(record.job()).copied();
         match (record, known) {
             (QueueRecord::Submitted { job, params }, None) => {
                 params.check().map_err(|error| wrong(error.to_string()))?;
-                jobs.push(QueuedJob { job, params, cancelled: false });
+                places.insert(job.clone(), number);
+                jobs.insert(number, QueuedJob::new(job, params));
             }
             // An answer was lost, and the job submitted again.
             (QueueRecord::Submitted { .. }, Some(_)) => {}
-            (QueueRecord::Cancelled { .. }, Some(at)) => jobs[at].cancelled = true,
-            (QueueRecord::Resumed { .. }, Some(at)) => {
-                let job = jobs.remove(at);
-                jobs.push(QueuedJob { cancelled: false, ..job });
+            (QueueRecord::Cancelled { .. }, Some(at)) => {
+                jobs.entry(at).and_modify(|job| job.state = JobState::Cancelled);
             }
-            (QueueRecord::Cancelled { job } | QueueRecord::Resumed { job }, None) => {
-                return Err(wrong(format!("there is no job {job}")));
+            (QueueRecord::Ended { outcome, summary, .. }, Some(at)) => {
+                jobs.entry(at).and_modify(|job| (job.state, job.summary) = (outcome.into(), summary));
             }
+            (QueueRecord::Resumed { job }, Some(at)) => {
+                if let Some(resumed) = jobs.remove(&at) {
+                    jobs.insert(number, QueuedJob { state: JobState::Queued, ..resumed });
+                }
+                places.insert(job, number);
+            }
+            (QueueRecord::Forgotten { job }, Some(at)) => {
+                jobs.remove(&at);
+                places.remove(&job);
+            }
+            (record, None) => return Err(wrong(format!("there is no job {}", record.job()))),
         }
     }
-    Ok(jobs)
+    Ok(jobs.into_values().collect())
 }
 
 /// The queue, open for writing.
@@ -136,11 +213,13 @@ impl Queue {
                 Some(found) if found == value => return Ok(()),
                 _ => self.writable()?.commit(&value),
             };
+            self.dir.iter_mut().for_each(|dir| drop(dir.take_records()));
             match appended {
                 Ok(number) => {
                     self.next = number + 1;
                     return Ok(());
                 }
+                Err(error @ StorageError::TakenOver { .. }) => return Err(self.give_up(error.to_string())),
                 Err(error) => {
                     self.uncertain = Some(value.clone());
                     if tried == TRIES {
@@ -205,6 +284,8 @@ impl Queue {
 
     fn share(&mut self, mut dir: RunDir) -> Result<u64, StorageError> {
         let opening = dir.share()?;
+        // They were replayed, and nobody needs them any more.
+        drop(dir.take_records());
         self.next = opening + 1;
         self.dir = Some(dir);
         Ok(opening)
@@ -235,7 +316,8 @@ mod tests {
     }
 
     fn names(jobs: &[QueuedJob]) -> Vec<(&str, bool)> {
-        jobs.iter().map(|queued| (queued.job.0.as_str(), queued.cancelled)).collect()
+        let is_cancelled = |queued: &QueuedJob| queued.state == JobState::Cancelled;
+        jobs.iter().map(|queued| (queued.job.0.as_str(), is_cancelled(queued))).collect()
     }
 
     #[test]
@@ -245,6 +327,14 @@ mod tests {
         assert_eq!(submitted["submitted"]["params"]["board"], "2x2");
         assert_eq!(json!(QueueRecord::Cancelled { job: job("a") }), json!({ "cancelled": { "job": "a" } }));
         assert_eq!(json!(QueueRecord::Resumed { job: job("a") }), json!({ "resumed": { "job": "a" } }));
+        assert_eq!(json!(QueueRecord::Forgotten { job: job("a") }), json!({ "forgotten": { "job": "a" } }));
+        let (outcome, summary) = (Outcome::Failed("full".to_owned()), Summary::default());
+        let ended = json!(QueueRecord::Ended { job: job("a"), outcome, summary });
+        let summary = json!({ "states_done": 0, "done": 0.0, "bytes": 0 });
+        assert_eq!(
+            ended,
+            json!({ "ended": { "job": "a", "outcome": { "failed": "full" }, "summary": summary } })
+        );
     }
 
     #[test]
@@ -262,6 +352,18 @@ mod tests {
             names(&of(&[&a, &b, &cancelled("a"), &resumed("a")]).unwrap()),
             [("b", false), ("a", false)]
         );
+        let ended = |outcome| {
+            let summary = Summary { states_done: 7, fingerprint: Some(u128::MAX), ..Summary::default() };
+            json!(QueueRecord::Ended { job: job("a"), outcome, summary })
+        };
+        let failed = of(&[&a, &ended(Outcome::Done), &ended(Outcome::Failed("full".to_owned()))]).unwrap();
+        assert_eq!(failed[0].state, JobState::Failed { reason: "full".to_owned() });
+        assert_eq!((failed[0].summary.states_done, failed[0].summary.fingerprint), (7, Some(u128::MAX)));
+        let again = of(&[&a, &ended(Outcome::Done), &resumed("a")]).unwrap();
+        assert_eq!(again[0].state, JobState::Queued);
+        let forgotten = json!(QueueRecord::Forgotten { job: job("a") });
+        assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);
+        assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
         for wrong in [
             cancelled("x"),
             json!({ "submitted": { "job": "../x", "params": params("2x2") } }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use exact2048_coordinator::Commit;
-use exact2048_coordinator::cluster::{JobId, LeastMemory};
+use exact2048_coordinator::cluster::{Claim, Examined, JobId};
 use exact2048_game::Params;
 use exact2048_net::logs::with_causes;
 use exact2048_run::{CatalogShard, Run, damaged_shards};
@@ -13,8 +13,8 @@ use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::restore::least_memory;
-use super::shell::Shell;
+use super::queue::QueueRecord;
+use super::shell::{Check, Shell};
 
 /// Threads that read shards, and so shards that are on the disk and frames that are in memory at once. A coordinator
 /// is small, and has its calls to answer meanwhile.
@@ -25,59 +25,65 @@ impl Shell {
     /// in the state of the job.
     pub(super) fn recheck(self: &Arc<Self>, job: &JobId) {
         let begun = self.with(|state, _| {
-            let known = state.jobs.get_mut(job).filter(|known| !known.checking)?;
-            known.checking = true;
-            known.trouble = None;
+            let known = state.jobs.get_mut(job).filter(|known| !known.check.is_under_way())?;
+            known.check = Check::UnderWay;
+            state.cluster.touch(job);
             Some((known.location.clone(), known.params.clone()))
         });
+        self.is_decided();
         let Some((location, params)) = begun else { return };
         tracing::info!(%job, "the shards of a job are read again");
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
         tokio::spawn(async move {
             let read = spawn_blocking(move || damaged_commits(&location, &params, &stop)).await;
-            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.into())));
+            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.into()))).await;
         });
     }
 
-    fn end_recheck(&self, job: &JobId, read: Result<Damaged>) {
-        let trouble = match &read {
-            Ok(Damaged { commits, .. }) => {
+    async fn end_recheck(self: &Arc<Self>, job: &JobId, read: Result<Vec<Commit>>) {
+        let (check, commits) = match read {
+            Ok(commits) => {
                 tracing::info!(%job, damaged_ranges = commits.len(), "the shards of a job were read again");
-                None
+                (Check::None, commits)
             }
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::warn!(%job, error, "the shards of a job cannot be read");
-                Some(format!("its shards could not be read again: {error}"))
+                (Check::Failed(error), Vec::new())
             }
         };
-        self.with(|state, now| {
-            state.trouble(job, trouble);
-            state.jobs.get_mut(job).into_iter().for_each(|known| known.checking = false);
-            let Ok(Damaged { commits, least_memory }) = read else { return };
-            if !commits.is_empty() {
-                // It may have been done when this coordinator started. If it fits no worker, it waits for one.
-                let _ = state.cluster.learn_memory(now, job, least_memory);
+        let check = match self.do_again(job, &commits).await {
+            Ok(()) => check,
+            Err(error) => {
+                tracing::warn!(%job, error, "damaged shards stay");
+                Check::Failed(error)
             }
-            for commit in commits {
-                let lost = state.cluster.shard_lost(now, job, commit.phase, commit.first, commit.last);
-                if let Err(error) = lost {
-                    tracing::warn!(%job, %error, "a damaged shard stays");
-                }
+        };
+        self.with(|state, _| {
+            if let Some(known) = state.jobs.get_mut(job) {
+                known.check = check;
             }
+            state.cluster.touch(job);
         });
+        self.is_decided();
+    }
+
+    /// Puts a job that was done back in the queue, without these commits.
+    async fn do_again(self: &Arc<Self>, job: &JobId, commits: &[Commit]) -> Result<(), String> {
+        if commits.is_empty() {
+            return Ok(());
+        }
+        let _one = self.changing.lock().await;
+        // First in the queue: else the job would be done for whoever comes after this coordinator.
+        let noted = self.note(QueueRecord::Resumed { job: job.clone() }).await;
+        noted.map_err(|status| status.message().to_owned())?;
+        let lost = self.with(|state, now| state.cluster.shards_lost(now, job, commits));
+        lost.map(drop).map_err(|error| error.to_string())
     }
 }
 
-/// What is to be done again of a run.
-struct Damaged {
-    commits: Vec<Commit>,
-    /// Of a worker that is to do it.
-    least_memory: LeastMemory,
-}
-
 /// The commits of a run of which a shard is lost or damaged. Reads every byte of it.
-fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Damaged> {
+fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Vec<Commit>> {
     let run = Run::open(location)?;
     run.require(params)?;
     let warn = |error: &StorageError| {
@@ -85,6 +91,27 @@ fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToke
     };
     let damaged =
         damaged_shards(run.catalog(), THREADS, CatalogShard::check, &|| stop.is_cancelled(), &warn)?;
-    let least_memory = if damaged.is_empty() { LeastMemory::new(Vec::new()) } else { least_memory(params) };
-    Ok(Damaged { commits: damaged.iter().map(|shard| Commit::clone(&shard.commit)).collect(), least_memory })
+    let mut commits: Vec<Commit> = damaged.iter().map(|shard| Commit::clone(&shard.commit)).collect();
+    commits.dedup();
+    Ok(commits)
+}
+
+/// Reads one shard of a run from where it is committed, whatever copies of it there are.
+pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
+    let run = match Run::open(location) {
+        Ok(run) => run,
+        Err(error) => return Examined::Unknown(with_causes(&error)),
+    };
+    let shards = run.catalog().shards();
+    let Some(shard) = shards.iter().find(|shard| shard.record.file == claim.file) else {
+        return Examined::Unknown("the journal names no such shard".to_owned());
+    };
+    match shard.check() {
+        Ok(()) => Examined::Sound,
+        Err(error) if error.lost_file().is_some() => {
+            tracing::warn!(run = %location, error = with_causes(&error), "a shard is computed again");
+            Examined::Lost
+        }
+        Err(error) => Examined::Unknown(with_causes(&error)),
+    }
 }

@@ -3,92 +3,69 @@
 //! A change is checked, then written to the queue, then made: what a client was told survives a restart, and what it
 //! was refused leaves no trace.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
-    ClusterError, JobId, JobState, JobStatus, LeastMemory, Refusal, Status as ClusterStatus,
+    ClusterError, JobId, JobState, LeastMemory, Refusal, Submission, Summary,
 };
 use exact2048_game::Params;
+use exact2048_net::logs::with_causes;
 use exact2048_net::status::unavailable;
 use exact2048_proto::v1;
-use exact2048_run::RunError;
-use exact2048_storage::StorageError;
+use exact2048_run::{Run, RunError};
+use exact2048_storage::{ErrorKind, Location, RunDir};
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
-use super::AppendError;
-use super::job_run::JobRun;
-use super::queue::{Queue, QueueRecord};
-use super::restore::{Opened, least_memory};
+use super::job_run::Contents;
+use super::queue::{Outcome, QueueRecord};
 use super::shell::{Known, Shell, lock};
-use crate::wire::{cluster_status, job_message, refusal_status, status_with_reason, worker_message};
+use super::{AppendError, is_out_of_files};
+use crate::wire::{cluster_status, refusal_status, status_with_reason};
 
-/// Everything that there is to see of a cluster.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Overview {
-    /// Jobs in order of their turns; those whose runs cannot be opened last.
-    pub jobs: Vec<v1::Job>,
-    /// Workers in order of their ids.
-    pub workers: Vec<v1::Worker>,
-}
-
-impl Overview {
-    /// One job.
-    ///
-    /// # Errors
-    ///
-    /// NOT_FOUND.
-    pub fn job(self, job: &JobId) -> Result<v1::Job, Status> {
-        let found = self.jobs.into_iter().find(|found| found.name == job.0);
-        found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
-    }
-}
+/// Most jobs of a queue, those included that have ended and were not forgotten: what one message can list.
+const MOST_JOBS: usize = 10_000;
 
 impl Shell {
-    /// What the cluster is doing.
-    #[must_use]
-    pub fn overview(&self) -> Overview {
-        self.with(|state, now| {
-            let ClusterStatus { jobs, workers, .. } = state.cluster.status(now);
-            let message = |status: &JobStatus| Some(known_message(status, state.jobs.get(&status.job)?));
-            let unavailable = state.jobs.iter().filter_map(|(job, known)| unavailable_message(job, known));
-            Overview {
-                jobs: jobs.iter().filter_map(message).chain(unavailable).collect(),
-                workers: workers.iter().map(worker_message).collect(),
-            }
-        })
-    }
-
     /// Puts a job in the queue.
     ///
     /// # Errors
     ///
     /// Those of the calls of the service.
     pub async fn submit(self: Arc<Self>, job: JobId, params: Params) -> Result<v1::Job, Status> {
-        let least = least_memory_of(params.clone()).await?;
+        let least = self.least_memory_of(params.clone()).await?;
         let _one = self.changing.lock().await;
         self.check(&job, &least)?;
-        self.confirm().await?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
-        let (id, wanted) = (job.clone(), params.clone());
-        let opened = spawn_blocking(move || Opened::new(location, id, &wanted, true, || least)).await;
-        let Opened { known, submission } = opened.map_err(|e| of_panic(&e))?.map_err(|e| of_any(&e))?;
-        let params = known.params.clone();
-        self.note(QueueRecord::Submitted { job: job.clone(), params }).await?;
+        let found = look(location.clone(), params).await?;
+        let known = Known::new(found.params.clone(), location).map_err(|error| of_run(&error.into()))?;
+        self.note(QueueRecord::Submitted { job: job.clone(), params: found.params.clone() }).await?;
+        let Found { params, summary } = found;
+        let state = if summary.is_some() { JobState::Done } else { JobState::Queued };
+        let submission = Submission {
+            job: job.clone(),
+            params,
+            least_memory: Some(least),
+            state,
+            summary: summary.unwrap_or_default(),
+        };
         self.with(|state, now| {
             state.jobs.insert(job.clone(), known);
             state.cluster.enqueue(now, submission)
         })
         .map_err(|error| cluster_status(&error))?;
-        self.overview().job(&job)
+        self.decided(&job)
     }
 
     /// Why a job would not be taken.
-    fn check(&self, job: &JobId, least: &LeastMemory) -> Result<(), Status> {
-        if let Ok(found) = self.overview().job(job) {
+    fn check(self: &Arc<Self>, job: &JobId, least: &LeastMemory) -> Result<(), Status> {
+        if let Ok(found) = self.look_at(job) {
             return Err(exists(&found));
         }
-        self.with(|state, now| state.cluster.check(now, job, least)).map_err(|error| cluster_status(&error))
+        self.with(|state, now| match state.cluster.jobs_len() {
+            MOST_JOBS.. => Err(too_many_jobs()),
+            _ => state.cluster.check(now, job, Some(least)).map_err(|error| cluster_status(&error)),
+        })
     }
 
     /// Stops a job.
@@ -98,12 +75,12 @@ impl Shell {
     /// Those of the calls of the service.
     pub async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let _one = self.changing.lock().await;
-        if let Some(JobState::Queued | JobState::Running) = self.state_of(&job)? {
+        if !self.state_of(&job)?.has_ended() {
             self.note(QueueRecord::Cancelled { job: job.clone() }).await?;
         }
-        // Where it is neither, that is what the cluster says.
+        // Where it has ended, that is what the cluster says.
         self.with(|state, now| state.cluster.cancel(now, &job)).map_err(|error| cluster_status(&error))?;
-        self.overview().job(&job)
+        self.decided(&job)
     }
 
     /// Puts a job that has stopped back in the queue. Of one that is done, the shards are read again first.
@@ -112,108 +89,93 @@ impl Shell {
     ///
     /// Those of the calls of the service.
     pub async fn resume(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
-        self.require_memory(&job).await?;
-        let _one = self.changing.lock().await;
-        match self.state_of(&job)? {
-            None => self.make_available(&job).await?,
-            Some(JobState::Cancelled | JobState::Failed { .. }) => {
-                self.reopen(&job).await?;
-                self.note(QueueRecord::Resumed { job: job.clone() }).await?;
-                self.with(|state, now| state.cluster.resume(now, &job)).map_err(|e| cluster_status(&e))?;
-            }
-            Some(JobState::Done) => self.recheck(&job),
-            // One that is still being cancelled goes on; of the others the cluster says what is wrong.
-            Some(JobState::Queued | JobState::Running) => {
-                self.with(|state, now| state.cluster.resume(now, &job)).map_err(|e| cluster_status(&e))?;
-                self.note(QueueRecord::Resumed { job: job.clone() }).await?;
-            }
+        if let JobState::Cancelled | JobState::Failed { .. } = self.state_of(&job)? {
+            self.require_resumable(&job).await?;
         }
-        self.overview().job(&job)
+        let _one = self.changing.lock().await;
+        if self.state_of(&job)? == JobState::Done {
+            self.recheck(&job);
+            return self.decided(&job);
+        }
+        self.with(|state, _| state.cluster.check_resume(&job)).map_err(|error| cluster_status(&error))?;
+        self.note(QueueRecord::Resumed { job: job.clone() }).await?;
+        self.with(|state, now| state.cluster.resume(now, &job)).map_err(|error| cluster_status(&error))?;
+        self.decided(&job)
     }
 
-    /// Requires that a job which has stopped fits some worker, if there are any.
-    async fn require_memory(&self, job: &JobId) -> Result<(), Status> {
-        let Some(JobState::Cancelled | JobState::Failed { .. }) = self.state_of(job)? else { return Ok(()) };
-        let params = self.with(|state, _| state.jobs.get(job).map(|known| known.params.clone()));
-        let Some(params) = params else { return Ok(()) };
-        let least = least_memory_of(params).await?;
-        self.with(|state, now| state.cluster.learn_memory(now, job, least)).map_err(|e| cluster_status(&e))
-    }
-
-    /// Opens the run of a job that has stopped, and tells the cluster what is in it.
-    async fn reopen(&self, job: &JobId) -> Result<(), Status> {
-        let found = self.with(|state, _| {
-            // One that stopped just now is still held, and what has become of its shards since is not known.
-            state.let_go();
-            let known = state.jobs.get(job)?;
-            Some((known.run.is_some(), known.location.clone(), known.params.clone()))
-        });
-        let Some((false, location, params)) = found else { return Ok(()) };
-        self.confirm().await?;
-        let begun = spawn_blocking(move || JobRun::begin(&location, &params)).await;
-        let (run, contents) = begun.map_err(|e| of_panic(&e))?.map_err(|e| of_run(&e))?;
-        self.with(|state, now| {
-            if let Some(known) = state.jobs.get_mut(job) {
-                known.opening = run.opening();
-                known.run = Some(Arc::new(Mutex::new(run)));
-                known.stopped = false;
-            }
-            state.cluster.refresh(now, job, contents.commits, contents.bytes)
-        })
-        .map_err(|error| cluster_status(&error))
-    }
-
-    /// Tries again to open the run of a job that could not be opened when the coordinator started.
-    async fn make_available(&self, job: &JobId) -> Result<(), Status> {
+    /// Requires that a job which has stopped fits some worker, if there are any, and that its run can be read.
+    async fn require_resumable(self: &Arc<Self>, job: &JobId) -> Result<(), Status> {
         let found = self.with(|state, _| {
             let known = state.jobs.get(job)?;
             Some((known.location.clone(), known.params.clone()))
         });
-        let (location, params) = found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))?;
-        self.confirm().await?;
-        let id = job.clone();
-        let opened =
-            spawn_blocking(move || Opened::new(location, id, &params, true, || least_memory(&params))).await;
-        let Opened { known, submission } = opened.map_err(|e| of_panic(&e))?.map_err(|e| of_any(&e))?;
-        self.note(QueueRecord::Resumed { job: job.clone() }).await?;
-        self.with(|state, now| {
-            state.jobs.insert(job.clone(), known);
-            state.cluster.enqueue(now, submission)
-        })
-        .map_err(|error| cluster_status(&error))
+        let Some((location, params)) = found else { return Ok(()) };
+        let least = self.least_memory_of(params.clone()).await?;
+        self.with(|state, now| state.cluster.learn_memory(now, job, least))
+            .map_err(|e| cluster_status(&e))?;
+        look(location, params).await.map(drop)
     }
 
-    /// The state of a job; `None` if its run cannot be opened.
-    fn state_of(&self, job: &JobId) -> Result<Option<JobState>, Status> {
+    /// Takes a job that has ended out of the queue. Its run stays.
+    ///
+    /// # Errors
+    ///
+    /// Those of the calls of the service.
+    pub async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
+        let _one = self.changing.lock().await;
+        let last = self.look_at(&job)?;
+        self.with(|state, _| state.cluster.check_forget(&job)).map_err(|error| cluster_status(&error))?;
+        if last.checking {
+            let what = format!("the shards of job {job} are being read again: forget it when that is over");
+            return Err(status_with_reason(Code::FailedPrecondition, "JOB_STATE", what));
+        }
+        self.note(QueueRecord::Forgotten { job: job.clone() }).await?;
         self.with(|state, now| {
-            let known = state.jobs.get(job).ok_or_else(|| ClusterError::Unknown(job.clone()))?;
-            if known.unavailable.is_some() {
-                return Ok(None);
-            }
-            let status = state.cluster.status(now).jobs.into_iter().find(|status| status.job == *job);
-            Ok(status.map(|status| status.state))
+            state.jobs.remove(&job);
+            state.cluster.forget(now, &job)
         })
-        .map_err(|error: ClusterError| cluster_status(&error))
+        .map_err(|error| cluster_status(&error))?;
+        self.is_decided();
+        Ok(last)
+    }
+
+    /// Writes to the queue how a job has ended, if it is at its end.
+    pub(super) async fn note_end(self: Arc<Self>, job: &JobId) -> Result<(), Status> {
+        let _one = self.changing.lock().await;
+        let found = self.with(|state, now| {
+            let outcome = Outcome::of(state.cluster.job_state(job)?)?;
+            Some((outcome, Summary::of(&state.cluster.job_status(job, now)?)))
+        });
+        // It may have been resumed or forgotten meanwhile.
+        let Some((outcome, summary)) = found else { return Ok(()) };
+        self.note(QueueRecord::Ended { job: job.clone(), outcome, summary }).await
+    }
+
+    /// A job after something was decided of it.
+    fn decided(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, Status> {
+        self.is_decided();
+        self.look_at(job)
+    }
+
+    fn state_of(self: &Arc<Self>, job: &JobId) -> Result<JobState, Status> {
+        let state = self.with(|state, _| state.cluster.job_state(job).cloned());
+        state.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
+    }
+
+    /// What memory a job needs, worked out beside whatever else is asked for.
+    async fn least_memory_of(&self, params: Params) -> Result<Arc<LeastMemory>, Status> {
+        let estimates = Arc::clone(&self.estimates);
+        let estimate = spawn_blocking(move || estimates.of(&params)).await;
+        estimate.map(|estimate| estimate.least_memory).map_err(|error| of_panic(&error))
     }
 
     /// Writes a record to the queue.
-    async fn note(&self, record: QueueRecord) -> Result<(), Status> {
-        self.with_queue(move |queue| queue.append(&record)).await
-    }
-
-    /// Requires that this coordinator owns the store: before it opens a run, which fences others off.
-    async fn confirm(&self) -> Result<(), Status> {
-        self.with_queue(Queue::confirm).await
-    }
-
-    async fn with_queue(
-        &self,
-        call: impl FnOnce(&mut Queue) -> Result<(), AppendError> + Send + 'static,
-    ) -> Result<(), Status> {
+    pub(super) async fn note(self: &Arc<Self>, record: QueueRecord) -> Result<(), Status> {
         let queue = Arc::clone(&self.queue);
-        let called = spawn_blocking(move || call(&mut lock(&queue))).await;
-        match called.map_err(|error| of_panic(&error))? {
+        let noted = spawn_blocking(move || lock(&queue).append(&record)).await;
+        match noted.map_err(|error| of_panic(&error))? {
             Ok(()) => Ok(()),
+            Err(AppendError::Foreign(what)) => Err(Status::internal(what)),
             Err(AppendError::Fenced(reason)) => {
                 self.fence(reason);
                 Err(refusal_status(&Refusal::Fenced))
@@ -223,33 +185,42 @@ impl Shell {
     }
 }
 
-/// What memory a job needs, worked out beside whatever else is asked for.
-async fn least_memory_of(params: Params) -> Result<LeastMemory, Status> {
-    spawn_blocking(move || least_memory(&params)).await.map_err(|error| of_panic(&error))
+/// What is in the place of a job's run.
+struct Found {
+    /// Its parameters. Those that do not change results may differ from what was asked for.
+    params: Params,
+    /// How far it is, if nothing is missing.
+    summary: Option<Summary>,
 }
 
-/// The message of a job, with what only the shell knows of it.
-fn known_message(status: &JobStatus, known: &Known) -> v1::Job {
-    let mut message = job_message(status, &known.params, &known.url);
-    message.checking = known.checking;
-    if let Some(trouble) = &known.trouble {
-        message.trouble = trouble.clone();
-        // At the speed of a moment ago it would be done soon, and it stands still.
-        (message.eta_seconds, message.job_eta_seconds) = (None, None);
-    }
-    message
+/// Looks what is in the place of a job's run, and changes nothing.
+async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
+    let found = spawn_blocking(move || {
+        if RunDir::find_params(&location)?.is_none() {
+            RunDir::require_unused(&location)?;
+            return Ok(Found { params: wanted, summary: None });
+        }
+        let run = Run::open(&location)?;
+        run.require(&wanted)?;
+        let is_done = run.missing().is_empty() && run.absent()?.is_empty();
+        Ok(Found { params: run.params().clone(), summary: is_done.then(|| summary_of(&run)) })
+    });
+    found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))
 }
 
-fn unavailable_message(job: &JobId, known: &Known) -> Option<v1::Job> {
-    let reason = known.unavailable.as_ref()?;
-    Some(v1::Job {
-        name: job.0.clone(),
-        parameters: Some((&known.params).into()),
-        run_url: known.url.clone(),
-        state: v1::JobState::Failed.into(),
-        failure: reason.clone(),
-        ..v1::Job::default()
-    })
+/// How far a run is of which nothing is missing.
+fn summary_of(run: &Run) -> Summary {
+    let Contents { bytes, .. } = Contents::of(run);
+    let states = run.layer_counts().iter().map(|counts| counts.states).sum();
+    let states_total = run.params().until_layer.is_none().then_some(states);
+    let fingerprint = run.fingerprint();
+    Summary { phase: None, states_done: states, states_total, done: 1.0, bytes, fingerprint }
+}
+
+/// The status of a queue that is full.
+fn too_many_jobs() -> Status {
+    let what = format!("the queue has {MOST_JOBS} jobs, and no room for more: forget some that have ended");
+    status_with_reason(Code::ResourceExhausted, "TOO_MANY_JOBS", what)
 }
 
 /// The status of a job that is there already: what it is, and what to do.
@@ -265,45 +236,47 @@ fn exists(job: &v1::Job) -> Status {
 
 /// What a failure of a run is called. What the store says goes to the log as well.
 fn of_run(error: &RunError) -> Status {
-    let what = chain(error);
-    match error {
+    let what = with_causes(error);
+    let storage = match error {
         RunError::OtherJob { field, found, wanted, .. } => {
             let what = format!(
                 "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for; choose \
                  another name"
             );
-            status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what)
+            return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
         }
-        RunError::Storage(StorageError::Locked { .. }) => Status::failed_precondition(what),
-        RunError::Storage(
-            StorageError::Store { .. } | StorageError::Io { .. } | StorageError::Full { .. },
-        ) => {
+        RunError::Storage(storage) => storage,
+        _ => {
+            tracing::warn!(error = what, "a run cannot be read");
+            return status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what);
+        }
+    };
+    match storage.kind() {
+        _ if is_out_of_files(storage) => {
+            tracing::warn!(error = what, "no more files can be opened");
+            let what = "the coordinator has as many files open as it may: try again later, or start it with a higher \
+                        limit (ulimit -n)";
+            status_with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what)
+        }
+        ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::NotFound => {
             tracing::warn!(error = what, "the store failed");
             unavailable(what)
         }
+        ErrorKind::Occupied => status_with_reason(Code::FailedPrecondition, "NO_RUN", what),
+        ErrorKind::Busy | ErrorKind::Fenced => Status::failed_precondition(what),
+        ErrorKind::DataLoss | ErrorKind::NewerVersion | ErrorKind::Refused => {
+            tracing::warn!(error = what, "a run cannot be read");
+            status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what)
+        }
         _ => {
-            tracing::error!(error = what, "a run cannot be opened");
+            tracing::error!(error = what, "a run cannot be read");
             Status::internal(what)
         }
     }
-}
-
-fn of_any(error: &anyhow::Error) -> Status {
-    if let Some(error) = error.downcast_ref::<RunError>() {
-        return of_run(error);
-    }
-    tracing::error!(error = format!("{error:#}"), "a run cannot be opened");
-    Status::internal(format!("{error:#}"))
 }
 
 /// The status of a task that panicked.
 fn of_panic(error: &tokio::task::JoinError) -> Status {
     tracing::error!(%error, "a request failed");
     Status::internal("the coordinator failed on this request; its log says how")
-}
-
-/// An error and what it came from.
-fn chain(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(Some(error), |error| error.source());
-    sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -2,26 +2,27 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use exact2048_coordinator::cluster::{JobId, Pull, WorkerReport};
+use exact2048_coordinator::cluster::{ClusterError, JobId, Pull, WorkerReport};
 use exact2048_net::status::{invalid_argument, unavailable};
 use exact2048_proto::v1::coordinator_server::Coordinator;
 use exact2048_proto::v1::{
-    self, CancelRequest, CancelResponse, GetRequest, GetResponse, ListRequest, ListResponse, PullRequest,
-    PullResponse, ResumeRequest, ResumeResponse, SubmitRequest, SubmitResponse, WatchRequest, WatchResponse,
+    self, CancelRequest, CancelResponse, ForgetRequest, ForgetResponse, GetRequest, GetResponse, ListRequest,
+    ListResponse, PullRequest, PullResponse, ResumeRequest, ResumeResponse, SubmitRequest, SubmitResponse,
+    WatchRequest, WatchResponse,
 };
 use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
+use super::board::{FRESH, Snapshot};
 use super::records;
-use super::requests::Overview;
 use super::shell::Shell;
 use crate::names;
-use crate::wire::{params_of, pull_of, refusal_status, wire_status};
+use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
 
-/// How often those who watch are told what has changed; that a job ends or begins they hear at once.
-const WATCH: Duration = Duration::from_millis(200);
+/// Those who watch all jobs are told what has changed five times a second, and less often where there are more jobs than
+/// this: each message names them all.
+const JOBS_AT_ONCE: u32 = 500;
 
 /// Answers clients and workers.
 #[derive(Clone)]
@@ -71,13 +72,13 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        let job = self.0.overview().job(&job_of(&request.into_inner().job)?)?;
+        let job = self.0.look_at(&job_of(&request.into_inner().job)?)?;
         Ok(Response::new(GetResponse { job: Some(job) }))
     }
 
     async fn list(&self, _request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let Overview { jobs, workers } = self.0.overview();
-        Ok(Response::new(ListResponse { jobs, workers }))
+        let all = self.0.look_at_all();
+        Ok(Response::new(ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
@@ -86,7 +87,7 @@ impl Coordinator for CoordinatorService {
         let name = request.into_inner().job;
         let job = if name.is_empty() { None } else { Some(job_of(&name)?) };
         if let Some(job) = &job {
-            self.0.overview().job(job)?;
+            self.0.look_at(job)?;
         }
         Ok(Response::new(Box::pin(watch(Arc::clone(&self.0), job))))
     }
@@ -101,6 +102,12 @@ impl Coordinator for CoordinatorService {
         let job = job_of(&request.into_inner().job)?;
         let job = Self::change(Arc::clone(&self.0).resume(job)).await?;
         Ok(Response::new(ResumeResponse { job: Some(job) }))
+    }
+
+    async fn forget(&self, request: Request<ForgetRequest>) -> Result<Response<ForgetResponse>, Status> {
+        let job = job_of(&request.into_inner().job)?;
+        let job = Self::change(Arc::clone(&self.0).forget(job)).await?;
+        Ok(Response::new(ForgetResponse { job: Some(job) }))
     }
 
     async fn pull(&self, request: Request<PullRequest>) -> Result<Response<PullResponse>, Status> {
@@ -137,17 +144,14 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
 struct Watcher {
     shell: Arc<Shell>,
     job: Option<JobId>,
-    ticks: tokio::time::Interval,
     job_states: tokio::sync::watch::Receiver<u64>,
-    last: Option<WatchResponse>,
+    last: Option<Arc<Snapshot>>,
     ended: bool,
 }
 
 fn watch(shell: Arc<Shell>, job: Option<JobId>) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
-    let mut ticks = tokio::time::interval(WATCH);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let job_states = shell.job_states();
-    let watcher = Watcher { shell, job, ticks, job_states, last: None, ended: false };
+    let watcher = Watcher { shell, job, job_states, last: None, ended: false };
     futures_util::stream::unfold(watcher, async |mut watcher| {
         let next = watcher.next().await?;
         Some((next, watcher))
@@ -157,39 +161,56 @@ fn watch(shell: Arc<Shell>, job: Option<JobId>) -> impl Stream<Item = Result<Wat
 impl Watcher {
     async fn next(&mut self) -> Option<Result<WatchResponse, Status>> {
         while !self.ended {
-            tokio::select! {
-                _ = self.ticks.tick() => {}
-                Ok(()) = self.job_states.changed() => {}
-                () = self.shell.stopped() => {
-                    self.ended = true;
-                    return Some(Err(stopping()));
-                }
+            self.job_states.mark_unchanged();
+            let now = self.shell.look_at_all();
+            if self.last.as_ref().is_none_or(|last| self.is_news(last, &now)) {
+                self.last = Some(Arc::clone(&now));
+                return Some(self.tell(&now));
             }
-            let Overview { mut jobs, workers } = self.shell.overview();
-            if let Some(job) = &self.job {
-                jobs.retain(|found| found.name == job.0);
-                self.ended = jobs.iter().all(has_stopped);
-            }
-            let now = WatchResponse { jobs, workers };
-            if self.ended || self.last.as_ref().is_none_or(|last| still(last) != still(&now)) {
-                self.last = Some(now.clone());
-                return Some(Ok(now));
+            if let Some(stopped) = self.wait(&now).await {
+                return Some(Err(stopped));
             }
         }
         None
+    }
+
+    /// Waits until it is worth another look. The status says that there will be none.
+    async fn wait(&mut self, last: &Snapshot) -> Option<Status> {
+        let is_one = self.job.is_some();
+        let jobs = if is_one { 1 } else { u32::try_from(last.jobs.len()).unwrap_or(u32::MAX) };
+        let pause = FRESH * jobs.div_ceil(JOBS_AT_ONCE).max(1);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => None,
+            Ok(()) = self.job_states.changed(), if is_one => None,
+            () = self.shell.stopped() => {
+                self.ended = true;
+                Some(stopping())
+            }
+        }
+    }
+
+    /// Whether something has changed, but for the time.
+    fn is_news(&self, last: &Snapshot, now: &Snapshot) -> bool {
+        let jobs = match &self.job {
+            Some(job) => last.job(job) != now.job(job),
+            None => last.jobs_version != now.jobs_version,
+        };
+        jobs || last.workers_version != now.workers_version
+    }
+
+    fn tell(&mut self, now: &Snapshot) -> Result<WatchResponse, Status> {
+        let workers = now.workers.to_vec();
+        let Some(job) = &self.job else { return Ok(WatchResponse { jobs: now.in_turn(), workers }) };
+        let Some(found) = now.job(job) else {
+            self.ended = true;
+            return Err(cluster_status(&ClusterError::Unknown(job.clone())));
+        };
+        self.ended = has_stopped(found);
+        Ok(WatchResponse { jobs: vec![v1::Job::clone(found)], workers })
     }
 }
 
 /// Whether nothing happens to a job any more unless somebody asks for it.
 fn has_stopped(job: &v1::Job) -> bool {
     !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
-}
-
-/// A message without what changes while nothing happens.
-fn still(message: &WatchResponse) -> WatchResponse {
-    let mut still = message.clone();
-    still.workers.iter_mut().for_each(|worker| {
-        (worker.silent_seconds, worker.backoff_seconds) = (0.0, 0.0);
-    });
-    still
 }

@@ -1,23 +1,32 @@
 //! Calls the pure code with the time, and carries out what it asks for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, Event, JobId, JobState, Progress, Pull, PullReply, Refusal, Secrets, Signal,
-    Status, WorkerId,
+    Action, AppendFailure, Claim, Cluster, ClusterError, Config, Errand, Event, Examined, JobId, NotOpened,
+    Opened, Progress, Pull, PullReply, Refusal, Secrets, Signal, WorkerId,
 };
 use exact2048_game::Params;
-use exact2048_storage::Location;
+use exact2048_net::logs::with_causes;
+use exact2048_proto::v1;
+use exact2048_run::RunError;
+use exact2048_storage::{ErrorKind, Location, StorageError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::board::{self, Changes, Snapshot};
+use super::estimates::{Estimate, Estimates};
 use super::holding::{Hold, Told, hold};
-use super::job_run::JobRun;
+use super::job_run::{Contents, JobRun};
 use super::queue::Queue;
-use super::{AppendError, observe, records};
-use crate::wire::Answer;
+use super::{AppendError, is_out_of_files, observe, recheck, records};
+use crate::wire::{Answer, cluster_status};
+
+/// After how long it is tried again to write to the queue what has become of a job.
+const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether another coordinator has taken over, which appends would notice only when there is
 /// something to append.
@@ -34,9 +43,16 @@ pub struct Shell {
     progress: watch::Sender<Option<Progress>>,
     /// Counts changes of jobs' states.
     job_states: watch::Sender<u64>,
-    actions: mpsc::UnboundedSender<Action>,
-    /// Taken by `carry_out`.
-    asked_for: Mutex<Option<mpsc::UnboundedReceiver<Action>>>,
+    /// What is to be done with journals, one thing at a time.
+    work: mpsc::UnboundedSender<Work>,
+    /// Jobs that have ended, of which the queue is to say so.
+    ends: mpsc::UnboundedSender<JobId>,
+    /// The other ends, until `carry_out` and `note_ends` take them.
+    receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
+    pub(super) estimates: Arc<Estimates>,
+    board: Mutex<Arc<Snapshot>>,
+    /// Something was decided since the board was looked at.
+    is_stale: AtomicBool,
     pub(super) queue: Arc<Mutex<Queue>>,
     /// One change of the queue at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
@@ -52,28 +68,65 @@ pub(super) struct State {
     pub jobs: BTreeMap<JobId, Known>,
     /// What each worker was told last.
     told: HashMap<WorkerId, Told>,
-    /// The job with an append under way.
-    appending: Option<JobId>,
 }
 
 /// What the shell knows of a job.
+#[derive(Clone)]
 pub(super) struct Known {
     pub params: Params,
     pub location: Location,
     /// What workers and people are told of its place.
     pub url: String,
-    /// Its run, while it is open for writing.
-    pub run: Option<Arc<Mutex<JobRun>>>,
+    /// Its run, while it is open for writing: only while the cluster holds it.
+    pub held: Option<Held>,
+    pub check: Check,
+}
+
+/// The run of a job that is open for writing.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub run: Arc<Mutex<JobRun>>,
     /// The number of the latest opening record.
     pub opening: u64,
-    /// Why the cluster does not know of it: its run cannot be opened.
-    pub unavailable: Option<String>,
-    /// Whether the run is to be let go of.
-    pub stopped: bool,
-    /// Whether its shards are being read again.
-    pub checking: bool,
-    /// What keeps it from going on, or kept it from being checked.
-    pub trouble: Option<String>,
+}
+
+/// Whether the shards of a job that is done are read again.
+#[derive(Clone)]
+pub(super) enum Check {
+    None,
+    UnderWay,
+    /// They could not be read, for this reason.
+    Failed(String),
+}
+
+impl Check {
+    pub fn is_under_way(&self) -> bool {
+        matches!(self, Self::UnderWay)
+    }
+
+    /// What people are told of it.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Failed(why) => Some(format!("its shards could not be read again: {why}")),
+            Self::None | Self::UnderWay => None,
+        }
+    }
+}
+
+impl Known {
+    /// A job whose run is not open.
+    pub fn new(params: Params, location: Location) -> Result<Self, StorageError> {
+        let url = location.url()?;
+        Ok(Self { params, location, url, held: None, check: Check::None })
+    }
+}
+
+/// What is to be done with the journals of jobs.
+enum Work {
+    Append(Action),
+    Open(JobId),
+    /// To let go of the runs that are not needed any more, so that others may open them.
+    LetGo,
 }
 
 impl Shell {
@@ -85,10 +138,10 @@ impl Shell {
         secrets: Secrets,
         stop: CancellationToken,
     ) -> Self {
-        let (actions, asked_for) = mpsc::unbounded_channel();
+        let ((work, to_do), (ends, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         // Epochs are above 0, which workers take for none.
         let cluster = Cluster::new(queue.fence() << 32, config.clone(), secrets, Duration::ZERO);
-        let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new(), appending: None };
+        let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new() };
         Self {
             store,
             config,
@@ -97,8 +150,12 @@ impl Shell {
             urgent: watch::Sender::default(),
             progress: watch::Sender::default(),
             job_states: watch::Sender::default(),
-            actions,
-            asked_for: Mutex::new(Some(asked_for)),
+            work,
+            ends,
+            receivers: Mutex::new(Some((to_do, ended))),
+            estimates: Arc::default(),
+            board: Mutex::new(Arc::new(Snapshot::empty())),
+            is_stale: AtomicBool::new(false),
             queue: Arc::new(Mutex::new(queue)),
             changing: tokio::sync::Mutex::default(),
             fenced: OnceLock::new(),
@@ -113,20 +170,22 @@ impl Shell {
     }
 
     /// Calls the pure code, and sees to what follows from it.
-    pub(super) fn with<T>(&self, call: impl FnOnce(&mut State, Duration) -> T) -> T {
+    pub(super) fn with<T>(self: &Arc<Self>, call: impl FnOnce(&mut State, Duration) -> T) -> T {
         let mut state = lock(&self.state);
         let result = call(&mut state, self.begun.elapsed());
         for event in state.cluster.take_events() {
             observe::tell(&event);
-            state.note(&event);
-            if matches!(event, Event::Job { .. }) {
-                self.job_states.send_modify(|changes| *changes += 1);
-            }
+            self.follow(&mut state, event);
         }
+        // Nobody carries anything out any more when the coordinator is stopping.
         for action in state.cluster.take_actions() {
-            state.appending = Some(job_of(&action).clone());
-            // Nobody carries anything out any more when the coordinator is stopping.
-            let _ = self.actions.send(action);
+            let _ = self.work.send(Work::Append(action));
+        }
+        for errand in state.cluster.take_errands() {
+            match errand {
+                Errand::Open { job } => drop(self.work.send(Work::Open(job))),
+                Errand::Examine(claim) => self.examine(claim),
+            }
         }
         let signal = state.cluster.signal();
         drop(state);
@@ -136,12 +195,29 @@ impl Shell {
         result
     }
 
+    /// Sees to what follows from an event outside of the pure code.
+    fn follow(&self, state: &mut State, event: Event) {
+        match event {
+            Event::WorkerLost { worker, .. } => {
+                state.told.remove(&worker);
+            }
+            Event::Job { job, state } => {
+                self.is_stale.store(true, Ordering::Release);
+                self.job_states.send_modify(|changes| *changes += 1);
+                if state.has_ended() {
+                    let _ = self.ends.send(job);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Answers a worker, as soon as there is something new to tell it, or after a while.
     ///
     /// # Errors
     ///
     /// `Some(refusal)`, or `None` where the coordinator is stopping.
-    pub async fn pull(&self, pull: &Pull) -> Result<Answer, Option<Refusal>> {
+    pub async fn pull(self: &Arc<Self>, pull: &Pull) -> Result<Answer, Option<Refusal>> {
         let begun = Instant::now();
         let (mut urgent, mut progress) = (self.urgent.subscribe(), self.progress.subscribe());
         loop {
@@ -167,7 +243,7 @@ impl Shell {
     }
 
     /// The answer to a pull, and whether it is given.
-    fn look(&self, pull: &Pull, waited: Duration) -> Result<(Answer, Hold), Refusal> {
+    fn look(self: &Arc<Self>, pull: &Pull, waited: Duration) -> Result<(Answer, Hold), Refusal> {
         self.with(|state, now| {
             let reply = state.cluster.pull(now, pull)?;
             let told = Told::of(pull.incarnation, &reply);
@@ -185,15 +261,51 @@ impl Shell {
         self.job_states.subscribe()
     }
 
-    /// What the cluster is doing.
+    /// What there is to see: the same for all who look at it within a fifth of a second, if nothing was decided meanwhile.
     #[must_use]
-    pub fn status(&self) -> Status {
-        self.with(|state, now| state.cluster.status(now))
+    pub fn look_at_all(self: &Arc<Self>) -> Arc<Snapshot> {
+        // Whoever comes while one is made waits for it.
+        let mut board = lock(&self.board);
+        let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
+        if is_stale || !board.is_fresh() {
+            let changes = self.with(|state, now| {
+                let changed = state.cluster.take_changed();
+                let look = |job: JobId| {
+                    let found = state.cluster.job_status(&job, now).zip(state.jobs.get(&job).cloned());
+                    (job, found)
+                };
+                Changes {
+                    jobs: changed.into_iter().map(look).collect(),
+                    workers: state.cluster.worker_statuses(now),
+                }
+            });
+            *board = Arc::new(board.with(changes));
+        }
+        Arc::clone(&board)
+    }
+
+    /// One job as it is now.
+    ///
+    /// # Errors
+    ///
+    /// NOT_FOUND.
+    pub fn look_at(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, tonic::Status> {
+        self.with(|state, now| {
+            let found = state.cluster.job_status(job, now).zip(state.jobs.get(job));
+            found.map(|(status, known)| board::message_of(&status, known))
+        })
+        .ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
+    }
+
+    /// Has the next who looks see what was decided.
+    pub(super) fn is_decided(&self) {
+        self.is_stale.store(true, Ordering::Release);
     }
 
     /// Puts what the cluster is doing into the metrics.
-    pub fn record_metrics(&self) {
-        observe::record(&self.status());
+    pub fn record_metrics(self: &Arc<Self>) {
+        let states = self.with(|state, _| state.cluster.states());
+        observe::record(&self.look_at_all(), states);
     }
 
     /// Lets time pass for the cluster until the coordinator stops.
@@ -201,10 +313,13 @@ impl Shell {
         let mut ticks = tokio::time::interval(self.config.lease / 5);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
-            self.with(|state, now| {
+            let is_idle = self.with(|state, now| {
                 state.cluster.tick(now);
-                state.let_go();
+                state.not_needed().is_empty()
             });
+            if !is_idle {
+                let _ = self.work.send(Work::LetGo);
+            }
         }
     }
 
@@ -215,7 +330,7 @@ impl Shell {
             match tokio::task::spawn_blocking(move || lock(&queue).confirm()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(AppendError::Fenced(reason))) => self.fence(reason),
-                Ok(Err(AppendError::Failed(error))) => {
+                Ok(Err(error)) => {
                     let error = format!("{:#}", anyhow::Error::from(error));
                     tracing::warn!(error, "cannot look whether another coordinator has taken over");
                 }
@@ -229,84 +344,186 @@ impl Shell {
     /// Carries out what the cluster asks for, one thing at a time, until the coordinator stops: what is under way
     /// then is carried out.
     pub(super) async fn carry_out(self: Arc<Self>) {
-        let Some(mut actions) = lock(&self.asked_for).take() else { return };
-        while let Some(Some(action)) = self.stop.run_until_cancelled(actions.recv()).await {
-            let (shell, asked) = (Arc::clone(&self), action.clone());
-            let done = tokio::task::spawn_blocking(move || shell.append(&asked)).await;
-            match done.unwrap_or_else(|panic| Err(Refused::Failed(anyhow::Error::from(panic)))) {
-                Ok(committed_bytes) => self.with(|state, now| {
-                    state.appending = None;
-                    state.trouble(job_of(&action), None);
-                    state.cluster.committed(now, action.ticket(), committed_bytes);
-                }),
-                Err(Refused::Never(reason)) => {
-                    tracing::error!(job = %job_of(&action), reason, "a range cannot be committed");
-                    self.with(|state, now| {
-                        state.appending = None;
-                        state.cluster.commit_refused(now, action.ticket(), None, reason);
-                    });
-                }
-                Err(Refused::Fenced(reason)) => self.fence(reason),
-                Err(Refused::Failed(error)) => {
-                    observe::append_failed(&action, &error);
-                    let trouble =
-                        format!("its journal cannot be written to, which is tried again: {error:#}");
-                    self.with(|state, now| {
-                        state.trouble(job_of(&action), Some(trouble));
-                        state.cluster.commit_failed(now, action.ticket(), false);
-                    });
-                }
+        let Some((mut work, ends)) = lock(&self.receivers).take() else { return };
+        let noting = tokio::spawn(Arc::clone(&self).note_ends(ends));
+        while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
+            let shell = Arc::clone(&self);
+            let done = tokio::task::spawn_blocking(move || match work {
+                Work::Append(action) => shell.append_for(&action),
+                Work::Open(job) => shell.open_for(&job),
+                Work::LetGo => shell.let_go(),
+            });
+            if let Err(panic) = done.await {
+                tracing::error!(%panic, "a journal could not be seen to");
             }
         }
+        let _ = noting.await;
     }
 
-    /// Makes an append, and returns the bytes of the run's shards after it. Blocks on the store.
-    fn append(&self, action: &Action) -> Result<u64, Refused> {
+    /// Makes an append, and tells the cluster what became of it. Blocks on the store.
+    fn append_for(self: &Arc<Self>, action: &Action) {
+        let ticket = action.ticket();
+        let failure = match self.append(action) {
+            Ok(committed_bytes) => {
+                return self.with(|state, now| state.cluster.committed(now, ticket, committed_bytes));
+            }
+            Err(Refused::Never(reason)) => {
+                tracing::error!(job = %action.job(), reason, "a range cannot be committed");
+                return self.with(|state, now| state.cluster.commit_refused(now, ticket, None, reason));
+            }
+            Err(Refused::Append(AppendError::Fenced(reason))) => return self.fence(reason),
+            Err(Refused::Append(AppendError::Foreign(reason))) => {
+                tracing::error!(job = %action.job(), reason, "a journal has another writer");
+                AppendFailure::Foreign(reason)
+            }
+            Err(Refused::Append(AppendError::Failed(error))) => {
+                observe::append_failed(action, &error);
+                let reason = with_causes(&error);
+                if is_of_store(&error) {
+                    AppendFailure::Store(reason)
+                } else {
+                    // Only where the queue can be reached it is this journal that is to blame.
+                    match lock(&self.queue).confirm() {
+                        Ok(()) => AppendFailure::Journal(reason),
+                        Err(AppendError::Fenced(reason)) => return self.fence(reason),
+                        Err(_) => AppendFailure::Store(reason),
+                    }
+                }
+            }
+        };
+        self.with(|state, now| state.cluster.append_failed(now, ticket, failure));
+    }
+
+    /// Makes an append, and returns the bytes of the run's shards after it.
+    fn append(self: &Arc<Self>, action: &Action) -> Result<u64, Refused> {
         let record = records::of_action(action).map_err(Refused::Never)?;
-        let job = job_of(action);
-        let run = self.run_of(job)?;
+        let run = self.run_of(action.job())?;
         let mut run = lock(&run);
         let appended = run.append(record, || lock(&self.queue).confirm());
         let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
         drop(run);
         self.with(|state, _| {
-            if let Some(known) = state.jobs.get_mut(job) {
-                known.opening = opening;
+            if let Some(held) = state.jobs.get_mut(action.job()).and_then(|known| known.held.as_mut()) {
+                held.opening = opening;
             }
         });
         appended?;
         Ok(committed_bytes)
     }
 
-    /// The run of a job. One that had stopped is opened again, with what is in its journal.
-    fn run_of(&self, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
+    /// The run of a job. One that is not open is opened, with what is in its journal.
+    fn run_of(self: &Arc<Self>, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
         let found = self.with(|state, _| {
-            let known = state.jobs.get_mut(job)?;
-            known.stopped = false;
-            Some(known.run.clone().ok_or_else(|| known.location.clone()))
+            let known = state.jobs.get(job)?;
+            Some(known.held.as_ref().map_or(Err(known.location.clone()), |held| Ok(Arc::clone(&held.run))))
         });
-        let location = match found {
-            Some(Ok(run)) => return Ok(run),
-            Some(Err(location)) => location,
-            None => return Err(Refused::Never(format!("there is no job {job}"))),
-        };
-        lock(&self.queue).confirm()?;
-        let (run, _) = JobRun::go_on(&location).map_err(|error| Refused::Failed(error.into()))?;
+        match found {
+            Some(Ok(run)) => Ok(run),
+            Some(Err(location)) => {
+                lock(&self.queue).confirm()?;
+                let (run, _) = JobRun::go_on(&location).map_err(AppendError::Failed)?;
+                Ok(self.hold(job, run))
+            }
+            None => Err(Refused::Never(format!("there is no job {job}"))),
+        }
+    }
+
+    /// Keeps the run of a job open.
+    fn hold(self: &Arc<Self>, job: &JobId, run: JobRun) -> Arc<Mutex<JobRun>> {
         let (opening, run) = (run.opening(), Arc::new(Mutex::new(run)));
         self.with(|state, _| {
             if let Some(known) = state.jobs.get_mut(job) {
-                known.opening = opening;
-                known.run = Some(Arc::clone(&run));
+                known.held = Some(Held { run: Arc::clone(&run), opening });
             }
         });
-        Ok(run)
+        run
+    }
+
+    /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
+    fn open_for(self: &Arc<Self>, job: &JobId) {
+        match self.open_run(job) {
+            Ok(opened) => self.with(|state, now| state.cluster.opened(now, job, opened)),
+            Err(AppendError::Fenced(reason)) => self.fence(reason),
+            Err(error) => {
+                let reason = with_causes(&error);
+                tracing::warn!(%job, reason, "the run of a job cannot be opened");
+                let why = match &error {
+                    AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
+                    _ => NotOpened::Never(reason),
+                };
+                self.with(|state, now| state.cluster.not_opened(now, job, why));
+            }
+        }
+    }
+
+    fn open_run(self: &Arc<Self>, job: &JobId) -> Result<Opened, AppendError> {
+        let unknown = || AppendError::Foreign(format!("there is no job {job}"));
+        let found = self.with(|state, _| {
+            let known = state.jobs.get_mut(job)?;
+            // One that it had open before is let go of first, as it holds the lock.
+            drop(known.held.take());
+            Some((known.location.clone(), known.params.clone()))
+        });
+        let (location, params) = found.ok_or_else(unknown)?;
+        lock(&self.queue).confirm()?;
+        let (run, contents) = JobRun::begin(&location, &params)?;
+        let Contents { params, commits, bytes: committed_bytes } = contents;
+        let Estimate { least_memory, workload } = self.estimates.of(&params);
+        self.hold(job, run);
+        Ok(Opened { commits, committed_bytes, least_memory, workload })
+    }
+
+    /// Lets go of the runs that are not needed any more, so that others may open them.
+    fn let_go(self: &Arc<Self>) {
+        let runs: Vec<Held> = self.with(|state, _| {
+            let not_needed = state.not_needed();
+            not_needed.iter().filter_map(|job| state.jobs.get_mut(job)?.held.take()).collect()
+        });
+        drop(runs);
+    }
+
+    /// Reads a shard that a worker cannot read, beside all else.
+    fn examine(self: &Arc<Self>, claim: Claim) {
+        let shell = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            let location = shell.with(|state, _| Some(state.jobs.get(&claim.job)?.location.clone()));
+            let found = match location {
+                Some(location) => recheck::examine(&location, &claim),
+                None => Examined::Unknown(format!("there is no job {}", claim.job)),
+            };
+            shell.with(|state, now| state.cluster.examined(now, &claim, found));
+        });
+    }
+
+    /// Writes to the queue what has become of jobs, so that whoever comes after this coordinator need not open their
+    /// runs. What cannot be written is tried again.
+    async fn note_ends(self: Arc<Self>, mut ends: mpsc::UnboundedReceiver<JobId>) {
+        let mut waiting = BTreeSet::new();
+        loop {
+            let next = if waiting.is_empty() {
+                self.stop.run_until_cancelled(ends.recv()).await
+            } else {
+                let soon = tokio::time::sleep(NOTE_AGAIN);
+                tokio::select! {
+                    next = ends.recv() => Some(next),
+                    () = soon => Some(waiting.first().cloned()),
+                    () = self.stop.cancelled() => None,
+                }
+            };
+            let Some(Some(job)) = next else { return };
+            waiting.insert(job.clone());
+            match Arc::clone(&self).note_end(&job).await {
+                Ok(()) => drop(waiting.remove(&job)),
+                Err(status) => tracing::warn!(%job, error = status.message(), "the queue cannot be written"),
+            }
+        }
     }
 
     /// Another coordinator owns the store: this one does nothing more, and ends.
-    pub(super) fn fence(&self, reason: String) {
+    pub(super) fn fence(self: &Arc<Self>, reason: String) {
         tracing::error!(reason, "another coordinator owns the store: this one ends");
         let _ = self.fenced.set(reason);
-        self.with(|state, now| state.cluster.commit_failed(now, 0, true));
+        self.with(|state, now| state.cluster.fence(now));
         self.stop.cancel();
     }
 
@@ -324,63 +541,40 @@ impl Shell {
 enum Refused {
     /// And never will be.
     Never(String),
-    /// Because another process owns the store.
-    Fenced(String),
-    /// For another reason; it is tried again.
-    Failed(anyhow::Error),
+    Append(AppendError),
 }
 
 impl From<AppendError> for Refused {
     fn from(error: AppendError) -> Self {
-        match error {
-            AppendError::Fenced(reason) => Self::Fenced(reason),
-            AppendError::Failed(error) => Self::Failed(error.into()),
-        }
+        Self::Append(error)
     }
+}
+
+/// Whether an error is one of the store as a whole, or of this process: no job is to blame for it.
+fn is_of_store(error: &RunError) -> bool {
+    let RunError::Storage(error) = error else { return false };
+    error.kind() == ErrorKind::Full || is_out_of_files(error)
+}
+
+/// Whether a run that cannot be opened now may be opened later without anybody's doing.
+fn may_be_opened_later(error: &RunError) -> bool {
+    let RunError::Storage(error) = error else { return false };
+    matches!(error.kind(), ErrorKind::Busy | ErrorKind::Fenced | ErrorKind::Full | ErrorKind::Unavailable)
 }
 
 impl State {
     fn answer(&self, reply: PullReply) -> Answer {
         Answer::new(reply, |share| {
             let known = self.jobs.get(&share.job)?;
-            Some((known.url.clone(), known.opening))
+            Some((known.url.clone(), known.held.as_ref()?.opening))
         })
     }
 
-    /// Remembers what follows from an event outside of the pure code.
-    fn note(&mut self, event: &Event) {
-        match event {
-            Event::WorkerLost { worker, .. } => {
-                self.told.remove(worker);
-            }
-            Event::Job { job, state } => {
-                let stopped = !matches!(state, JobState::Queued | JobState::Running);
-                self.jobs.get_mut(job).into_iter().for_each(|known| known.stopped = stopped);
-            }
-            _ => {}
-        }
+    /// The jobs whose runs are open and not needed any more.
+    fn not_needed(&self) -> Vec<JobId> {
+        let held = self.jobs.iter().filter(|(_, known)| known.held.is_some());
+        held.filter(|(job, _)| !self.cluster.holds(job)).map(|(job, _)| job.clone()).collect()
     }
-
-    /// Remembers what keeps a job from going on, or that nothing does.
-    pub(super) fn trouble(&mut self, job: &JobId, trouble: Option<String>) {
-        if let Some(known) = self.jobs.get_mut(job) {
-            known.trouble = trouble;
-        }
-    }
-
-    /// Lets go of the runs of jobs that have stopped, so that others may open them.
-    pub(super) fn let_go(&mut self) {
-        let appending = self.appending.as_ref();
-        for (_, known) in self.jobs.iter_mut().filter(|(job, known)| known.stopped && appending != Some(job))
-        {
-            known.run = None;
-        }
-    }
-}
-
-fn job_of(action: &Action) -> &JobId {
-    let (Action::Commit { job, .. } | Action::Retract { job, .. }) = action;
-    job
 }
 
 /// Whoever panicked with a lock in hand has not left a half-made change: calls of the pure code come and go as a

@@ -15,7 +15,7 @@ use exact2048_worker::{BytesList, Value, Worker, WorkerError};
 use metrics::counter;
 use tokio_util::sync::CancellationToken;
 
-use super::host::{Dispatch, layer_at, layers_of, position};
+use super::host::{Dispatch, layer_at, layers_of, neighbours, position};
 use super::links::{Link, Sender as LinkSender};
 use super::membership::Membership;
 use super::observe;
@@ -147,11 +147,13 @@ impl<V: Value> Running<V> {
         let id = sender.worker;
         let ended = CancellationToken::new();
         let peer_failed = Arc::new(Mutex::new(None));
-        let open = |(index, peer)| {
+        let neighbours = neighbours(&share, &owners, me);
+        let is_alone = !neighbours.contains(&true);
+        let open = |(index, peer): (usize, _)| {
             let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
             let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
             let membership = Membership::of(&share);
-            (index != me).then(|| Link::open(sender.clone(), peer, membership, ended.clone(), told))
+            neighbours[index].then(|| Link::open(sender.clone(), peer, membership, ended.clone(), told))
         };
         let links = share.members.iter().enumerate().map(open).collect();
         let tally = Arc::new(Tally::new(id));
@@ -170,7 +172,7 @@ impl<V: Value> Running<V> {
             Phase::Enumerate => share.segment.first,
             Phase::BackUp => share.segment.last,
         };
-        if share.members.len() > 1 {
+        if !is_alone {
             planner.slowest_elsewhere(start);
         }
         let crew = Crew::new(worker, planner, host, Arc::clone(&stop));
@@ -181,9 +183,10 @@ impl<V: Value> Running<V> {
         let frontier = crew.with_plan(|plan| plan.frontier());
         exact2048_run::crew::Host::progressed(crew.host(), &Default::default(), frontier);
         let (send, receive) = std::sync::mpsc::channel();
-        let mut frontiers = vec![0; share.members.len()];
-        frontiers[me] = layers_of(share.segment);
-        if share.members.len() == 1 {
+        // Nothing is to be waited for of those that are no neighbours.
+        let far = layers_of(share.segment);
+        let frontiers = neighbours.iter().map(|&is_neighbour| if is_neighbour { 0 } else { far }).collect();
+        if is_alone {
             crew.host().all_arrived(layers_of(share.segment));
         }
         let (orders, frontiers) =

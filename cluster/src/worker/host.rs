@@ -204,6 +204,39 @@ pub fn position(segment: Segment, layer: Layer) -> u32 {
     (passed / 2).min(layers_of(segment))
 }
 
+/// Calls `call` with each lane, a lane that is built on it, and the layers of that one.
+fn for_each_use(params: &Params, segment: Segment, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
+    let all = lanes(params);
+    let alive: FxHashMap<Lane, (Layer, Layer)> =
+        all.iter().map(|&lane| (lane, layer_range(params, lane))).collect();
+    let steps = Step::all(params);
+    for &lane in &all {
+        for &step in &steps {
+            let built_on_it = match segment.phase {
+                Phase::Enumerate => lane.after(step, params.large),
+                Phase::BackUp => lane.before(step, params.large),
+            };
+            if let Some((other, &layers)) = built_on_it.and_then(|other| Some((other, alive.get(&other)?))) {
+                call(lane, other, layers);
+            }
+        }
+    }
+}
+
+/// Which members of a share have blocks for the member number `me`, or need blocks of it. It has a connection to these
+/// and no others: a thousand members would have a million.
+pub fn neighbours(share: &Share, owners: &Owners, me: usize) -> Vec<bool> {
+    let mut neighbours = vec![false; share.members.len()];
+    for_each_use(&share.params, share.segment, |lane, other, _| {
+        let (from, to) = (owners.owner(lane), owners.owner(other));
+        if from == me || to == me {
+            (neighbours[from], neighbours[to]) = (true, true);
+        }
+    });
+    neighbours[me] = false;
+    neighbours
+}
+
 /// Which members need the blocks of a lane.
 struct Routes {
     /// For each lane, the members that have lanes built on it, with the layers of those lanes.
@@ -212,28 +245,13 @@ struct Routes {
 
 impl Routes {
     fn new(params: &Params, segment: Segment, owners: &Owners, me: usize) -> Self {
-        let all = lanes(params);
-        let alive: FxHashMap<Lane, (Layer, Layer)> =
-            all.iter().map(|&lane| (lane, layer_range(params, lane))).collect();
-        let steps = Step::all(params);
         let mut to: FxHashMap<Lane, Vec<(usize, Layer, Layer)>> = FxHashMap::default();
-        for &lane in all.iter().filter(|&&lane| owners.owner(lane) == me) {
-            for &step in &steps {
-                let built_on_it = match segment.phase {
-                    Phase::Enumerate => lane.after(step, params.large),
-                    Phase::BackUp => lane.before(step, params.large),
-                };
-                let Some((other, &(first, last))) =
-                    built_on_it.and_then(|other| Some((other, alive.get(&other)?)))
-                else {
-                    continue;
-                };
-                let owner = owners.owner(other);
-                if owner != me {
-                    to.entry(lane).or_default().push((owner, first, last));
-                }
+        for_each_use(params, segment, |lane, other, (first, last)| {
+            let (from, owner) = (owners.owner(lane), owners.owner(other));
+            if from == me && owner != me {
+                to.entry(lane).or_default().push((owner, first, last));
             }
-        }
+        });
         Self { to }
     }
 
@@ -245,5 +263,47 @@ impl Routes {
         members.sort_unstable();
         members.dedup();
         members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::cluster::{JobId, Member, Secret, WorkerId};
+    use exact2048_game::{Objective, Precision, Spawn4};
+
+    fn share(board: &str, members: u64) -> Share {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let segment = Segment { phase: Phase::BackUp, first: Layer(4), last: params.last_layer() };
+        let member = |id| Member { worker: WorkerId(id), threads: 1, address: String::new() };
+        Share {
+            job: JobId("job".to_owned()),
+            params,
+            epoch: 1,
+            segment,
+            members: (0..members).map(member).collect(),
+            window_layers: 4,
+            secret: Secret::new([0; 16]),
+        }
+    }
+
+    #[test]
+    fn members_are_neighbours_of_each_other_and_of_few_where_there_are_many() {
+        for (board, members) in [("3x2", 4), ("4x3", 1000)] {
+            let share = share(board, members);
+            let owners = share.owners();
+            let of = |me: usize| neighbours(&share, &owners, me);
+            let mine = of(0);
+            assert!(!mine[0]);
+            for (other, _) in mine.iter().enumerate().filter(|(_, is_neighbour)| **is_neighbour) {
+                assert!(of(other)[0], "{other} has no way to the first of {members}");
+            }
+            let links = mine.iter().filter(|is_neighbour| **is_neighbour).count();
+            assert!(links > 0 && links <= 60, "{links} of {members}");
+            // Whoever gets a block is a neighbour.
+            let routes = Routes::new(&share.params, share.segment, &owners, 0);
+            assert!(routes.to.values().flatten().all(|&(to, ..)| mine[to]));
+        }
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, EpochStage, JobId, LayerPart, LeastMemory, PROTOCOL_VERSION, Pull, PullReply,
-    Secret, Secrets, Share, Submission, WorkerId, WorkerReport, WriteShard,
+    Action, Cluster, Config, EpochStage, JobId, JobState, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION,
+    Pull, PullReply, Secret, Secrets, Share, Submission, Summary as JobSummary, WorkerId, WorkerReport,
+    WriteShard,
 };
-use exact2048_coordinator::{Phase, Stage, is_kept};
+use exact2048_coordinator::{Phase, Stage, Workload, is_kept};
 
 use crate::job::Job;
 use crate::model::Model;
@@ -131,11 +132,18 @@ impl<'a> World<'a> {
         let submission = Submission {
             job: JobId("job".to_owned()),
             params: self.job.params.clone(),
-            commits: Vec::new(),
-            committed_bytes: 0,
-            least_memory: LeastMemory::new(Vec::new()),
+            least_memory: None,
+            state: JobState::Queued,
+            summary: JobSummary::default(),
         };
         self.cluster.submit(self.now, submission).expect("the first job");
+        let opened = Opened {
+            commits: Vec::new(),
+            committed_bytes: 0,
+            least_memory: Arc::new(LeastMemory::new(Vec::new())),
+            workload: Arc::new(Workload::new(&self.job.params)),
+        };
+        self.cluster.opened(self.now, &JobId("job".to_owned()), opened);
         while self.summary.passes.len() < 2 {
             let Some(((time, _), event)) = self.events.pop_first() else { break };
             self.now = time;

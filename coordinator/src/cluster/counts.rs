@@ -2,7 +2,7 @@
 
 use exact2048_game::Layer;
 
-use super::job::Job;
+use super::job::Plan;
 use crate::progress::Segment;
 use crate::task::Phase;
 
@@ -20,14 +20,14 @@ pub(super) struct Possible {
 }
 
 impl Possible {
-    /// Of the layers of a job's segment, ascending.
-    pub fn of_segment(job: &Job, segment: Segment) -> Vec<Self> {
+    /// Of the layers of a segment of a job, ascending.
+    pub fn of_segment(plan: &Plan, segment: Segment) -> Vec<Self> {
         let layers = (segment.first.0..=segment.last.0).step_by(2).map(Layer);
-        let most = |layer: Layer| job.workload.entries(layer, Layer(layer.0 + 2));
+        let most = |layer: Layer| plan.workload.entries(layer, Layer(layer.0 + 2));
         let mut possible: Vec<Self> =
             layers.map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None }).collect();
         if segment.phase == Phase::BackUp {
-            for counted in job.commits.iter().flat_map(|commit| &commit.layers) {
+            for counted in plan.commits.iter().flat_map(|commit| &commit.layers) {
                 let place = counted.layer.0.checked_sub(segment.first.0).map(|above| above as usize / 2);
                 if let Some(possible) = place.and_then(|place| possible.get_mut(place)) {
                     possible.states = Some(counted.states);

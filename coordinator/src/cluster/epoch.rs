@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use exact2048_game::Layer;
 
+use super::attendance::Member;
 use super::counts::Possible;
-use super::messages::{LayerPart, Progress, ShardRecord, Share, WriteShard};
+use super::messages::{EpochStage, LayerPart, Progress, ShardRecord, Share, WriteShard};
 use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
 use crate::task::Phase;
 
@@ -22,6 +23,10 @@ pub(super) struct Epoch {
     pub started: Duration,
     /// When a member last finished a layer or a shard.
     pub progressed: Duration,
+    /// When what is being written was ordered.
+    pub ordered: Duration,
+    /// What is known of each member.
+    pub members: Vec<Member>,
     /// When a range was last completed, or the epoch began.
     pub last_range: Duration,
     /// No more ranges are ordered: the epoch ends once what is ordered is committed.
@@ -81,10 +86,12 @@ impl Epoch {
     /// An epoch that begins. `possible` is what can be counted in each layer of its segment, ascending.
     pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
+            members: vec![Member::new(now); share.members.len()],
             finished: vec![0; share.members.len()],
             share: Arc::new(share),
             started: now,
             progressed: now,
+            ordered: now,
             last_range: now,
             closing: false,
             sums: VecDeque::new(),
@@ -127,6 +134,16 @@ impl Epoch {
         self.layer(self.frontier.min(self.len() - 1))
     }
 
+    /// Takes in how far a member says that it is with the epoch.
+    pub fn says(&mut self, member: usize, stage: EpochStage, now: Duration) {
+        self.members[member].says(stage, now);
+    }
+
+    /// Whether a member has work left, and no other has finished fewer layers.
+    pub fn is_last(&self, member: usize) -> bool {
+        self.finished[member] == self.frontier && self.frontier < self.len()
+    }
+
     /// The layer that a member is working on.
     pub fn member_layer(&self, member: usize) -> Layer {
         self.layer(self.finished[member].min(self.len() - 1))
@@ -155,6 +172,7 @@ impl Epoch {
             return Err(Wrong::Report(format!("worker {worker}: {reason}")));
         }
         self.finished[member] += 1;
+        self.members[member].moves(now);
         self.progressed = now;
         let at = (position - self.written) as usize;
         if at == self.sums.len() {
@@ -200,7 +218,7 @@ impl Epoch {
 
     /// Orders the next range to be written, if one is ready: one with at least `least_bytes`, or the end of the segment, or,
     /// where `all` is set, whatever may be published.
-    pub fn order(&mut self, least_bytes: u64, all: bool) {
+    pub fn order(&mut self, least_bytes: u64, all: bool, now: Duration) {
         let worth_a_look = all || self.ready_bytes >= least_bytes || self.frontier == self.len();
         if self.order.is_some() || !worth_a_look {
             return;
@@ -221,6 +239,7 @@ impl Epoch {
         let Some(end) = end else { return };
         let (a, b) = (self.layer(self.written), self.layer(end - 1));
         let shard = WriteShard { epoch: self.number(), first: a.min(b), last: a.max(b) };
+        self.ordered = now;
         self.order = Some(Order { end, shard, records: vec![None; self.finished.len()] });
     }
 
@@ -249,6 +268,7 @@ impl Epoch {
     ) -> Option<WrittenRange> {
         let order = self.order.as_mut().filter(|order| order.shard == shard)?;
         self.progressed = now;
+        self.members[member].moves(now);
         order.records[member] = Some(record);
         if order.records.iter().any(Option::is_none) {
             return None;
@@ -333,7 +353,7 @@ mod tests {
             let layer = epoch.layer(position);
             epoch.layer_done(0, part(layer), Duration::ZERO).unwrap();
         }
-        epoch.order(least_bytes, all);
+        epoch.order(least_bytes, all, Duration::ZERO);
         epoch.order_for(0).map(|shard| shard.first.0..=shard.last.0)
     }
 

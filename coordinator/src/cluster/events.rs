@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::job::JobState;
-use super::messages::{Action, Failure, JobId, Share, WorkerId};
+use super::messages::{Action, Claim, Failure, JobId, Share, WorkerId};
 
 /// Something that people may want to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +59,13 @@ pub enum Event {
         epoch: u64,
         /// Why.
         reason: String,
+    },
+    /// A worker could not read a shard that is whole.
+    Misread(Claim),
+    /// A job is not in the queue any more.
+    Forgotten {
+        /// The job.
+        job: JobId,
     },
     /// An append is in the journal.
     Appended(Action),

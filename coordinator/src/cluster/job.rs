@@ -1,26 +1,76 @@
 //! Jobs: what is wanted, what is committed of it, and what became of it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use exact2048_game::{Layer, Params};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::messages::JobId;
 use super::rate::Rate;
+use super::status::JobStatus;
 use crate::progress::{Commit, Segment, missing_segments};
+use crate::sizes;
 use crate::task::Phase;
 use crate::workload::Workload;
 
 /// A job as it is handed in, and again after each start of the coordinator.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
     /// Its name.
     pub job: JobId,
     /// What is to be computed.
     pub params: Params,
+    /// Least memory of a worker, where it was worked out already: nobody is asked to open the run of a job that fits
+    /// nobody.
+    pub least_memory: Option<Arc<LeastMemory>>,
+    /// What became of it before; [`JobState::Queued`] for one that is to be worked on.
+    pub state: JobState,
+    /// What is known of its run without opening it.
+    pub summary: Summary,
+}
+
+/// What the run of a job holds, when its turn has come and it was opened for writing.
+#[derive(Clone, Debug)]
+pub struct Opened {
     /// What the journal says is committed and not retracted.
     pub commits: Vec<Commit>,
     /// Bytes of the committed shards.
     pub committed_bytes: u64,
     /// Least memory of a worker.
-    pub least_memory: LeastMemory,
+    pub least_memory: Arc<LeastMemory>,
+    /// The entries of its layers.
+    pub workload: Arc<Workload>,
+}
+
+/// How far a job is, as it is kept when its run is not open.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// The pass that comes next; `None` when nothing is missing, or nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// States done in that pass, or in the last one, up to symmetry.
+    pub states_done: u64,
+    /// States of that pass in all, where that is known: on the way down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states_total: Option<u64>,
+    /// Part of that pass's work that is done, from 0 to 1.
+    pub done: f64,
+    /// Bytes of committed shards.
+    pub bytes: u64,
+    /// The fingerprint of a solved run.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::progress::hex")]
+    pub fingerprint: Option<u128>,
+}
+
+impl Summary {
+    /// What is kept of a status.
+    #[must_use]
+    pub fn of(status: &JobStatus) -> Self {
+        let &JobStatus { phase, states_done, states_total, done, bytes, fingerprint, .. } = status;
+        Self { phase, states_done, states_total, done, bytes, fingerprint }
+    }
 }
 
 /// The least memory of a worker, by its number of threads.
@@ -51,7 +101,7 @@ impl LeastMemory {
 /// What became of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobState {
-    /// Waits for the jobs before it.
+    /// Waits for the jobs before it, or for a worker that is large enough.
     Queued,
     /// Is being worked on, or waits for workers.
     Running,
@@ -78,6 +128,12 @@ impl JobState {
             JobState::Failed { .. } => "failed",
         }
     }
+
+    /// Whether nothing happens to the job any more unless somebody asks for it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !matches!(self, JobState::Queued | JobState::Running)
+    }
 }
 
 #[derive(Debug)]
@@ -85,22 +141,31 @@ pub(super) struct Job {
     /// Place in the queue: lower numbers go first.
     pub place: u64,
     pub params: Params,
-    pub least_memory: LeastMemory,
-    pub commits: Vec<Commit>,
+    pub least_memory: Option<Arc<LeastMemory>>,
     pub state: JobState,
+    /// What keeps it from going on.
+    pub obstacle: Option<String>,
+    /// Its turn does not come before this time.
+    pub not_before: Duration,
     /// To be cancelled as soon as what is finished is committed.
     pub cancelling: bool,
-    /// What is to be done next, apart from commits that are under way.
-    pub remaining: Option<Segment>,
+    /// The shell was asked to open its run, and has not answered.
+    pub opening: bool,
+    /// The shell was asked to read a shard that a worker cannot read, and has not answered.
+    pub examining: bool,
+    /// What is to be done, while its run is open.
+    pub plan: Option<Plan>,
+    /// The same in short, as it was when the run was last open.
+    pub summary: Summary,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
     /// How many times the time between commits is halved, since epochs fail before it is over.
     pub haste: u32,
+    /// How many times the time that a member may take for one step is doubled, since epochs fail by it.
+    pub slowness: u32,
     /// Epochs that failed, in all.
     pub retries: u64,
     pub epochs: u64,
-    pub bytes: u64,
-    pub workload: Workload,
     /// States that members have finished.
     pub states_rate: Rate,
     /// Entries in layers that all members have enumerated.
@@ -109,54 +174,169 @@ pub(super) struct Job {
 
 impl Job {
     pub fn new(submission: Submission, place: u64) -> (JobId, Self) {
-        let Submission { job: id, params, commits, committed_bytes, least_memory } = submission;
-        let mut job = Self {
+        let Submission { job: id, params, least_memory, state, summary } = submission;
+        let job = Self {
             place,
-            workload: Workload::new(&params),
             params,
             least_memory,
-            commits,
-            state: JobState::Queued,
+            state,
+            obstacle: None,
+            not_before: Duration::ZERO,
             cancelling: false,
-            remaining: None,
+            opening: false,
+            examining: false,
+            plan: None,
+            summary,
             failures: 0,
             haste: 0,
+            slowness: 0,
             retries: 0,
             epochs: 0,
-            bytes: committed_bytes,
             states_rate: Rate::default(),
             entries_rate: Rate::default(),
         };
-        job.replan();
-        if job.remaining.is_none() {
-            job.state = JobState::Done;
-        }
         (id, job)
     }
 
-    /// Works out what is to be done next.
-    pub fn replan(&mut self) {
-        self.remaining = missing_segments(&self.params, &self.commits).into_iter().next();
+    /// Takes in what its run holds.
+    pub fn open(&mut self, opened: Opened) {
+        let Opened { commits, committed_bytes, least_memory, workload } = opened;
+        self.opening = false;
+        self.least_memory = Some(least_memory);
+        self.summary.bytes = committed_bytes;
+        self.plan = Some(Plan::new(&self.params, commits, workload));
+        self.sum_up();
     }
 
-    /// The fingerprint of the values, once all are committed.
-    pub fn fingerprint(&self) -> Option<u128> {
-        let is_solved = self.params.until_layer.is_none() && self.remaining.is_none();
-        let parts = self.commits.iter().filter_map(|commit| commit.fingerprint);
-        is_solved.then(|| parts.fold(0, u128::wrapping_add))
+    /// Forgets what is only of use while the run is open.
+    pub fn close(&mut self) {
+        self.sum_up();
+        (self.plan, self.cancelling, self.opening, self.examining) = (None, false, false, false);
     }
 
+    fn sum_up(&mut self) {
+        if let Some(plan) = &self.plan {
+            self.summary = plan.summary(&self.params, self.summary.bytes, 0.0, 0);
+        }
+    }
+
+    /// Whether a worker may take part in it. What is not known is found out when its run is open.
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {
-        memory_bytes >= self.least_memory.bytes(threads)
+        self.least_memory.as_ref().is_none_or(|least| memory_bytes >= least.bytes(threads))
+    }
+}
+
+/// What is to be done for a job whose run is open.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub commits: Vec<Commit>,
+    pub workload: Arc<Workload>,
+    /// What is to be done next, apart from commits that are under way.
+    pub remaining: Option<Segment>,
+    /// The fingerprint of the values, once all are committed.
+    pub fingerprint: Option<u128>,
+    /// States in the committed layers of the way up.
+    enumerated: u64,
+    /// Those of them whose values are committed.
+    backed_up: u64,
+    /// Entries that are left of the way up, and those that the way down takes as long for.
+    pub entries_upward: f64,
+    pub entries_later: f64,
+}
+
+impl Plan {
+    pub fn new(params: &Params, commits: Vec<Commit>, workload: Arc<Workload>) -> Self {
+        let mut plan = Self {
+            commits,
+            workload,
+            remaining: None,
+            fingerprint: None,
+            enumerated: 0,
+            backed_up: 0,
+            entries_upward: 0.0,
+            entries_later: 0.0,
+        };
+        plan.renew(params);
+        plan
     }
 
-    /// Removes the commits of a phase that hold any of the layers.
-    pub fn take_commits(&mut self, phase: Phase, first: Layer, last: Layer) -> Vec<Commit> {
-        let hit = |commit: &mut Commit| commit.phase == phase && commit.first <= last && commit.last >= first;
-        let taken = self.commits.extract_if(.., hit).collect();
-        self.replan();
+    /// Works out what follows from the commits. Costs time in proportion to the layers that they hold.
+    fn renew(&mut self, params: &Params) {
+        let missing = missing_segments(params, &self.commits);
+        let upward = missing.iter().filter(|segment| segment.phase == Phase::Enumerate);
+        self.entries_upward = upward.map(|&segment| self.workload.of(segment)).sum();
+        self.entries_later = self.workload.to_back_up(&missing);
+        self.remaining = missing.into_iter().next();
+        let counts = self.commits.iter().flat_map(|commit| &commit.layers);
+        let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
+        self.enumerated = states.values().sum();
+        let downward = self.commits.iter().filter(|commit| commit.phase == Phase::BackUp);
+        let layers = downward.clone().flat_map(|commit| (commit.first.0..=commit.last.0).step_by(2));
+        self.backed_up = layers.filter_map(|layer| states.get(&Layer(layer))).sum();
+        let is_solved = params.until_layer.is_none() && self.remaining.is_none();
+        let parts = downward.filter_map(|commit| commit.fingerprint);
+        self.fingerprint = is_solved.then(|| parts.fold(0, u128::wrapping_add));
+    }
+
+    /// Adds what is in the journal now.
+    pub fn add(&mut self, params: &Params, commit: Commit) {
+        self.commits.push(commit);
+        self.renew(params);
+    }
+
+    /// Removes the commits for which that holds.
+    pub fn take(&mut self, params: &Params, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
+        let taken = self.commits.extract_if(.., |commit| hit(commit)).collect();
+        self.renew(params);
         taken
     }
+
+    /// The pass that it is in, or was in last.
+    pub fn phase(&self, params: &Params) -> Phase {
+        let last = if params.until_layer.is_some() { Phase::Enumerate } else { Phase::BackUp };
+        self.remaining.map_or(last, |segment| segment.phase)
+    }
+
+    /// How far the job is, where so many entries or states are finished and not committed yet.
+    pub fn summary(&self, params: &Params, bytes: u64, entries_ahead: f64, states_ahead: u64) -> Summary {
+        let (done, whole) = self.work_done(entries_ahead, states_ahead);
+        let (states, total) = match self.phase(params) {
+            Phase::Enumerate => (self.enumerated, None),
+            Phase::BackUp => (self.backed_up, Some(self.enumerated)),
+        };
+        Summary {
+            phase: self.remaining.map(|segment| segment.phase),
+            states_done: states + states_ahead,
+            states_total: total,
+            done: if whole > 0.0 { (done / whole).clamp(0.0, 1.0) } else { 0.0 },
+            bytes,
+            fingerprint: self.fingerprint,
+        }
+    }
+
+    /// What is done of the pass, and the whole of it: in entries on the way up, in states on the way down. Of it
+    /// are `entries` or `states` that are finished and not committed yet.
+    pub fn work_done(&self, entries: f64, states: u64) -> (f64, f64) {
+        match self.remaining.map(|segment| segment.phase) {
+            Some(Phase::Enumerate) => {
+                let whole = self.workload.whole();
+                (whole - self.entries_upward + entries, whole)
+            }
+            Some(Phase::BackUp) => ((self.backed_up + states) as f64, self.enumerated as f64),
+            None => (1.0, 1.0),
+        }
+    }
+}
+
+/// Says what a job needs, beside the worker that comes nearest to it.
+pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
+    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    format!(
+        "with {threads} it needs {} of memory, and the worker that comes nearest has {}; give workers more --memory, or \
+         fewer --threads",
+        sizes::needed(needed_bytes),
+        sizes::available(memory_bytes)
+    )
 }
 
 #[cfg(test)]

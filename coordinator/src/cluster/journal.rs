@@ -1,23 +1,30 @@
-//! Appends to journals that are asked for: one at a time, in order, until the outcome of each is known.
+//! Appends to journals that are asked for: one at a time, those of a job in order, until the outcome of each is known.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::messages::Action;
+use super::messages::{Action, JobId};
+
+/// An append is tried this often at least before its job is given up.
+const LEAST_TRIES: u32 = 3;
 
 #[derive(Default, Debug)]
 pub(super) struct Journal {
-    /// The first is asked of the shell.
-    queue: VecDeque<Action>,
-    /// The first was asked for and is not to be asked for again before this time; `None` while it was not asked for.
-    asked: Option<Asked>,
+    queue: VecDeque<Append>,
+    /// The append that was asked of the shell, until it answers.
+    asked: Option<u64>,
     next_ticket: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
-    Waiting,
-    RetryAt(Duration),
+#[derive(Debug)]
+struct Append {
+    action: Action,
+    /// It is not asked for before this time.
+    not_before: Duration,
+    /// When it failed first by the fault of its job's journal, and how often since.
+    failed: Option<(Duration, u32)>,
+    /// Whether it failed at all.
+    is_stuck: bool,
 }
 
 impl Journal {
@@ -27,46 +34,73 @@ impl Journal {
         self.next_ticket
     }
 
-    pub fn push(&mut self, append: Action) {
-        self.queue.push_back(append);
+    pub fn push(&mut self, action: Action) {
+        self.queue.push_back(Append { action, not_before: Duration::ZERO, failed: None, is_stuck: false });
     }
 
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty()
+    /// Whether nothing is to be appended to the journal of a job.
+    pub fn is_idle(&self, job: &JobId) -> bool {
+        self.queue.iter().all(|append| append.action.job() != job)
     }
 
-    /// The append that the shell should be asked for now.
+    /// Whether the next append of a job has failed, and waits to be tried again.
+    pub fn is_stuck(&self, job: &JobId) -> bool {
+        let first = self.queue.iter().find(|append| append.action.job() == job);
+        first.is_some_and(|append| append.is_stuck && Some(append.action.ticket()) != self.asked)
+    }
+
+    /// The append that the shell should be asked for now. A job whose append waits does not keep others waiting.
     pub fn due(&mut self, now: Duration) -> Option<Action> {
-        let is_due = match self.asked {
-            None => true,
-            Some(Asked::RetryAt(time)) => now >= time,
-            Some(Asked::Waiting) => false,
-        };
-        let first = self.queue.front().filter(|_| is_due)?;
-        self.asked = Some(Asked::Waiting);
-        Some(first.clone())
+        if self.asked.is_some() {
+            return None;
+        }
+        let is_first = |at: usize, job: &JobId| self.queue.iter().take(at).all(|a| a.action.job() != job);
+        let mut due = self.queue.iter().enumerate();
+        let (_, append) =
+            due.find(|(at, append)| append.not_before <= now && is_first(*at, append.action.job()))?;
+        self.asked = Some(append.action.ticket());
+        Some(append.action.clone())
     }
 
-    /// The append is in the journal.
-    pub fn succeeded(&mut self, ticket: u64) -> Option<Action> {
-        self.queue.front().filter(|append| append.ticket() == ticket)?;
-        self.asked = None;
-        self.queue.pop_front()
+    /// The append with this ticket has an outcome, after which it is not asked for any more.
+    pub fn take(&mut self, ticket: u64) -> Option<Action> {
+        let at = self.answered(ticket)?;
+        self.queue.remove(at).map(|append| append.action)
     }
 
-    /// It is not known to be in the journal; to be repeated at a time.
+    /// It is not known to be in the journal, and is asked for again at a time.
     pub fn retry(&mut self, ticket: u64, at: Duration) {
-        if self.queue.front().is_some_and(|append| append.ticket() == ticket) {
-            self.asked = Some(Asked::RetryAt(at));
+        if let Some(place) = self.answered(ticket) {
+            (self.queue[place].not_before, self.queue[place].is_stuck) = (at, true);
         }
     }
-}
 
-impl Action {
-    /// Names the append in the shell's answer.
-    pub fn ticket(&self) -> u64 {
-        match self {
-            Action::Commit { ticket, .. } | Action::Retract { ticket, .. } => *ticket,
-        }
+    /// The job of an append that was asked for.
+    pub fn job_of(&self, ticket: u64) -> Option<JobId> {
+        let append = self.queue.iter().find(|append| append.action.ticket() == ticket)?;
+        Some(append.action.job().clone())
+    }
+
+    /// It failed by the fault of its job's journal; whether that has gone on for so long that no more is to be tried.
+    pub fn has_failed_for(&mut self, ticket: u64, patience: Duration, now: Duration) -> bool {
+        let Some(append) = self.queue.iter_mut().find(|append| append.action.ticket() == ticket) else {
+            return false;
+        };
+        let (since, tries) = append.failed.get_or_insert((now, 0));
+        *tries += 1;
+        *tries >= LEAST_TRIES && now.saturating_sub(*since) >= patience
+    }
+
+    /// Gives up all appends of a job. Whether one that was asked for is made is not known then.
+    pub fn drop_job(&mut self, job: &JobId) {
+        self.queue.retain(|append| append.action.job() != job);
+        self.asked.take_if(|asked| !self.queue.iter().any(|append| append.action.ticket() == *asked));
+    }
+
+    /// The place of an append that the shell has answered.
+    fn answered(&mut self, ticket: u64) -> Option<usize> {
+        let at = self.queue.iter().position(|append| append.action.ticket() == ticket)?;
+        self.asked.take_if(|asked| *asked == ticket);
+        Some(at)
     }
 }

@@ -39,6 +39,12 @@ impl std::fmt::Display for WorkerId {
     }
 }
 
+/// An epoch's number as people read it: that of the coordinator, and which of its epochs it is.
+#[must_use]
+pub fn spell_epoch(epoch: u64) -> String {
+    format!("{}.{}", epoch >> 32, epoch & u64::from(u32::MAX))
+}
+
 /// The only call that a worker makes: I am here, this is done, what now?
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pull {
@@ -327,6 +333,84 @@ pub enum Action {
         /// The commit, as it was appended.
         commit: Commit,
     },
+}
+
+impl Action {
+    /// Names the append in the shell's answer.
+    pub fn ticket(&self) -> u64 {
+        match self {
+            Action::Commit { ticket, .. } | Action::Retract { ticket, .. } => *ticket,
+        }
+    }
+
+    /// The job to whose journal it belongs.
+    pub fn job(&self) -> &JobId {
+        match self {
+            Action::Commit { job, .. } | Action::Retract { job, .. } => job,
+        }
+    }
+}
+
+/// Why an append is not known to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AppendFailure {
+    /// The store as a whole cannot be reached, or has no room: it is tried again for as long as that lasts.
+    Store(String),
+    /// The store takes other things, and the journal of this job cannot be written: tried again for a while.
+    Journal(String),
+    /// Another process has written to the job's journal.
+    Foreign(String),
+}
+
+/// What the shell has to find out, beside appends and other errands. Each is answered, in any order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Errand {
+    /// To open the run of a job for writing, and to keep it open while [`holds`](super::Cluster::holds) says so. Answered
+    /// by [`opened`](super::Cluster::opened) or [`not_opened`](super::Cluster::not_opened).
+    Open {
+        /// The job.
+        job: JobId,
+    },
+    /// To read a committed shard that a worker says it cannot read. Answered by
+    /// [`examined`](super::Cluster::examined).
+    Examine(Claim),
+}
+
+/// What a worker says of a shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The job whose shard it is.
+    pub job: JobId,
+    /// The shard's file.
+    pub file: String,
+    /// The pass.
+    pub phase: Phase,
+    /// Lowest layer that is lost.
+    pub first: Layer,
+    /// Highest layer that is lost.
+    pub last: Layer,
+}
+
+/// Why the run of a job is not open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotOpened {
+    /// It may be later: another process has it, or the store cannot be reached.
+    Later(String),
+    /// It cannot be opened until somebody mends it.
+    Never(String),
+}
+
+/// What the coordinator found when it read a shard that a worker cannot read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Examined {
+    /// It is lost or damaged, or not committed any more.
+    Lost,
+    /// It is whole: what is wrong is the worker, or its way to the store.
+    Sound,
+    /// The coordinator cannot read it either, for another reason.
+    Unknown(String),
 }
 
 /// A shard of a commit.

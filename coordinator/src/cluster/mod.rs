@@ -6,6 +6,7 @@
 //! invariants, and what each failure does.
 
 mod assign;
+mod attendance;
 mod counts;
 mod epoch;
 mod events;
@@ -20,13 +21,15 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
 use exact2048_game::Layer;
 
 use crate::progress::Commit;
-use crate::sizes;
+#[cfg(test)]
 use crate::task::Phase;
 use epoch::Epoch;
 use job::Job;
@@ -35,10 +38,11 @@ use roster::{Registration, Roster};
 
 pub use assign::{Owners, assign};
 pub use events::Event;
-pub use job::{JobState, LeastMemory, Submission};
+pub use job::{JobState, LeastMemory, Opened, Submission, Summary};
 pub use messages::{
-    Action, EpochStage, Failure, JobId, LayerPart, Member, PROTOCOL_VERSION, Progress, Pull, PullReply,
-    Refusal, ShardRecord, Share, WorkerId, WorkerReport, WriteShard,
+    Action, AppendFailure, Claim, EpochStage, Errand, Examined, Failure, JobId, LayerPart, Member, NotOpened,
+    PROTOCOL_VERSION, Progress, Pull, PullReply, Refusal, ShardRecord, Share, WorkerId, WorkerReport,
+    WriteShard, spell_epoch,
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
@@ -59,7 +63,10 @@ pub struct Config {
     /// Layers that a worker may compute past the lowest one that not all have finished: no more than a bound, as workers
     /// limit themselves by what their peers are at.
     pub window_layers: u32,
-    /// An epoch in which nobody finishes anything for so long has failed.
+    /// A member that holds the others up, and finishes nothing for so long, is to blame: its epoch has failed. Twice as
+    /// long after each epoch that failed so.
+    pub step: Duration,
+    /// An epoch in which nobody finishes anything for so long has failed, whoever is to blame.
     pub stall: Duration,
     /// A job fails with so many failed epochs in a row without a commit.
     pub max_failed_epochs: u32,
@@ -67,6 +74,10 @@ pub struct Config {
     pub backoff: Duration,
     /// After how long an append of unknown outcome is repeated.
     pub retry: Duration,
+    /// For how long the journal of a job is tried to be written, where the store takes other things: then the job fails.
+    pub journal_patience: Duration,
+    /// After how long a run that cannot be opened now is tried again; others have their turn meanwhile.
+    pub reopen: Duration,
     /// A worker that has joined is waited for until the next segment if the present one takes less time than this.
     pub worth_rebalancing: Duration,
     /// When a worker with work pulls again.
@@ -83,10 +94,13 @@ impl Default for Config {
             commit_interval: Duration::from_secs(10),
             shard_bytes: 8 << 20,
             window_layers: 512,
+            step: Duration::from_secs(40),
             stall: Duration::from_secs(15 * 60),
             max_failed_epochs: 5,
             backoff: Duration::from_secs(1),
             retry: Duration::from_secs(1),
+            journal_patience: Duration::from_secs(30),
+            reopen: Duration::from_secs(5),
             worth_rebalancing: Duration::from_secs(30),
             pause_busy: Duration::from_millis(100),
             pause_idle: Duration::from_millis(500),
@@ -114,11 +128,7 @@ pub enum ClusterError {
         wanted: &'static str,
     },
     /// No worker has the memory for the job.
-    #[error(
-        "the job fits no worker: with {threads} threads it needs {} of memory, and the worker that comes nearest has \
-         {}; give workers more --memory, or fewer --threads",
-        sizes::needed(*needed_bytes), sizes::available(*memory_bytes)
-    )]
+    #[error("the job fits no worker: {}", job::too_small(*needed_bytes, *threads, *memory_bytes))]
     DoesNotFit {
         /// Least memory with so many threads, in bytes.
         needed_bytes: u64,
@@ -144,6 +154,10 @@ pub struct Cluster {
     fenced: bool,
     roster: Roster,
     jobs: BTreeMap<JobId, Job>,
+    /// Those that wait for their turn, by their places.
+    queue: BTreeMap<u64, JobId>,
+    /// When one of them may come to its turn at the earliest, as far as that is known.
+    choose_at: Duration,
     /// The job that is being worked on.
     active: Option<JobId>,
     epoch: Option<Epoch>,
@@ -153,7 +167,10 @@ pub struct Cluster {
     in_step: bool,
     journal: Journal,
     actions: Vec<Action>,
+    errands: Vec<Errand>,
     events: Vec<Event>,
+    /// Jobs of which something has changed since that was asked for last.
+    changed: BTreeSet<JobId>,
     /// States that workers have finished, in all epochs.
     states: u64,
 }
@@ -171,13 +188,17 @@ impl Cluster {
             fenced: false,
             roster: Roster::default(),
             jobs: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            choose_at: Duration::ZERO,
             active: None,
             epoch: None,
             could_begin: None,
             in_step: false,
             journal: Journal::default(),
             actions: Vec::new(),
+            errands: Vec::new(),
             events: Vec::new(),
+            changed: BTreeSet::new(),
             states: 0,
         }
     }
@@ -185,6 +206,11 @@ impl Cluster {
     /// What the shell has to do now. To be asked after every other call.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
+    }
+
+    /// What the shell has to find out now. To be asked after every other call, too.
+    pub fn take_errands(&mut self) -> Vec<Errand> {
+        std::mem::take(&mut self.errands)
     }
 
     /// What happened since this was asked last.
@@ -200,54 +226,79 @@ impl Cluster {
 
     /// Puts a job in the queue.
     pub fn submit(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
-        self.check(now, &submission.job, &submission.least_memory)?;
+        self.check(now, &submission.job, submission.least_memory.as_deref())?;
         self.enqueue(now, submission)
     }
 
     /// Why a job would not be taken; it is told before anything is made for it.
-    pub fn check(&mut self, now: Duration, id: &JobId, least: &LeastMemory) -> Result<(), ClusterError> {
+    pub fn check(
+        &mut self,
+        now: Duration,
+        id: &JobId,
+        least: Option<&LeastMemory>,
+    ) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
         if self.jobs.contains_key(id) {
             return Err(ClusterError::Exists(id.clone()));
         }
-        self.does_not_fit(least).map_or(Ok(()), Err)
+        least.and_then(|least| self.does_not_fit(least)).map_or(Ok(()), Err)
     }
 
     /// Puts a job in the queue that was accepted before, whatever workers there are now.
     pub fn enqueue(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
+        let (job, state) = (submission.job.clone(), submission.state.clone());
+        self.restore(now, submission)?;
+        self.events.push(Event::Job { job, state });
+        self.advance();
+        Ok(())
+    }
+
+    /// Takes in a job that an earlier coordinator had. That is no event: it happened long ago.
+    pub fn restore(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
         if self.jobs.contains_key(&submission.job) {
             return Err(ClusterError::Exists(submission.job));
         }
         let (id, job) = Job::new(submission, self.next_place);
+        if job.state == JobState::Queued {
+            self.queue.insert(self.next_place, id.clone());
+            self.choose_at = Duration::ZERO;
+        }
         self.next_place += 1;
-        self.events.push(Event::Job { job: id.clone(), state: job.state.clone() });
+        self.changed.insert(id.clone());
         self.jobs.insert(id, job);
-        self.advance();
         Ok(())
     }
 
-    /// Takes in what the journal of a job says, which has stopped: others may have gone on with its run meanwhile.
-    pub fn refresh(
-        &mut self,
-        now: Duration,
-        id: &JobId,
-        commits: Vec<Commit>,
-        bytes: u64,
-    ) -> Result<(), ClusterError> {
+    /// Takes in what the run of a job holds, which is open for writing now.
+    pub fn opened(&mut self, now: Duration, id: &JobId, opened: Opened) {
         self.pass_time(now);
-        let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
-        match &job.state {
-            JobState::Cancelled | JobState::Failed { .. } => {
-                job.commits = commits;
-                job.bytes = bytes;
-                job.replan();
-                Ok(())
-            }
-            state => Err(wrong_state(id, state, "refreshed")),
+        let is_active = self.active.as_ref() == Some(id);
+        if let Some(job) = self.jobs.get_mut(id).filter(|job| is_active && job.opening) {
+            job.open(opened);
+            self.changed.insert(id.clone());
         }
+        self.advance();
+    }
+
+    /// Takes in that the run of a job cannot be opened: another job has its turn.
+    pub fn not_opened(&mut self, now: Duration, id: &JobId, why: NotOpened) {
+        self.pass_time(now);
+        let is_active = self.active.as_ref() == Some(id);
+        if self.jobs.get(id).is_some_and(|job| is_active && job.opening) {
+            match why {
+                NotOpened::Later(reason) => self.step_aside(id, reason, self.now + self.config.reopen),
+                NotOpened::Never(reason) => self.end_job(id, JobState::Failed { reason }),
+            }
+        }
+        self.advance();
+    }
+
+    /// Whether the run of a job is to be kept open: it is being worked on, or something is to be appended to its journal.
+    pub fn holds(&self, id: &JobId) -> bool {
+        self.active.as_ref() == Some(id) || !self.journal.is_idle(id)
     }
 
     /// Cancels a job. What its workers have finished is committed first.
@@ -255,13 +306,14 @@ impl Cluster {
         self.pass_time(now);
         self.check_owner()?;
         let running = self.epoch.as_ref().is_some_and(|epoch| epoch.share.job == *id);
+        let is_stuck = self.journal.is_stuck(id);
         let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
         match &job.state {
-            JobState::Running if running => job.cancelling = true,
-            JobState::Running | JobState::Queued => {
-                self.set_state(id, JobState::Cancelled);
-                self.active.take_if(|active| active == id);
+            JobState::Running if running && !is_stuck => {
+                job.cancelling = true;
+                self.changed.insert(id.clone());
             }
+            JobState::Running | JobState::Queued => self.end_job(id, JobState::Cancelled),
             state => return Err(wrong_state(id, state, "cancelled")),
         }
         self.advance();
@@ -271,17 +323,47 @@ impl Cluster {
     /// Puts a job that was cancelled or has failed at the end of the queue; one that is still being cancelled goes on.
     pub fn resume(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
-        self.check_owner()?;
+        self.check_resume(id)?;
         let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
-        match &job.state {
-            JobState::Running if job.cancelling => job.cancelling = false,
-            JobState::Cancelled | JobState::Failed { .. } => {
-                job.failures = 0;
-                self.requeue(id);
-            }
-            state => return Err(wrong_state(id, state, "resumed")),
+        if job.cancelling {
+            job.cancelling = false;
+            self.changed.insert(id.clone());
+        } else {
+            (job.failures, job.slowness) = (0, 0);
+            self.requeue(id);
         }
         self.advance();
+        Ok(())
+    }
+
+    /// Why a job cannot be resumed; it is told before that is noted anywhere.
+    pub fn check_resume(&self, id: &JobId) -> Result<(), ClusterError> {
+        self.check_owner()?;
+        let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        match &job.state {
+            JobState::Running if job.cancelling => Ok(()),
+            JobState::Cancelled | JobState::Failed { .. } => Ok(()),
+            state => Err(wrong_state(id, state, "resumed")),
+        }
+    }
+
+    /// Why a job cannot be forgotten; it is told before that is noted anywhere.
+    pub fn check_forget(&self, id: &JobId) -> Result<(), ClusterError> {
+        self.check_owner()?;
+        let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        if !job.state.has_ended() || self.holds(id) {
+            return Err(wrong_state(id, &job.state, "forgotten before it has ended; cancel it first"));
+        }
+        Ok(())
+    }
+
+    /// Takes a job that has ended out of the list. Its run stays as it is.
+    pub fn forget(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
+        self.pass_time(now);
+        self.check_forget(id)?;
+        self.jobs.remove(id);
+        self.changed.insert(id.clone());
+        self.events.push(Event::Forgotten { job: id.clone() });
         Ok(())
     }
 
@@ -291,38 +373,51 @@ impl Cluster {
         &mut self,
         now: Duration,
         id: &JobId,
-        least: LeastMemory,
+        least: Arc<LeastMemory>,
     ) -> Result<(), ClusterError> {
         self.pass_time(now);
         let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
-        job.least_memory = least.clone();
+        job.least_memory = Some(Arc::clone(&least));
         self.does_not_fit(&least).map_or(Ok(()), Err)
     }
 
-    /// Takes in that committed layers of a job cannot be read: the commits that hold them are computed again, at once
-    /// where the job is active, at its turn where it was done. Says whether there was such a commit.
-    pub fn shard_lost(
+    /// Takes in that these commits of a job hold shards that cannot be read: they are computed again, at once where the
+    /// job is active, at its turn where it was done. Says whether there was such a commit.
+    pub fn shards_lost(
         &mut self,
         now: Duration,
         id: &JobId,
-        phase: Phase,
-        first: Layer,
-        last: Layer,
+        commits: &[Commit],
     ) -> Result<bool, ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
-        if !self.jobs.contains_key(id) {
-            return Err(ClusterError::Unknown(id.clone()));
+        let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        let (params, is_done) = (&job.params, job.state == JobState::Done);
+        let lost = match &mut job.plan {
+            Some(plan) => plan.take(params, |commit| commits.contains(commit)),
+            None if is_done => commits.to_vec(),
+            // What is wrong with it is found when its run is opened.
+            None => Vec::new(),
+        };
+        let found = self.retract(id, lost);
+        if found && is_done {
+            self.requeue(id);
         }
-        let found = self.retract(id, phase, first, last);
         self.advance();
         Ok(found)
+    }
+
+    /// Takes in what the coordinator found of a shard that a worker could not read.
+    pub fn examined(&mut self, now: Duration, claim: &Claim, found: Examined) {
+        self.pass_time(now);
+        self.judge(claim, found);
+        self.advance();
     }
 
     /// The append with this ticket is in the journal, whose run has so many bytes of shards now.
     pub fn committed(&mut self, now: Duration, ticket: u64, committed_bytes: u64) {
         self.pass_time(now);
-        if let Some(append) = self.journal.succeeded(ticket)
+        if let Some(append) = self.journal.take(ticket)
             && !self.fenced
         {
             self.appended(append, committed_bytes);
@@ -330,17 +425,10 @@ impl Cluster {
         self.advance();
     }
 
-    /// The append failed, or its outcome is not known: it is asked for again. `fenced`: the journal holds something else in
-    /// its place, so that another coordinator owns the store.
-    pub fn commit_failed(&mut self, now: Duration, ticket: u64, fenced: bool) {
+    /// The append failed, or its outcome is not known.
+    pub fn append_failed(&mut self, now: Duration, ticket: u64, failure: AppendFailure) {
         self.pass_time(now);
-        if fenced {
-            self.fenced = true;
-            self.epoch = None;
-            self.active = None;
-        } else {
-            self.journal.retry(ticket, now + self.config.retry);
-        }
+        self.not_appended(ticket, failure);
         self.advance();
     }
 
@@ -348,13 +436,19 @@ impl Cluster {
     /// to blame where it is known which one.
     pub fn commit_refused(&mut self, now: Duration, ticket: u64, worker: Option<WorkerId>, reason: String) {
         self.pass_time(now);
-        if self.journal.succeeded(ticket).is_some() && !self.fenced {
+        if self.journal.take(ticket).is_some() && !self.fenced {
             if let Some(worker) = worker {
                 self.roster.back_off(worker, self.config.backoff, self.now);
             }
             self.fail_epoch(reason);
         }
         self.advance();
+    }
+
+    /// Another coordinator owns the store: this one gives out nothing more.
+    pub fn fence(&mut self, now: Duration) {
+        self.pass_time(now);
+        (self.fenced, self.epoch, self.active) = (true, None, None);
     }
 
     /// Takes in a worker's pull.
@@ -371,6 +465,7 @@ impl Cluster {
         }
         let registration = self.roster.hear(pull, now)?;
         if registration != Registration::Known {
+            self.choose_at = Duration::ZERO;
             self.events.push(Event::WorkerJoined {
                 worker: pull.worker,
                 threads: pull.threads,
@@ -381,6 +476,11 @@ impl Cluster {
         }
         if registration == Registration::Replaced {
             self.lose(pull.worker, "was started again");
+        }
+        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
+            && let Some(member) = epoch.share.member(pull.worker)
+        {
+            epoch.says(member, pull.stage, self.now);
         }
         for report in self.roster.new_reports(pull) {
             self.report(pull.worker, report);
@@ -411,9 +511,10 @@ impl Cluster {
                 reply.share = Some(epoch.share.clone());
             }
         } else {
-            let active = self.active.as_ref().and_then(|job| self.jobs.get(job));
-            let needed = active.map(|job| job.least_memory.bytes(pull.threads));
-            reply.needed_memory = needed.filter(|&needed| needed > pull.memory_bytes);
+            let next = self.active.iter().chain(self.queue.values().next());
+            let least = next.filter_map(|job| self.jobs.get(job)?.least_memory.as_deref());
+            let mut needed = least.map(|least| least.bytes(pull.threads));
+            reply.needed_memory = needed.find(|&needed| needed > pull.memory_bytes);
         }
         reply
     }

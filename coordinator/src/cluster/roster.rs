@@ -11,6 +11,9 @@ const MOST_DOUBLINGS: u32 = 6;
 /// A worker that cannot reach peers in more epochs than this, with no commit between them, is itself to blame.
 const MOST_COMPLAINTS: u32 = 2;
 
+/// A worker that hangs is left out so many times longer than one that fails: every hang costs the others a minute.
+const HANG: u32 = 30;
+
 #[derive(Debug)]
 pub(super) struct Worker {
     pub incarnation: u64,
@@ -27,6 +30,8 @@ pub(super) struct Worker {
     pub not_before: Duration,
     /// A peer could not reach it, and it was not heard since: most likely it is gone, which its lease says only later.
     doubted: bool,
+    /// The epoch in which it hung and which it has not left yet: what it does there may never end.
+    pub hangs_in: Option<u64>,
     /// Failures since its last commit.
     failures: u32,
     /// Epochs that it has ended since its last commit because it could not reach a peer.
@@ -64,6 +69,9 @@ impl Roster {
             if pull.incarnation == known.incarnation {
                 known.heard = now;
                 known.doubted = false;
+                if pull.epoch.is_none() {
+                    known.hangs_in = None;
+                }
                 known.leaving |= pull.leaving;
                 return Ok(Registration::Known);
             }
@@ -80,6 +88,7 @@ impl Roster {
             unwell: None,
             not_before: now,
             doubted: false,
+            hangs_in: None,
             failures: 0,
             complaints: 0,
         };
@@ -130,6 +139,14 @@ impl Roster {
         }
     }
 
+    /// A worker holds up an epoch that others wait for.
+    pub fn hangs(&mut self, worker: WorkerId, epoch: u64, base: Duration, now: Duration) {
+        self.back_off(worker, HANG * base, now);
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.hangs_in = Some(epoch);
+        }
+    }
+
     /// The worker took part in a commit: its earlier failures do not count any more.
     pub fn forgive(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get_mut(&worker) {
@@ -142,6 +159,7 @@ impl Roster {
 impl Worker {
     /// Whether it may be given work.
     pub fn is_available(&self, now: Duration) -> bool {
-        !self.leaving && !self.doubted && self.unwell.is_none() && now >= self.not_before
+        let is_free = !self.leaving && self.unwell.is_none() && self.hangs_in.is_none();
+        is_free && !self.doubted && now >= self.not_before
     }
 }

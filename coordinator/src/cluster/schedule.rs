@@ -3,18 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_game::Layer;
-
-use super::Cluster;
+use super::attendance::Culprit;
 use super::counts::Possible;
 use super::epoch::{Epoch, WrittenRange, Wrong};
 use super::events::Event;
 use super::job::JobState;
-use super::messages::{Action, Failure, JobId, Member, Share, WorkerId, WorkerReport};
+use super::job::{Job, too_small};
+use super::messages::{
+    Action, AppendFailure, Claim, Errand, Examined, Failure, JobId, Member, Share, WorkerId, WorkerReport,
+};
+use super::roster::Worker;
+use super::{Cluster, ClusterError};
+use crate::progress::Commit;
 use crate::task::Phase;
 
 /// The time between commits is halved so often at most: to 0.6 seconds.
 const MOST_HASTE: u32 = 4;
+
+/// The time that a member may take for one step is doubled so often at most.
+const MOST_SLOWNESS: u32 = 5;
 
 impl Cluster {
     /// Moves the clock and gives up workers whose lease is over.
@@ -52,8 +59,11 @@ impl Cluster {
                         let frontier = current.frontier_layer();
                         if let Some(job) = job {
                             job.states_rate.add(part.states as f64, now);
-                            if phase == Phase::Enumerate {
-                                job.entries_rate.add(job.workload.entries(before, frontier), now);
+                            if phase == Phase::Enumerate
+                                && let Some(plan) = &job.plan
+                            {
+                                let entries = plan.workload.entries(before, frontier);
+                                job.entries_rate.add(entries, now);
                             }
                         }
                     }
@@ -90,10 +100,11 @@ impl Cluster {
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
             Failure::ShardLost { .. } if !is_current => {}
-            Failure::ShardLost { job, phase, first, last, .. } => {
-                // The shard is what is wrong: that is mended, and neither worker nor job is to blame.
-                if self.retract(&job, phase, first, last) {
-                    // The epoch may be another job's: its member has stopped all the same.
+            // Whether the shard is wrong or the worker is found out first: a sound shard would be computed for nothing.
+            Failure::ShardLost { job: id, file, phase, first, last } => {
+                if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
+                    job.examining = true;
+                    self.errands.push(Errand::Examine(Claim { worker, job: id, file, phase, first, last }));
                     return self.end_epoch();
                 }
             }
@@ -114,48 +125,95 @@ impl Cluster {
         }
     }
 
-    /// Takes the commits that hold any of these layers out of a job. Its epoch ends, as its inputs may be gone.
-    pub(super) fn retract(&mut self, id: &JobId, phase: Phase, first: Layer, last: Layer) -> bool {
-        let Some(job) = self.jobs.get_mut(id) else { return false };
-        let lost = job.take_commits(phase, first, last);
-        if lost.is_empty() {
-            return false;
+    /// Decides who is wrong, the shard or the worker.
+    pub(super) fn judge(&mut self, claim: &Claim, found: Examined) {
+        let Some(job) = self.jobs.get_mut(&claim.job) else { return };
+        let was_waited_for = std::mem::take(&mut job.examining);
+        let params = &job.params;
+        let reason = match found {
+            Examined::Lost => {
+                let hit = |commit: &Commit| {
+                    commit.phase == claim.phase && commit.first <= claim.last && commit.last >= claim.first
+                };
+                let lost = job.plan.as_mut().map(|plan| plan.take(params, hit)).unwrap_or_default();
+                self.retract(&claim.job, lost);
+                return;
+            }
+            Examined::Sound => {
+                self.events.push(Event::Misread(claim.clone()));
+                self.roster.back_off(claim.worker, self.config.backoff, self.now);
+                format!("worker {} cannot read the shard {}, which is whole", claim.worker, claim.file)
+            }
+            Examined::Unknown(why) => {
+                let (worker, file) = (claim.worker, &claim.file);
+                format!("worker {worker} cannot read the shard {file}, nor can the coordinator: {why}")
+            }
+        };
+        if was_waited_for {
+            self.count_failure(&claim.job, reason);
         }
-        let done = job.state == JobState::Done;
+    }
+
+    /// Has commits taken out of a job's journal. Its epoch ends, as its inputs may be gone.
+    pub(super) fn retract(&mut self, id: &JobId, lost: Vec<Commit>) -> bool {
+        let found = !lost.is_empty();
         for commit in lost {
             let ticket = self.journal.ticket();
             self.journal.push(Action::Retract { ticket, job: id.clone(), epoch: self.next_epoch, commit });
         }
-        if done {
-            self.requeue(id);
-        }
-        if self.epoch.as_ref().is_some_and(|epoch| epoch.share.job == *id) {
+        if found && self.epoch.as_ref().is_some_and(|epoch| epoch.share.job == *id) {
             self.end_epoch();
         }
-        true
+        self.changed.insert(id.clone());
+        found
     }
 
     /// An append is in the journal: only now does it count.
     pub(super) fn appended(&mut self, append: Action, committed_bytes: u64) {
         self.events.push(Event::Appended(append.clone()));
-        let (Action::Commit { job: id, .. } | Action::Retract { job: id, .. }) = &append;
-        self.jobs.get_mut(id).into_iter().for_each(|job| job.bytes = committed_bytes);
-        let Action::Commit { job: id, commit, .. } = append else { return };
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.commits.push(commit);
+        let id = append.job().clone();
+        self.changed.insert(id.clone());
+        self.choose_at = Duration::ZERO;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        (job.summary.bytes, job.obstacle) = (committed_bytes, None);
+        let Action::Commit { commit, .. } = append else { return };
+        if let Some(plan) = &mut job.plan {
+            plan.add(&job.params, commit);
             job.failures = 0;
-            job.replan();
         }
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == id) {
+            let lasted = self.now.saturating_sub(epoch.started);
             // Where failures go on, a commit between two of them is not the end of the haste that brought it.
-            if self.now.saturating_sub(epoch.started) >= self.config.commit_interval
-                && let Some(job) = self.jobs.get_mut(&id)
-            {
+            if lasted >= self.config.commit_interval {
                 job.haste = job.haste.saturating_sub(1);
+            }
+            if lasted >= self.config.step * (2 << job.slowness) {
+                job.slowness = job.slowness.saturating_sub(1);
             }
             epoch.share.members.iter().for_each(|member| self.roster.forgive(member.worker));
         }
         self.rebalance();
+    }
+
+    /// An append is not known to be made: it is repeated, unless that is hopeless or nobody wants it any more.
+    pub(super) fn not_appended(&mut self, ticket: u64, failure: AppendFailure) {
+        let Some(id) = self.journal.job_of(ticket) else { return };
+        self.choose_at = Duration::ZERO;
+        let is_cancelling = self.jobs.get(&id).is_some_and(|job| job.cancelling);
+        let (patience, now) = (self.config.journal_patience, self.now);
+        let reason = match failure {
+            AppendFailure::Foreign(reason) => reason,
+            _ if is_cancelling => return self.end_job(&id, JobState::Cancelled),
+            AppendFailure::Journal(reason) if self.journal.has_failed_for(ticket, patience, now) => {
+                format!("its journal cannot be written: {reason}")
+            }
+            AppendFailure::Journal(reason) | AppendFailure::Store(reason) => {
+                self.journal.retry(ticket, self.now + self.config.retry);
+                let obstacle = format!("its journal cannot be written, which is tried again: {reason}");
+                return self.obstruct(&id, Some(obstacle));
+            }
+        };
+        self.end_job(&id, JobState::Failed { reason });
     }
 
     /// After a commit: whether a new epoch would do better, with workers that are not in this one or
@@ -186,7 +244,7 @@ impl Cluster {
             return;
         }
         self.advance_epoch();
-        while self.epoch.is_none() && self.journal.is_idle() && self.choose_job() && !self.begin_epoch() {}
+        while self.epoch.is_none() && self.choose_job() && !self.begin_epoch() {}
         self.actions.extend(self.journal.due(self.now));
     }
 
@@ -196,6 +254,17 @@ impl Cluster {
         let cancelling = job.is_some_and(|job| job.cancelling);
         // Epochs that fail sooner than they commit would get nowhere.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
+        let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
+        if let Some(Culprit { member, what, limit, at_work }) =
+            epoch.held_up_by(self.config.step, step, self.now)
+        {
+            let (worker, number) = (epoch.share.members[member].worker, epoch.number());
+            self.roster.hangs(worker, number, self.config.backoff, self.now);
+            if let Some(job) = self.jobs.get_mut(&epoch.share.job).filter(|_| at_work) {
+                job.slowness = (job.slowness + 1).min(MOST_SLOWNESS);
+            }
+            return self.fail_epoch(format!("worker {worker} {what} for {} s", limit.as_secs_f64()));
+        }
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
             return self.fail_epoch(reason);
@@ -203,11 +272,11 @@ impl Cluster {
         if !epoch.closing {
             let waited = self.now.saturating_sub(epoch.last_range) >= commit_interval;
             let members = epoch.share.members.len() as u64;
-            epoch.order(self.config.shard_bytes * members, waited || cancelling);
+            epoch.order(self.config.shard_bytes * members, waited || cancelling, self.now);
             epoch.closing = cancelling;
         }
         let is_over = epoch.closing || epoch.is_written();
-        if is_over && !epoch.has_order() && self.journal.is_idle() {
+        if is_over && !epoch.has_order() && self.journal.is_idle(&epoch.share.job) {
             self.end_epoch();
         }
     }
@@ -216,31 +285,75 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(id).filter(|job| job.state != state) else { return };
         self.events.push(Event::Job { job: id.clone(), state: state.clone() });
         job.state = state;
+        self.changed.insert(id.clone());
     }
 
+    /// Says what keeps a job from going on, or that nothing does.
+    fn obstruct(&mut self, id: &JobId, obstacle: Option<String>) {
+        let Some(job) = self.jobs.get_mut(id).filter(|job| job.obstacle != obstacle) else { return };
+        job.obstacle = obstacle;
+        self.changed.insert(id.clone());
+    }
+
+    /// Puts a job at the end of the queue.
     pub(super) fn requeue(&mut self, id: &JobId) {
         self.set_state(id, JobState::Queued);
         if let Some(job) = self.jobs.get_mut(id) {
-            job.place = self.next_place;
+            (job.place, job.not_before) = (self.next_place, Duration::ZERO);
+            self.queue.insert(job.place, id.clone());
             self.next_place += 1;
+            self.choose_at = Duration::ZERO;
         }
+    }
+
+    /// Lets others have their turn until a job can be worked on. It keeps its place.
+    pub(super) fn step_aside(&mut self, id: &JobId, obstacle: String, not_before: Duration) {
+        self.active.take_if(|active| active == id);
+        self.set_state(id, JobState::Queued);
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.close();
+            job.not_before = not_before;
+            self.queue.insert(job.place, id.clone());
+        }
+        self.choose_at = Duration::ZERO;
+        self.obstruct(id, Some(obstacle));
+    }
+
+    /// Nothing is done for a job any more. Appends that were not made are given up.
+    pub(super) fn end_job(&mut self, id: &JobId, state: JobState) {
+        self.epoch.take_if(|epoch| epoch.share.job == *id).into_iter().for_each(|epoch| {
+            self.in_step = epoch.is_written();
+            self.events.push(Event::EpochEnded { job: id.clone(), epoch: epoch.number() });
+        });
+        self.active.take_if(|active| active == id);
+        self.journal.drop_job(id);
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.close();
+            job.obstacle = None;
+            self.queue.remove(&job.place);
+        }
+        self.choose_at = Duration::ZERO;
+        self.set_state(id, state);
     }
 
     pub(super) fn fail_epoch(&mut self, reason: String) {
         let Some(epoch) = &self.epoch else { return };
         let (id, number) = (epoch.share.job.clone(), epoch.number());
         self.events.push(Event::EpochFailed { job: id.clone(), epoch: number, reason: reason.clone() });
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.failures += 1;
-            job.haste = (job.haste + 1).min(MOST_HASTE);
-            job.retries += 1;
-            if job.failures >= self.config.max_failed_epochs {
-                job.cancelling = false;
-                self.active = None;
-                self.set_state(&id, JobState::Failed { reason });
-            }
-        }
+        self.count_failure(&id, reason);
         self.end_epoch();
+    }
+
+    /// An epoch of a job has failed: too many in a row, and so has the job.
+    fn count_failure(&mut self, id: &JobId, reason: String) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        job.failures += 1;
+        job.haste = (job.haste + 1).min(MOST_HASTE);
+        job.retries += 1;
+        self.changed.insert(id.clone());
+        if job.failures >= self.config.max_failed_epochs {
+            self.end_job(id, JobState::Failed { reason });
+        }
     }
 
     /// The epoch is over for all its members, whatever they are at.
@@ -249,39 +362,78 @@ impl Cluster {
         self.in_step = epoch.is_written();
         let (id, number) = (epoch.share.job.clone(), epoch.number());
         self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });
-        if let Some(job) = self.jobs.get_mut(&id)
-            && std::mem::take(&mut job.cancelling)
-        {
-            self.active = None;
-            self.set_state(&id, JobState::Cancelled);
+        self.changed.insert(id.clone());
+        if self.jobs.get(&id).is_some_and(|job| job.cancelling) {
+            self.end_job(&id, JobState::Cancelled);
         }
     }
 
-    /// Makes the next job that has something to do the active one, if there is none; whether there is one.
+    /// Makes the next job that can be worked on the active one, if there is none; whether there is one.
     fn choose_job(&mut self) -> bool {
-        loop {
-            if self.active.is_none() {
-                let queued = self.jobs.iter().filter(|(_, job)| job.state == JobState::Queued);
-                self.active = queued.min_by_key(|(_, job)| job.place).map(|(id, _)| id.clone());
-            }
-            let Some(id) = self.active.clone() else { return false };
-            let Some(job) = self.jobs.get(&id) else { return false };
-            if job.remaining.is_some() {
-                self.set_state(&id, JobState::Running);
+        if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
+            if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) {
+                self.end_job(&id, JobState::Done);
+            } else if let Some(obstacle) = self.fits_nobody(job).filter(|_| self.journal.is_idle(&id)) {
+                self.step_aside(&id, obstacle, Duration::ZERO);
+            } else {
                 return true;
             }
-            self.set_state(&id, JobState::Done);
-            self.active = None;
         }
+        if self.now < self.choose_at {
+            return false;
+        }
+        let Some((place, id)) = self.next_in_queue() else { return false };
+        self.queue.remove(&place);
+        self.obstruct(&id, None);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.opening = true;
+        }
+        self.errands.push(Errand::Open { job: id.clone() });
+        self.set_state(&id, JobState::Running);
+        self.active = Some(id);
+        true
     }
 
-    /// Begins an epoch of the active job. Only while no append is under way, so that what the journal says is what the
-    /// epoch starts from. Returns whether the job is to be waited for; otherwise it is out, and the next one has its turn.
-    fn begin_epoch(&mut self) -> bool {
-        let Some((id, job)) = self.active.as_ref().and_then(|id| Some((id.clone(), self.jobs.get(id)?)))
+    /// The first job in the queue that can be worked on, with its place. Those before it are told why they cannot.
+    fn next_in_queue(&mut self) -> Option<(u64, JobId)> {
+        self.choose_at = Duration::MAX;
+        let mut too_large = Vec::new();
+        let mut found = None;
+        for (&place, id) in &self.queue {
+            let Some(job) = self.jobs.get(id) else { continue };
+            if job.not_before > self.now {
+                self.choose_at = self.choose_at.min(job.not_before);
+            } else if let Some(obstacle) = self.fits_nobody(job) {
+                too_large.push((id.clone(), obstacle));
+            } else if self.journal.is_idle(id) {
+                found = Some((place, id.clone()));
+                break;
+            }
+        }
+        too_large.into_iter().for_each(|(id, obstacle)| self.obstruct(&id, Some(obstacle)));
+        found
+    }
+
+    /// Why none of the workers that there are can take part in a job; `None` where there are none.
+    fn fits_nobody(&self, job: &Job) -> Option<String> {
+        let ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } =
+            self.does_not_fit(job.least_memory.as_deref()?)?
         else {
-            return true;
+            return None;
         };
+        Some(too_small(needed_bytes, threads, memory_bytes))
+    }
+
+    /// Begins an epoch of the active job. Only while its run is open and no append to it is under way, so that what the
+    /// journal says is what the epoch starts from. Returns whether the job is to be waited for.
+    fn begin_epoch(&mut self) -> bool {
+        let Some(id) = self.active.clone() else { return true };
+        let Some(job) = self.jobs.get(&id) else { return true };
+        let Some(segment) = job.plan.as_ref().map(|plan| plan.remaining) else { return true };
+        let Some(segment) = segment else { return false };
+        if job.examining || !self.journal.is_idle(&id) {
+            return true;
+        }
         let could_begin = if self.roster.workers.is_empty() {
             self.could_begin = None;
             return true;
@@ -292,32 +444,26 @@ impl Cluster {
         if !settled && self.now < could_begin + self.config.lease {
             return true;
         }
-        let members: Vec<Member> = self
-            .roster
-            .workers
-            .iter()
-            .filter(|(_, worker)| {
-                worker.is_available(self.now) && job.fits(worker.threads, worker.memory_bytes)
-            })
+        let is_free =
+            |worker: &Worker| worker.is_available(self.now) && job.fits(worker.threads, worker.memory_bytes);
+        let members = self.roster.workers.iter().filter(|(_, worker)| is_free(worker));
+        let members: Vec<Member> = members
             .map(|(&id, worker)| Member {
                 worker: id,
                 threads: worker.threads,
                 address: worker.address.clone(),
             })
             .collect();
-        let untried = job.commits.is_empty() && job.epochs == 0;
-        let error = if members.is_empty() && untried { self.does_not_fit(&job.least_memory) } else { None };
-        if let Some(error) = error {
-            self.set_state(&id, JobState::Failed { reason: error.to_string() });
-            self.active = None;
-            return false;
+        if members.is_empty() {
+            return true;
         }
-        let Some(job) = self.jobs.get_mut(&id) else { return true };
-        let Some(segment) = job.remaining.filter(|_| !members.is_empty()) else { return true };
-        job.epochs += 1;
         let (params, window_layers) = (job.params.clone(), self.config.window_layers);
+        let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.epochs += 1;
+        }
+        self.changed.insert(id.clone());
         let (epoch, secret) = (self.next_epoch, self.secrets.draw());
-        let possible = Possible::of_segment(job, segment);
         let share = Share { job: id, params, epoch, segment, members, window_layers, secret };
         self.next_epoch += 1;
         self.could_begin = None;

@@ -1,15 +1,15 @@
 //! What a cluster is doing, for people and dashboards.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use exact2048_game::Layer;
-use rustc_hash::FxHashMap;
 
-use super::job::{Job, JobState};
-use super::messages::{JobId, Progress, WorkerId, WriteShard};
+use super::job::{Job, JobState, Plan, Summary};
+use super::messages::{JobId, Progress, WorkerId, WriteShard, spell_epoch};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
-use crate::progress::{Segment, missing_segments};
+use crate::progress::Segment;
 use crate::task::Phase;
 
 /// Everything that there is to see.
@@ -43,10 +43,14 @@ pub struct Signal {
 pub struct JobStatus {
     /// Its name.
     pub job: JobId,
+    /// Its place among all jobs: lower ones have their turn first.
+    pub place: u64,
     /// What became of it.
     pub state: JobState,
     /// Whether it is to be cancelled as soon as what is finished is committed.
     pub cancelling: bool,
+    /// What keeps it from going on.
+    pub obstacle: Option<String>,
     /// The pass that it is in, or comes next; `None` when nothing is missing.
     pub phase: Option<Phase>,
     /// The layers that it is going through, or comes to next.
@@ -133,17 +137,55 @@ pub enum Activity {
 }
 
 impl Cluster {
-    /// What the cluster is doing. Costs time in proportion to the layers of all jobs.
+    /// What the cluster is doing. Costs time in proportion to jobs and workers.
     pub fn status(&self, now: Duration) -> Status {
         let mut jobs: Vec<(&JobId, &Job)> = self.jobs.iter().collect();
         jobs.sort_by_key(|(_, job)| job.place);
-        let workers = self.roster.workers.iter().map(|(&id, worker)| self.worker_status(id, worker, now));
         Status {
             fenced: self.fenced,
-            jobs: jobs.into_iter().map(|(id, job)| self.job_status(id, job, now)).collect(),
-            workers: workers.collect(),
+            jobs: jobs.into_iter().map(|(id, job)| self.status_of(id, job, now)).collect(),
+            workers: self.worker_statuses(now),
             states: self.states,
         }
+    }
+
+    /// What one job is doing.
+    pub fn job_status(&self, id: &JobId, now: Duration) -> Option<JobStatus> {
+        self.jobs.get(id).map(|job| self.status_of(id, job, now))
+    }
+
+    /// What became of a job.
+    pub fn job_state(&self, id: &JobId) -> Option<&JobState> {
+        self.jobs.get(id).map(|job| &job.state)
+    }
+
+    /// How many jobs there are.
+    pub fn jobs_len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// What the workers are doing.
+    pub fn worker_statuses(&self, now: Duration) -> Vec<WorkerStatus> {
+        let workers = self.roster.workers.iter();
+        workers.map(|(&id, worker)| self.worker_status(id, worker, now)).collect()
+    }
+
+    /// States that workers have finished, of all jobs and epochs, committed or not.
+    pub fn states(&self) -> u64 {
+        self.states
+    }
+
+    /// Has a job be among those of which something has changed.
+    pub fn touch(&mut self, id: &JobId) {
+        self.changed.insert(id.clone());
+    }
+
+    /// The jobs whose status may differ from what it was when this was asked last: those of which something has
+    /// changed, and the one that is being worked on.
+    pub fn take_changed(&mut self) -> BTreeSet<JobId> {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.extend(self.active.clone());
+        changed
     }
 
     /// What workers may wait for.
@@ -157,54 +199,34 @@ impl Cluster {
         }
     }
 
-    fn job_status(&self, id: &JobId, job: &Job, now: Duration) -> JobStatus {
+    fn status_of(&self, id: &JobId, job: &Job, now: Duration) -> JobStatus {
         let epoch: Option<&Epoch> = self.epoch.as_ref().filter(|epoch| epoch.share.job == *id);
-        let last_pass = if job.params.until_layer.is_some() { Phase::Enumerate } else { Phase::BackUp };
-        let phase = job.remaining.map_or(last_pass, |segment| segment.phase);
-        let counts = job.commits.iter().flat_map(|commit| &commit.layers);
-        let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
-        let total: u64 = states.values().sum();
-        let committed = match phase {
-            Phase::Enumerate => total,
-            Phase::BackUp => {
-                let done = job.commits.iter().filter(|commit| commit.phase == phase);
-                let layers = done.flat_map(|commit| (commit.first.0..=commit.last.0).step_by(2));
-                layers.filter_map(|layer| states.get(&Layer(layer))).sum()
-            }
-        };
-        let states_done = committed + epoch.map_or(0, Epoch::states_ahead);
-        let states_total = (phase == Phase::BackUp).then_some(total);
-        let Left { pass, later, whole_pass, per_second } = match phase {
-            Phase::Enumerate => entries_left(job, epoch, now),
-            Phase::BackUp => {
-                let per_second = job.states_rate.per_second(now);
-                let pass = total.saturating_sub(states_done) as f64;
-                Left { pass, later: 0.0, whole_pass: total as f64, per_second }
-            }
-        };
-        let time = |work: f64| Duration::try_from_secs_f64(work / per_second).ok();
-        let eta = epoch.and_then(|_| Some(Eta { pass: time(pass)?, job: time(pass + later)? }));
-        let start = job.remaining.map(|segment| match segment.phase {
+        let now_at = job.plan.as_ref().map(|plan| At::new(job, plan, epoch, now));
+        let summary = now_at.as_ref().map_or(&job.summary, |at| &at.summary);
+        let next = job.plan.as_ref().and_then(|plan| plan.remaining);
+        let start = next.map(|segment| match segment.phase {
             Phase::Enumerate => segment.first,
             Phase::BackUp => segment.last,
         });
         JobStatus {
             job: id.clone(),
+            place: job.place,
             state: job.state.clone(),
             cancelling: job.cancelling,
-            phase: job.remaining.map(|segment| segment.phase),
-            segment: epoch.map(Epoch::segment).or(job.remaining),
+            obstacle: job.obstacle.clone(),
+            phase: summary.phase,
+            segment: epoch.map(Epoch::segment).or(next),
             layer: epoch.map(Epoch::frontier_layer).or(start),
-            states_done,
-            states_total,
+            states_done: summary.states_done,
+            states_total: summary.states_total,
             states_per_second: job.states_rate.per_second(now),
-            done: if whole_pass > 0.0 { (1.0 - pass / whole_pass).clamp(0.0, 1.0) } else { 0.0 },
-            eta,
-            bytes: job.bytes,
+            done: summary.done,
+            eta: now_at.as_ref().and_then(|at| at.eta).filter(|_| epoch.is_some()),
+            bytes: summary.bytes,
             retries: job.retries,
             epochs: job.epochs,
             workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),
-            fingerprint: job.fingerprint(),
+            fingerprint: summary.fingerprint,
         }
     }
 
@@ -234,6 +256,8 @@ impl Cluster {
             Activity::Leaving
         } else if let Some(reason) = &worker.unwell {
             Activity::Unwell(reason.clone())
+        } else if let Some(epoch) = worker.hangs_in {
+            Activity::Unwell(format!("it hung in epoch {} and has not left it", spell_epoch(epoch)))
         } else if now < worker.not_before {
             Activity::BackingOff(worker.not_before - now)
         } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {
@@ -244,27 +268,28 @@ impl Cluster {
     }
 }
 
-/// Work that is left: on the way up in entries, on the way down in states, which are known then.
-struct Left {
-    pass: f64,
-    /// Of what comes after this pass.
-    later: f64,
-    whole_pass: f64,
-    per_second: f64,
+/// How far a job is at the moment, with what is finished and not committed.
+struct At {
+    summary: Summary,
+    eta: Option<Eta>,
 }
 
-/// What is left on the way up.
-fn entries_left(job: &Job, epoch: Option<&Epoch>, now: Duration) -> Left {
-    let missing = missing_segments(&job.params, &job.commits);
-    let upward = missing.iter().filter(|segment| segment.phase == Phase::Enumerate);
-    // What is finished and not committed yet is at the beginning of what comes next.
-    let next = job.remaining.zip(epoch);
-    let ahead =
-        next.map_or(0.0, |(segment, epoch)| job.workload.entries(segment.first, epoch.frontier_layer()));
-    Left {
-        pass: upward.map(|&segment| job.workload.of(segment)).sum::<f64>() - ahead,
-        later: job.workload.to_back_up(&missing),
-        whole_pass: job.workload.whole(),
-        per_second: job.entries_rate.per_second(now),
+impl At {
+    fn new(job: &Job, plan: &Plan, epoch: Option<&Epoch>, now: Duration) -> Self {
+        let states_ahead = epoch.map_or(0, Epoch::states_ahead);
+        // What is finished and not committed yet is at the beginning of what comes next.
+        let ahead = plan.remaining.zip(epoch).filter(|(segment, _)| segment.phase == Phase::Enumerate);
+        let entries_ahead = ahead
+            .map_or(0.0, |(segment, epoch)| plan.workload.entries(segment.first, epoch.frontier_layer()));
+        let (done, whole) = plan.work_done(entries_ahead, states_ahead);
+        let (later, per_second) = match plan.phase(&job.params) {
+            Phase::Enumerate => (plan.entries_later, job.entries_rate.per_second(now)),
+            Phase::BackUp => (0.0, job.states_rate.per_second(now)),
+        };
+        let left = (whole - done).max(0.0);
+        let time = |work: f64| Duration::try_from_secs_f64(work / per_second).ok();
+        let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
+        let summary = plan.summary(&job.params, job.summary.bytes, entries_ahead, states_ahead);
+        Self { summary, eta }
     }
 }

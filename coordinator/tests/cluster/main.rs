@@ -45,12 +45,18 @@ const NETWORK: Faults = Faults {
     lose: 0,
     meddle: 0,
     flip: 0,
+    stick: 0,
+    misread: 0,
+    locked: 0,
+    foreign: 0,
 };
 
 const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, ..NETWORK };
 
 const EVERYTHING: Faults =
-    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, flip: 1, ..WORKERS };
+    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, flip: 1, ..HANGS };
+
+const HANGS: Faults = Faults { stick: 10, misread: 50, locked: 2, foreign: 1, ..WORKERS };
 
 #[test]
 fn nothing_goes_wrong() {
@@ -83,6 +89,11 @@ fn shards_are_lost_and_jobs_meddled_with() {
 fn blocks_change_on_their_way() {
     simulate("2x2", 0..1000, 300, Faults { flip: 20, ..Faults::default() });
     simulate("3x2", 0..50, 300, Faults { flip: 5, ..NETWORK });
+}
+
+#[test]
+fn workers_hang_and_misread_and_journals_cannot_be_written() {
+    simulate("2x2", 0..1500, 300, Faults { lose: 10, meddle: 15, ..HANGS });
 }
 
 #[test]

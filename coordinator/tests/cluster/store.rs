@@ -27,6 +27,8 @@ pub struct ShardName {
 pub enum Entry {
     Fence(u64),
     Append(Action),
+    /// A record of somebody who is no coordinator.
+    Foreign,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,11 @@ impl Store {
         true
     }
 
+    /// Somebody who is no coordinator writes to a journal.
+    pub fn write_foreign(&mut self, job: &JobId) {
+        self.journals.entry(job.clone()).or_default().entries.push(Entry::Foreign);
+    }
+
     /// Writes a shard.
     pub fn write(&mut self, name: ShardName) {
         let journal = self.journals.get(&name.job);
@@ -109,6 +116,12 @@ impl Store {
         journal.has_lost = true;
     }
 
+    /// Any live commit of a job.
+    pub fn any_commit(&self, job: &JobId, choice: u64) -> Option<Commit> {
+        let live = &self.journals.get(job)?.live;
+        live.get(choice as usize % live.len().max(1)).map(|live| live.commit.clone())
+    }
+
     /// Live commits of a job with a lost shard.
     pub fn damaged(&self, job: &JobId) -> Vec<Commit> {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
@@ -122,7 +135,7 @@ impl Store {
         let journal = self.journals.get_mut(job).unwrap();
         let fence = journal.entries.iter().rev().find_map(|entry| match entry {
             Entry::Fence(fence) => Some(*fence),
-            Entry::Append(_) => None,
+            Entry::Append(_) | Entry::Foreign => None,
         });
         match action {
             Action::Commit { epoch, commit, shards, .. } => {
@@ -131,7 +144,7 @@ impl Store {
                     Entry::Append(Action::Commit { epoch, .. } | Action::Retract { epoch, .. }) => {
                         Some(*epoch)
                     }
-                    Entry::Fence(_) => None,
+                    Entry::Fence(_) | Entry::Foreign => None,
                 });
                 assert!(earlier.max().is_none_or(|earlier| earlier <= *epoch), "I4: epochs never go back");
                 for live in journal.live.iter().filter(|live| live.commit.phase == commit.phase) {

@@ -26,6 +26,9 @@ pub struct Worker {
     pub unwell_until: u64,
     /// How often, in a thousand layers, something changes on its way to the worker.
     pub flips: u64,
+    /// Until when it goes on pulling and does nothing else.
+    pub stuck_until: u64,
+    pub is_stuck: bool,
     highest_epoch: u64,
     first_report: u64,
     reports: VecDeque<WorkerReport>,
@@ -56,6 +59,8 @@ impl Worker {
             next_pull: now,
             unwell_until: 0,
             flips: 0,
+            stuck_until: 0,
+            is_stuck: false,
             highest_epoch: 0,
             first_report: 0,
             reports: VecDeque::new(),
@@ -87,7 +92,13 @@ impl Worker {
     }
 
     /// Takes in an answer, which may be to a pull of long ago.
-    pub fn hear(&mut self, reply: Result<PullReply, Refusal>, store: &Store, random: &mut Random) {
+    pub fn hear(
+        &mut self,
+        reply: Result<PullReply, Refusal>,
+        store: &Store,
+        misread: u64,
+        random: &mut Random,
+    ) {
         let reply = match reply {
             Ok(reply) => reply,
             Err(Refusal::Superseded { .. }) => return,
@@ -99,6 +110,9 @@ impl Worker {
         while self.first_report < reply.acknowledged && self.reports.pop_front().is_some() {
             self.first_report += 1;
         }
+        if self.is_stuck {
+            return;
+        }
         if reply.withdrawn.is_some() && reply.withdrawn == self.epoch() {
             self.working = None;
         }
@@ -106,7 +120,7 @@ impl Worker {
             && share.epoch > self.highest_epoch
         {
             self.highest_epoch = share.epoch;
-            self.begin(share, store, random);
+            self.begin(share, store, misread, random);
         }
         let Some(working) = &mut self.working else { return };
         if let Some(progress) = reply.progress.filter(|progress| progress.epoch == working.share.epoch) {
@@ -120,9 +134,12 @@ impl Worker {
         }
     }
 
-    fn begin(&mut self, share: Arc<Share>, store: &Store, random: &mut Random) {
+    fn begin(&mut self, share: Arc<Share>, store: &Store, misread: u64, random: &mut Random) {
         // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
-        if let Some(lost) = store.damaged(&share.job).first().filter(|_| random.per_mille(700)) {
+        let damaged = store.damaged(&share.job).into_iter().find(|_| random.per_mille(700));
+        // A worker with bad memory sees what is not so.
+        let sound = store.any_commit(&share.job, random.next()).filter(|_| random.per_mille(misread));
+        if let Some(lost) = damaged.or(sound) {
             let (job, phase, first, last) = (share.job.clone(), lost.phase, lost.first, lost.last);
             let failure = Failure::ShardLost { job, file: String::new(), phase, first, last };
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
@@ -133,6 +150,9 @@ impl Worker {
 
     /// Works for a while; `slowest` is the lowest position of all members of its epoch.
     pub fn work(&mut self, truth: &Truth, store: &mut Store, slowest: u32, random: &mut Random) {
+        if self.is_stuck {
+            return;
+        }
         let Some(working) = &mut self.working else { return };
         let share = &working.share;
         let layers = (share.segment.last.0 - share.segment.first.0) / 2 + 1;

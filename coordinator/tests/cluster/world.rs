@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, Failure, JobId, JobState, LeastMemory, Pull, PullReply, Refusal, Secret,
-    Secrets, Share, Submission, WorkerId,
+    Action, AppendFailure, Claim, Cluster, Config, Errand, Event, Examined, Failure, JobId, JobState,
+    LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission, Summary,
+    WorkerId,
 };
-use exact2048_coordinator::{Commit, Phase, missing_segments};
+use exact2048_coordinator::{Commit, Phase, Workload, missing_segments};
 
 use crate::random::{Random, mix};
 use crate::store::{EPOCHS, Store};
@@ -38,19 +39,28 @@ pub struct Faults {
     pub coordinator_hangs: u64,
     /// Of appends: the request, or the answer, is lost.
     pub append: u64,
-    /// In each step: a committed shard is lost; a job is cancelled or resumed.
+    /// In each step: a committed shard is lost; a job is cancelled, resumed or forgotten.
     pub lose: u64,
     pub meddle: u64,
     /// Of layers: something changes on its way to a member.
     pub flip: u64,
+    /// In each step: a worker gets stuck in what it does, and goes on pulling.
+    pub stick: u64,
+    /// When an epoch begins: a worker cannot read a shard that is whole.
+    pub misread: u64,
+    /// In each step: the journal of a job cannot be written any more, or somebody else writes to it.
+    pub locked: u64,
+    pub foreign: u64,
 }
 
 enum Message {
     Pull { to: usize, pull: Pull },
     Reply { worker: WorkerId, incarnation: u64, reply: Result<PullReply, Refusal> },
-    Append { by: usize, slot: usize, action: Action, answered: bool },
+    Append { by: usize, slot: usize, action: Action, answered: bool, is_copy: bool },
     Appended { by: usize, ticket: u64, job: JobId, done: bool },
-    Unknown { by: usize, ticket: u64 },
+    Unknown { by: usize, ticket: u64, job: JobId, failure: AppendFailure },
+    Open { by: usize, job: JobId },
+    Examine { by: usize, claim: Claim },
 }
 
 /// A coordinator and what its shell knows.
@@ -58,10 +68,13 @@ struct Coordinator {
     cluster: Cluster,
     /// Number of the next entry of each journal.
     slots: BTreeMap<JobId, usize>,
-    /// The append that was answered last.
-    answered: u64,
+    /// The appends to each journal that were asked for last and answered last.
+    issued: BTreeMap<JobId, u64>,
+    answered: BTreeMap<JobId, u64>,
     alive: bool,
     hung_until: u64,
+    /// Its number: that of the store changes when another takes over.
+    fence: u64,
 }
 
 pub struct World {
@@ -81,6 +94,11 @@ pub struct World {
     shares: BTreeMap<u64, Arc<Share>>,
     /// Their secrets.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
+    /// What the queue's journal says: the jobs, and what became of those that have ended.
+    queue: BTreeMap<JobId, Option<(JobState, Summary)>>,
+    workload: Arc<Workload>,
+    /// Until when the journals of jobs cannot be written.
+    locked: BTreeMap<JobId, u64>,
 }
 
 impl World {
@@ -88,7 +106,10 @@ impl World {
         let mut world = Self {
             now: 0,
             events: 0,
+            workload: Arc::new(Workload::new(&Truth::new(board).params)),
             truth: Truth::new(board),
+            queue: BTreeMap::new(),
+            locked: BTreeMap::new(),
             store: Store::new(),
             faults,
             config: config(seed),
@@ -118,8 +139,17 @@ impl World {
         let newest = self.coordinators.len() - 1;
         self.coordinators[..newest].iter_mut().for_each(|coordinator| coordinator.alive = false);
         self.workers.retain(|(worker, _)| !worker.leaving);
+        for (worker, _) in &mut self.workers {
+            worker.stuck_until = 0;
+        }
+        self.locked.clear();
         while self.workers.len() < 2 {
             self.join();
+        }
+        // One that hangs for ever and goes on pulling keeps nobody from the end.
+        if self.random.per_mille(300) {
+            self.join();
+            self.workers.last_mut().unwrap().0.stuck_until = u64::MAX;
         }
         let end = self.now + 600_000;
         while !self.is_done() {
@@ -129,7 +159,8 @@ impl World {
             self.step();
             assert!(self.now < end, "not done in ten minutes: {:#?}", self.coordinators[newest].cluster);
         }
-        for journal in self.store.journals.values() {
+        for job in self.queue.keys() {
+            let journal = &self.store.journals[job];
             let commits: Vec<Commit> = journal.live.iter().map(|live| live.commit.clone()).collect();
             assert_eq!(
                 missing_segments(&self.truth.params, &commits),
@@ -151,14 +182,11 @@ impl World {
     /// What people do when something has stopped: report what cannot be read, and resume what has failed.
     fn mend(&mut self) {
         let now = Duration::from_millis(self.now);
-        let jobs: Vec<JobId> = self.store.journals.keys().cloned().collect();
+        let jobs: Vec<JobId> = self.queue.keys().cloned().collect();
         for job in jobs {
             let damaged = self.store.damaged(&job);
             let Some(Coordinator { cluster, .. }) = self.coordinators.last_mut() else { continue };
-            for commit in damaged {
-                // Commits that overlap it may have been taken out already, with the append under way.
-                cluster.shard_lost(now, &job, commit.phase, commit.first, commit.last).unwrap();
-            }
+            cluster.shards_lost(now, &job, &damaged).unwrap();
             let _ = cluster.resume(now, &job);
         }
         self.act(self.coordinators.len() - 1);
@@ -167,7 +195,7 @@ impl World {
     fn is_done(&self) -> bool {
         let Some(coordinator) = self.coordinators.last() else { return false };
         let status = coordinator.cluster.status(Duration::from_millis(self.now));
-        let whole = self.store.journals.keys().all(|job| self.store.damaged(job).is_empty());
+        let whole = self.queue.keys().all(|job| self.store.damaged(job).is_empty());
         whole
             && status.jobs.iter().all(|job| job.state == JobState::Done)
             && self.messages.is_empty_of_appends()
@@ -200,6 +228,7 @@ impl World {
             if self.now < worker.hung_until {
                 continue;
             }
+            worker.is_stuck = self.now < worker.stuck_until;
             if worker.unwell_until != 0 && self.now >= worker.unwell_until {
                 worker.recover();
             }
@@ -261,10 +290,10 @@ impl World {
                     known.id == worker && known.incarnation == incarnation
                 };
                 if let Some((worker, _)) = self.workers.iter_mut().find(is_it) {
-                    worker.hear(reply, &self.store, &mut self.random);
+                    worker.hear(reply, &self.store, self.faults.misread, &mut self.random);
                 }
             }
-            Message::Append { by, slot, action, answered } => {
+            Message::Append { by, slot, action, answered, .. } => {
                 let job = job_of(&action);
                 let done = self.store.append(&self.truth, &job, slot, &action);
                 if answered {
@@ -277,44 +306,153 @@ impl World {
                 if !coordinator.alive {
                     return;
                 }
-                if !done {
-                    coordinator.cluster.commit_failed(now, ticket, true);
+                if !done && self.store.fence != coordinator.fence {
+                    coordinator.cluster.fence(now);
+                } else if !done {
+                    let foreign = AppendFailure::Foreign("somebody else has written".to_owned());
+                    coordinator.cluster.append_failed(now, ticket, foreign);
                 } else {
-                    if coordinator.answered < ticket {
-                        coordinator.answered = ticket;
+                    let answered = coordinator.answered.entry(job.clone()).or_default();
+                    if *answered < ticket {
+                        *answered = ticket;
                         *coordinator.slots.entry(job).or_default() += 1;
                     }
                     coordinator.cluster.committed(now, ticket, 0);
                 }
                 self.act(by);
             }
-            Message::Unknown { by, ticket } => {
+            Message::Unknown { by, ticket, failure, .. } => {
                 if self.coordinators[by].alive {
-                    self.coordinators[by].cluster.commit_failed(now, ticket, false);
+                    self.coordinators[by].cluster.append_failed(now, ticket, failure);
+                    self.act(by);
+                }
+            }
+            Message::Open { by, job } => self.open(by, job),
+            Message::Examine { by, claim } => {
+                let hit = |commit: &Commit| {
+                    commit.phase == claim.phase && commit.first <= claim.last && commit.last >= claim.first
+                };
+                let is_lost = self.store.damaged(&claim.job).iter().any(hit);
+                let found = if is_lost {
+                    Examined::Lost
+                } else if self.random.per_mille(self.faults.append) {
+                    Examined::Unknown("no answer".to_owned())
+                } else {
+                    Examined::Sound
+                };
+                if self.coordinators[by].alive {
+                    self.coordinators[by].cluster.examined(now, &claim, found);
                     self.act(by);
                 }
             }
         }
     }
 
+    /// Opens the journal of a job for a coordinator, once the appends to it that are under way are answered.
+    fn open(&mut self, by: usize, job: JobId) {
+        let now = Duration::from_millis(self.now);
+        let is_busy = self.messages.values().any(|message| match message {
+            Message::Append { by: of, action, is_copy: false, .. } => *of == by && job_of(action) == job,
+            Message::Appended { by: of, job: other, .. } | Message::Unknown { by: of, job: other, .. } => {
+                *of == by && *other == job
+            }
+            _ => false,
+        });
+        if is_busy {
+            return self.put(self.now + STEP, Message::Open { by, job });
+        }
+        let coordinator = &mut self.coordinators[by];
+        if !coordinator.alive {
+            return;
+        }
+        if self.store.fence != coordinator.fence {
+            coordinator.cluster.fence(now);
+        } else if self.random.per_mille(self.faults.append) {
+            coordinator.cluster.not_opened(now, &job, NotOpened::Later("no answer".to_owned()));
+        } else {
+            let (slot, commits) = self.store.open(&job, self.store.fence);
+            coordinator.slots.insert(job.clone(), slot);
+            let issued = coordinator.issued.get(&job).copied().unwrap_or(0);
+            coordinator.answered.insert(job.clone(), issued);
+            let least_memory = Arc::new(LeastMemory::new(vec![(1, 100)]));
+            let workload = Arc::clone(&self.workload);
+            let opened = Opened { commits, committed_bytes: 0, least_memory, workload };
+            coordinator.cluster.opened(now, &job, opened);
+        }
+        self.act(by);
+    }
+
+    /// Writes to the queue what has become of jobs, as long as the coordinator owns it.
+    fn note(&mut self, by: usize) {
+        let now = Duration::from_millis(self.now);
+        let coordinator = &mut self.coordinators[by];
+        let events = coordinator.cluster.take_events();
+        if self.store.fence != coordinator.fence {
+            return;
+        }
+        for event in events {
+            match event {
+                Event::Job { job, state } => {
+                    let status = coordinator.cluster.job_status(&job, now);
+                    let summary = status.map(|status| Summary {
+                        phase: status.phase,
+                        states_done: status.states_done,
+                        ..Summary::default()
+                    });
+                    self.queue.insert(job, state.has_ended().then(|| (state, summary.unwrap_or_default())));
+                }
+                Event::Forgotten { job } => drop(self.queue.remove(&job)),
+                _ => {}
+            }
+        }
+    }
+
     /// Carries out what a coordinator wants.
     fn act(&mut self, by: usize) {
+        self.note(by);
+        for errand in self.coordinators[by].cluster.take_errands() {
+            let at = self.now + self.random.below(300);
+            match errand {
+                Errand::Open { job } => self.put(at, Message::Open { by, job }),
+                Errand::Examine(claim) => self.put(at, Message::Examine { by, claim }),
+            }
+        }
         for action in self.coordinators[by].cluster.take_actions() {
-            let slot = self.coordinators[by].slots[&job_of(&action)];
+            // A job that was done is opened for the append.
+            let job = job_of(&action);
+            if !self.coordinators[by].slots.contains_key(&job) {
+                if self.store.fence != self.coordinators[by].fence {
+                    self.coordinators[by].cluster.fence(Duration::from_millis(self.now));
+                    continue;
+                }
+                let slot = self.store.open(&job, self.store.fence).0;
+                self.coordinators[by].slots.insert(job.clone(), slot);
+            }
+            let slot = self.coordinators[by].slots[&job];
             let ticket = action.ticket();
+            self.coordinators[by].issued.insert(job.clone(), ticket);
             let (lost, silent) =
                 (self.random.per_mille(self.faults.append), self.random.per_mille(self.faults.append));
             let at = self.now + self.random.below(100);
+            if self.locked.get(&job).is_some_and(|until| self.now < *until) {
+                let failure = AppendFailure::Journal("it is locked".to_owned());
+                self.put(at, Message::Unknown { by, ticket, job, failure });
+                continue;
+            }
             if lost || silent {
                 let later = at + 200 + self.random.below(500);
-                self.put(later, Message::Unknown { by, ticket });
+                let failure = AppendFailure::Store("no answer".to_owned());
+                self.put(later, Message::Unknown { by, ticket, job, failure });
             }
             if !lost {
                 if self.random.per_mille(self.faults.doubled) {
                     let late = at + self.random.below(3000);
-                    self.put(late, Message::Append { by, slot, action: action.clone(), answered: true });
+                    self.put(
+                        late,
+                        Message::Append { by, slot, action: action.clone(), answered: true, is_copy: true },
+                    );
                 }
-                self.put(at, Message::Append { by, slot, action, answered: !silent });
+                self.put(at, Message::Append { by, slot, action, answered: !silent, is_copy: false });
             }
         }
     }
@@ -347,25 +485,41 @@ impl World {
         });
         let cluster = Cluster::new(fence * EPOCHS, self.config.clone(), secrets, now);
         let slots = BTreeMap::new();
-        self.coordinators.push(Coordinator { cluster, slots, answered: 0, alive: true, hung_until: 0 });
-        let jobs: Vec<JobId> = self.store.journals.keys().cloned().collect();
-        jobs.iter().for_each(|job| self.submit(&job.0));
+        self.coordinators.push(Coordinator {
+            cluster,
+            slots,
+            issued: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            alive: true,
+            hung_until: 0,
+            fence,
+        });
+        let by = self.coordinators.len() - 1;
+        for (job, ended) in self.queue.clone() {
+            let (state, summary) = ended.unwrap_or((JobState::Queued, Summary::default()));
+            let submission = Submission { state, summary, ..self.submission(&job) };
+            self.coordinators[by].cluster.restore(now, submission).unwrap();
+        }
+        self.act(by);
     }
 
     /// Hands a job to the newest coordinator.
     fn submit(&mut self, name: &str) {
         let (job, by) = (JobId(name.to_owned()), self.coordinators.len() - 1);
-        let (slot, commits) = self.store.open(&job, self.store.fence);
-        let submission = Submission {
+        let submission = self.submission(&job);
+        self.coordinators[by].cluster.submit(Duration::from_millis(self.now), submission).unwrap();
+        self.queue.insert(job, None);
+        self.act(by);
+    }
+
+    fn submission(&self, job: &JobId) -> Submission {
+        Submission {
             job: job.clone(),
             params: self.truth.params.clone(),
-            commits,
-            committed_bytes: 0,
-            least_memory: LeastMemory::new(vec![(1, 100)]),
-        };
-        self.coordinators[by].slots.insert(job, slot);
-        self.coordinators[by].cluster.submit(Duration::from_millis(self.now), submission).unwrap();
-        self.act(by);
+            least_memory: None,
+            state: JobState::Queued,
+            summary: Summary::default(),
+        }
     }
 
     fn join(&mut self) {
@@ -409,6 +563,8 @@ impl World {
                 }
             } else if self.random.per_mille(faults.leave) {
                 worker.leaving = true;
+            } else if self.random.per_mille(faults.stick) {
+                worker.stuck_until = self.now + self.random.below(20_000);
             }
         }
         if self.random.per_mille(faults.restart) {
@@ -420,23 +576,37 @@ impl World {
             let newest = self.coordinators.len() - 1;
             self.coordinators[newest].hung_until = self.now + self.random.below(3000);
         }
-        let jobs: Vec<JobId> = self.store.journals.keys().cloned().collect();
+        let jobs: Vec<JobId> = self.queue.keys().cloned().collect();
         let job = &jobs[self.random.below(jobs.len() as u64) as usize];
         if self.random.per_mille(faults.lose) {
             let choice = self.random.next();
             self.store.lose(job, choice);
+        }
+        if self.random.per_mille(faults.locked) {
+            let until = self.now + self.random.below(10_000);
+            self.locked.insert(job.clone(), until);
+        }
+        if self.random.per_mille(faults.foreign) {
+            self.store.write_foreign(job);
         }
         if self.random.per_mille(faults.meddle) {
             let by = self.coordinators.len() - 1;
             let damaged = self.store.damaged(job);
             let cluster = &mut self.coordinators[by].cluster;
             // Any of these may be refused: the state of the job decides.
-            match self.random.below(6) {
+            match self.random.below(7) {
                 0 | 1 => drop(cluster.cancel(now, job)),
                 2 | 3 => drop(cluster.resume(now, job)),
                 4 => {
-                    for commit in damaged {
-                        drop(cluster.shard_lost(now, job, commit.phase, commit.first, commit.last));
+                    drop(cluster.shards_lost(now, job, &damaged));
+                }
+                5 if jobs.len() > 1 => drop(cluster.forget(now, job)),
+                // A name that was forgotten may come again: its run is continued.
+                _ if jobs.len() < 3 && self.random.per_mille(500) => {
+                    let mut forgotten =
+                        self.store.journals.keys().filter(|job| !self.queue.contains_key(*job));
+                    if let Some(JobId(name)) = forgotten.next().cloned() {
+                        self.submit(&name);
                     }
                 }
                 _ if jobs.len() < 3 => self.submit(&format!("job {}", self.now)),
@@ -471,10 +641,13 @@ fn config(seed: u64) -> Config {
         commit_interval: Duration::from_millis(500),
         shard_bytes: pick([1, 1000, 5000, 100_000], 1),
         window_layers: pick([1, 3, 8, 512], 2) as u32,
-        stall: Duration::from_secs(10),
+        step: Duration::from_secs(4),
+        stall: Duration::from_secs(20),
         max_failed_epochs: 5,
         backoff: Duration::from_millis(200),
         retry: Duration::from_millis(200),
+        journal_patience: Duration::from_secs(2),
+        reopen: Duration::from_millis(500),
         worth_rebalancing: Duration::from_millis(500),
         pause_busy: Duration::from_millis(100),
         pause_idle: Duration::from_millis(200),

@@ -23,6 +23,7 @@ use crate::ids::writer_of;
 use crate::location::{Place, StorePlace};
 use crate::publish::{TEMP_PREFIX, create_folder, list, parent_of, remove_temps, sync_folder};
 use crate::shard::Target;
+use crate::store::Store;
 use crate::{Location, RunId, Scratch, ShardIdentity, StorageError};
 
 const MANIFEST: &str = "manifest.json";
@@ -102,18 +103,22 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
+    /// Requires that [`create`](Self::create) could make a run of a place: it is not there, or holds nothing. Changes
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`] or a failure of the system or the store.
+    pub fn require_unused(location: impl Into<Location>) -> Result<(), StorageError> {
+        match location.into().0 {
+            Place::Folder(path) => check_unused(&path),
+            Place::Store(place) => check_unused_in_store(&place.store),
+        }
+    }
+
     fn create_in_store(place: &StorePlace, params: &Value) -> Result<Self, StorageError> {
         let store = &place.store;
-        let listed = store.list(None, Some(LOOKED_AT))?;
-        let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
-        // In this order: another process may create the run in this moment, its manifest first.
-        if store.read(MANIFEST)?.is_some() {
-            return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() });
-        }
-        if let Some(object) = found {
-            let (path, found) = (store.url().to_path_buf(), store.name(&object.name));
-            return Err(StorageError::NotEmpty { path, found });
-        }
+        check_unused_in_store(store)?;
         store.probe()?;
         let manifest = Manifest::publish_in_store(store, params)?;
         Self::in_store(place, manifest)?.opened()
@@ -501,6 +506,21 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             }
             _ => return not_empty(&entry.path),
         }
+    }
+    Ok(())
+}
+
+/// The same for a prefix of a store.
+fn check_unused_in_store(store: &Store) -> Result<(), StorageError> {
+    let listed = store.list(None, Some(LOOKED_AT))?;
+    let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
+    // In this order: another process may create the run in this moment, its manifest first.
+    if store.read(MANIFEST)?.is_some() {
+        return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() });
+    }
+    if let Some(object) = found {
+        let (path, found) = (store.url().to_path_buf(), store.name(&object.name));
+        return Err(StorageError::NotEmpty { path, found });
     }
     Ok(())
 }

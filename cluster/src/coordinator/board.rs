@@ -1,0 +1,107 @@
+//! What there is to see of a cluster, made once for all who look at it.
+//!
+//! A [`Snapshot`] is shared: whoever looks within 200 ms of the last one gets the same, unless something was decided
+//! meanwhile. Of the jobs only those are looked at anew of which something has changed, so that thousands that have ended
+//! cost nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exact2048_coordinator::cluster::{JobId, JobStatus, WorkerStatus};
+use exact2048_proto::v1;
+
+use super::shell::Known;
+use crate::wire::{job_message, worker_message};
+
+/// For how long a snapshot is what there is to see.
+pub const FRESH: Duration = Duration::from_millis(200);
+
+/// What a cluster was doing at a moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The jobs with their places: those with lower ones have their turn first.
+    pub jobs: BTreeMap<JobId, (u64, Arc<v1::Job>)>,
+    /// Workers in order of their ids.
+    pub workers: Arc<Vec<v1::Worker>>,
+    /// Grows when something of a job changes, and when it does of a worker; not by the mere passing of time.
+    pub jobs_version: u64,
+    /// The same of the workers.
+    pub workers_version: u64,
+    taken: Instant,
+}
+
+/// What changed since the last snapshot.
+pub(super) struct Changes {
+    /// The jobs of which something may have changed; `None` for those that are not there any more.
+    pub jobs: Vec<(JobId, Option<(JobStatus, Known)>)>,
+    /// All workers.
+    pub workers: Vec<WorkerStatus>,
+}
+
+impl Snapshot {
+    /// An empty one, which is no longer fresh.
+    pub fn empty() -> Self {
+        let taken = Instant::now().checked_sub(2 * FRESH).unwrap_or_else(Instant::now);
+        Self { jobs: BTreeMap::new(), workers: Arc::default(), jobs_version: 0, workers_version: 0, taken }
+    }
+
+    /// Whether it still is what there is to see, if nothing was decided since.
+    pub fn is_fresh(&self) -> bool {
+        self.taken.elapsed() < FRESH
+    }
+
+    /// One job.
+    pub fn job(&self, job: &JobId) -> Option<&Arc<v1::Job>> {
+        self.jobs.get(job).map(|(_, message)| message)
+    }
+
+    /// All jobs in order of their turns.
+    pub fn in_turn(&self) -> Vec<v1::Job> {
+        let mut jobs: Vec<_> = self.jobs.values().collect();
+        jobs.sort_by_key(|(place, _)| *place);
+        jobs.into_iter().map(|(_, message)| v1::Job::clone(message)).collect()
+    }
+
+    /// The next one.
+    pub(super) fn with(&self, changes: Changes) -> Self {
+        let mut next = self.clone();
+        for (job, found) in changes.jobs {
+            let before = self.jobs.get(&job);
+            let Some((status, known)) = found else {
+                next.jobs_version += u64::from(next.jobs.remove(&job).is_some());
+                continue;
+            };
+            let message = message_of(&status, &known);
+            if before.is_some_and(|(place, before)| *place == status.place && **before == message) {
+                continue;
+            }
+            next.jobs.insert(job, (status.place, Arc::new(message)));
+            next.jobs_version += 1;
+        }
+        let workers: Vec<v1::Worker> = changes.workers.iter().map(worker_message).collect();
+        let same = workers.len() == self.workers.len()
+            && workers.iter().zip(self.workers.iter()).all(|(now, before)| still(now) == still(before));
+        next.workers_version += u64::from(!same);
+        next.workers = Arc::new(workers);
+        next.taken = Instant::now();
+        next
+    }
+}
+
+/// The message of a job, with what only the shell knows of it.
+pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
+    let mut message = job_message(status, &known.params, &known.url);
+    message.checking = known.check.is_under_way();
+    message.trouble = status.obstacle.clone().or_else(|| known.check.trouble()).unwrap_or_default();
+    if !message.trouble.is_empty() {
+        // At the speed of a moment ago it would be done soon, and it stands still.
+        (message.eta_seconds, message.job_eta_seconds) = (None, None);
+    }
+    message
+}
+
+/// A worker without what changes while nothing happens.
+fn still(worker: &v1::Worker) -> v1::Worker {
+    v1::Worker { silent_seconds: 0.0, backoff_seconds: 0.0, ..worker.clone() }
+}

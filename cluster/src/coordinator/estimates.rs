@@ -1,0 +1,68 @@
+//! What is worked out from the parameters of a job, once for the same ones: it takes seconds for large boards.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use exact2048_coordinator::Workload;
+use exact2048_coordinator::cluster::LeastMemory;
+use exact2048_game::Params;
+use exact2048_worker::least_memory_bytes;
+
+use super::shell::lock;
+
+/// Numbers of threads of a worker for which the least memory is worked out. It grows evenly in between.
+const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// Parameters for which it is kept. More are worked out anew.
+const KEPT: usize = 64;
+
+/// What a job will take.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// Least memory of a worker.
+    pub least_memory: Arc<LeastMemory>,
+    /// The entries of its layers.
+    pub workload: Arc<Workload>,
+}
+
+/// What jobs will take, by their parameters as JSON.
+#[derive(Debug, Default)]
+pub struct Estimates(Mutex<HashMap<String, Estimate>>);
+
+impl Estimates {
+    /// What a job will take. Costs up to seconds of one thread for parameters that were not asked for before.
+    pub fn of(&self, params: &Params) -> Estimate {
+        let name = serde_json::to_string(params).unwrap_or_default();
+        if let Some(known) = lock(&self.0).get(&name) {
+            return known.clone();
+        }
+        let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
+        let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
+        let estimate = Estimate { least_memory, workload: Arc::new(Workload::new(params)) };
+        let mut kept = lock(&self.0);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(name, estimate.clone());
+        estimate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::{Objective, Precision, Spawn4};
+
+    #[test]
+    fn the_same_parameters_are_worked_out_once() {
+        let params = |board: &str| {
+            let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+            Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+        };
+        let estimates = Estimates::default();
+        let first = estimates.of(&params("3x3"));
+        assert!(Arc::ptr_eq(&first.workload, &estimates.of(&params("3x3")).workload));
+        assert!(!Arc::ptr_eq(&first.workload, &estimates.of(&params("3x2")).workload));
+        assert!(first.least_memory.bytes(1) > 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! Which members hold an epoch up: those that have something to do, and finish nothing.
+
+use std::time::Duration;
+
+use super::epoch::Epoch;
+use super::messages::EpochStage;
+
+/// For how long a member may open a run: a large journal in a distant store takes minutes.
+const PREPARING: Duration = Duration::from_secs(180);
+
+/// What is known of a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    /// How far it said that it is with the epoch; `None` while it has not taken it up.
+    stage: Option<EpochStage>,
+    /// When it last finished something, or came to have something to do.
+    moved: Duration,
+}
+
+impl Member {
+    /// One that was given the epoch at this time.
+    pub fn new(now: Duration) -> Self {
+        Self { stage: None, moved: now }
+    }
+
+    /// Takes in how far it says that it is.
+    pub fn says(&mut self, stage: EpochStage, now: Duration) {
+        if self.stage.replace(stage) != Some(stage) {
+            self.moved = now;
+        }
+    }
+
+    /// It has finished something.
+    pub fn moves(&mut self, now: Duration) {
+        self.moved = now;
+    }
+}
+
+/// A member that holds all others up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Culprit {
+    pub member: usize,
+    /// What it has not done.
+    pub what: &'static str,
+    /// For longer than this.
+    pub limit: Duration,
+    /// It may be no more than slow.
+    pub at_work: bool,
+}
+
+impl Epoch {
+    /// The first member that holds all others up, where to take up a share may take `least`, and to compute or write
+    /// something `patience`.
+    ///
+    /// A member whose stage is [`EpochStage::Waiting`] is none of them: whom it waits for is. Nor is anybody where no member
+    /// can write what was ordered: then it is the store that does not take it.
+    pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Option<Culprit> {
+        let nobody_writes = (0..self.members.len()).all(|member| self.order_for(member).is_some());
+        let wrong = |(at, member): (usize, &Member)| {
+            let (limit, what) = match member.stage {
+                None => (least, "has not taken up its share"),
+                Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
+                Some(EpochStage::Working | EpochStage::Waiting)
+                    if self.order_for(at).is_some() && !nobody_writes =>
+                {
+                    (patience, "has not written its shard")
+                }
+                Some(EpochStage::Working) if self.is_last(at) => (patience, "has finished nothing"),
+                Some(EpochStage::Working | EpochStage::Waiting) => return None,
+            };
+            let since =
+                if self.order_for(at).is_some() { member.moved.max(self.ordered) } else { member.moved };
+            let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
+            (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
+        };
+        self.members.iter().enumerate().find_map(wrong)
+    }
+}
