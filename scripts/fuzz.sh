@@ -30,7 +30,7 @@ for option in level=4 inline-8bit-counters pc-table trace-compares; do
 done
 features=()
 [[ " ${targets[*]} " != *" wire "* ]] || features=(--features wire)
-RUSTFLAGS="$passes" cargo build --release --locked --target "$host" "${features[@]}" "${targets[@]/#/--bin=}"
+RUSTFLAGS="$passes" cargo build --release --target "$host" "${features[@]}" "${targets[@]/#/--bin=}"
 
 for target in "${targets[@]}"; do
     printf '\n==> %s, %s seconds\n' "$target" "$seconds"
