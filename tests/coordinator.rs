@@ -190,7 +190,7 @@ fn a_run_that_is_there_is_continued() {
     let run = coordinator.store().join("mine");
     let solved = solve(&run, "--board 2x2");
     // Of another job.
-    let other = coordinator.ask(&["submit", "--board", "3x2", "--name", "mine"]).exits(1);
+    let other = coordinator.ask(&["submit", "--board", "3x2", "--name", "mine"]).exits(2);
     other.says(&["its board is 2x2, and 3x2 was asked for", "another name"]);
     assert_eq!(coordinator.jobs(), []);
     // Of this one, and there is nothing left to do.

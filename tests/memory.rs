@@ -4,7 +4,8 @@
 mod common;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Finished, Place, Solved, command, least_memory, solve_args};
@@ -41,8 +42,8 @@ fn check(job: &str, field: &str) {
     let least = least_memory(job);
     let (summary, most_kib) = solve_watched(&format!("{job} --memory {least}"));
     assert_eq!(summary[field], plenty.summary[field]);
-    let limit: u64 = least.strip_suffix("MiB").unwrap().parse().unwrap();
-    assert!(most_kib <= limit << 10, "{job} held {most_kib} KiB with --memory {least}");
+    let limit: f64 = least.strip_suffix("MiB").unwrap().parse().unwrap();
+    assert!(most_kib as f64 <= limit * 1024.0, "{job} held {most_kib} KiB with --memory {least}");
 }
 
 #[test]
@@ -59,4 +60,48 @@ fn wide_values_stay_within_the_least_memory() {
 #[test]
 fn a_board_with_large_tables_stays_within_the_least_memory() {
     check("--board 4x3 --until-layer 120 --threads 2", "states");
+}
+
+/// A control group below the one that this process is in, with a limit of its own; `None` where there may be none.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(bytes: u64) -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let line = groups.lines().find(|line| line.contains(":memory:") || line.starts_with("0::"))?;
+        let path = line.splitn(3, ':').nth(2)?.trim_start_matches('/');
+        let (mount, limit) = match line.contains(":memory:") {
+            true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            false => ("/sys/fs/cgroup", "memory.max"),
+        };
+        let group = PathBuf::from(mount).join(path).join(format!("exact2048-test-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        let group = Self(group);
+        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Those that were in it have ended.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Half of what a control group allows is used, wherever in the tree it is: 50 MB are too little for 3x3, and it says so
+/// in place of being killed.
+#[test]
+fn the_limit_of_a_nested_control_group_is_seen() {
+    let Some(group) = Group::new(100_000_000) else {
+        println!("not checked: control groups cannot be made here");
+        return;
+    };
+    let place = Place::new();
+    let enter = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
+    let mut solve = Command::new("sh");
+    solve.args(["-c", enter]).arg(&group.0).arg(env!("CARGO_BIN_EXE_exact2048"));
+    solve.args(solve_args(&place.join("run"), "--board 3x3 --threads 2")).stdin(Stdio::null());
+    let finished = Finished::new(solve.output().unwrap()).exits(2);
+    assert!(finished.stderr.contains("--memory 47.7 MiB is too small"), "{finished:?}");
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::io::BufRead;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -127,6 +128,15 @@ fn layers_to_stop_at_that_are_none() {
     for layer in ["0", "2", "3", "5", "61", "4294967295"] {
         refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer", layer]);
     }
+    // (C37)
+    for (layer, words) in [
+        ("3", "at least 4"),
+        ("7", "tile sums are even, as 6 and 8 are"),
+        ("61", "at most 60"),
+        ("9999999", "at most 60"),
+    ] {
+        refused(&format!("--board 2x2 --until-layer {layer}"), &[words]);
+    }
     for layer in ["x", "4.0", "4294967296"] {
         refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer"]);
     }
@@ -137,6 +147,10 @@ fn layers_to_stop_at_that_are_none() {
 fn numbers_out_of_range() {
     for options in ["--threads 0", "--threads 1025", "--threads x", "--threads=-1"] {
         refused(&format!("--board 2x2 {options}"), &["--threads"]);
+    }
+    // Not taken for an option (C35).
+    for options in ["--threads -3", "--spawn4 -1", "--until-layer -4", "--memory -1"] {
+        refused(&format!("--board 2x2 {options}"), &[options.split(' ').next().unwrap(), "invalid value '-"]);
     }
     for options in ["--precision 16", "--precision x", "--precision 0"] {
         refused(&format!("--board 2x2 {options}"), &["--precision"]);
@@ -175,6 +189,16 @@ fn too_little_memory() {
         refused(&format!("{options} --memory 1"), &["--memory", "at least", board]);
         let place = Place::new();
         let said = try_solve(&place.join("run"), &format!("{options} --memory 1MiB")).exits(2).stderr;
+        // (C14)
+        let count = if threads == 1 {
+            "with 1 thread needs".to_owned()
+        } else {
+            format!("with {threads} threads needs")
+        };
+        assert!(
+            said.contains("--memory 1.0 MiB") && said.contains(&count) && said.contains(" MiB;"),
+            "{said}"
+        );
         let named = said.split("at least ").nth(1).unwrap().split_once("iB").unwrap().0;
         let least = format!("{named}iB").replace(' ', "");
         let summary = solve(&place.join("enough"), &format!("{options} --memory {least}"));
@@ -229,9 +253,10 @@ fn directories_that_are_no_runs() {
     assert!(!missing.exists(), "reading made a directory");
     assert!(files(&empty).is_empty(), "reading made files");
     // Solving takes an empty directory, and none that holds something else.
-    try_solve(&other, "--board 2x2").exits(1).says(&["other", "holiday.jpg"]);
+    // As for a directory that holds another job (C28).
+    try_solve(&other, "--board 2x2").exits(2).says(&["other", "holiday.jpg"]);
     assert_eq!(files(&other).len(), 1);
-    try_solve(&file, "--board 2x2").exits(1).says(&["file"]);
+    try_solve(&file, "--board 2x2").exits(2).says(&["file"]);
     solve(&empty, "--board 2x2");
     solve(&missing.join("and").join("more"), "--board 2x2");
 }
@@ -465,4 +490,45 @@ fn progress_does_not_disturb_the_result() {
     let printed =
         exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
     assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
+}
+
+/// A worker that could never do anything is refused, as `solve` refuses it (C36).
+#[test]
+fn a_worker_without_memory_for_any_job() {
+    let refused =
+        exact2048(["worker", "--coordinator", "http://127.0.0.1:1", "--memory", "1MiB", "--threads", "1"]);
+    let refused =
+        refused.exits(2).says(&["--memory 1.0 MiB is too small for any job", "1 thread", "at least", "MiB"]);
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+}
+
+/// What a large job takes is said before it begins (C2).
+#[test]
+fn the_disk_that_a_job_takes_is_said_before() {
+    let place = Place::new();
+    let run = place.join("run");
+    let args =
+        ["solve", "--board", "4x3", "--threads", "1", "--memory", "9GiB", "--run", run.to_str().unwrap()];
+    let mut solving = command(args);
+    let mut child = solving.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let said = said.map(Result::unwrap).find(|line| line.contains("on disk")).unwrap_or_default();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("this takes about 1.2 T states, 1.0 TiB on disk"), "{said}");
+    assert!(said.contains("are free there"), "{said}");
+}
+
+/// With `--spawn4 0` no game starts with a 4; that is said where starts are told (C38).
+#[test]
+fn starts_that_cannot_occur_are_told() {
+    let place = Place::new();
+    let run = place.join("run");
+    let told = exact2048(["solve", "--board", "2x2", "--spawn4", "0", "--run", run.to_str().unwrap()])
+        .exits(0)
+        .stdout;
+    assert_eq!(told.matches("does not occur").count(), 2, "{told}");
+    let help = exact2048(["solve", "--help"]).exits(0).stdout;
+    let help: Vec<&str> = help.split_whitespace().collect();
+    assert!(help.join(" ").contains("with 0 or 1 too, those that no game can come to"), "{help:?}");
 }

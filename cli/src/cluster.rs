@@ -6,8 +6,10 @@ use anyhow::{Context, Result, anyhow};
 use exact2048_cluster::client::{self, Client};
 use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
+use tonic_types::StatusExt;
 
 use crate::Failure;
+use crate::job_view::plain;
 use crate::network::{ClientArgs, refusal};
 
 /// Where the coordinator is.
@@ -61,9 +63,13 @@ impl Coordinator {
 
 /// What a status is on the command line.
 pub fn failure(status: &Status) -> anyhow::Error {
-    let message = status.message().to_owned();
+    // It may quote what others sent.
+    let message = plain(status.message());
+    let reason = status.get_details_error_info().map(|info| info.reason);
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),
+        // As `solve` has it of a place that holds another job.
+        Code::FailedPrecondition if reason.as_deref() == Some("OTHER_RUN") => Failure::usage(message).into(),
         Code::NotFound | Code::AlreadyExists | Code::FailedPrecondition => anyhow!(message),
         _ => refusal("coordinator", status),
     }

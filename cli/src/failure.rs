@@ -1,11 +1,14 @@
-//! Exit codes: 2 for wrong usage, 3 for an unreachable state, 130 when interrupted, 1 for the rest.
+//! Exit codes, the same for every command: 2 for wrong usage, which a place that holds something else is too, 3 for an
+//! unreachable state, 130 when interrupted, 1 for every other failure.
 
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
 use exact2048_run::{QueryError, RunError};
+use exact2048_storage::StorageError;
 
+use crate::display;
 use crate::network;
 
 /// A failure with an exit code of its own.
@@ -59,12 +62,12 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 /// Prints an error to stderr and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
-        // Whoever reads has read enough, as in `exact2048 layers | head`.
+        // The reader has read enough, as in `exact2048 layers | head`.
         return ExitCode::SUCCESS;
     }
     let message = format!("{error:#}");
     if !message.is_empty() {
-        eprintln!("error: {message}");
+        display::say(&format!("error: {message}"));
     }
     ExitCode::from(code(error))
 }
@@ -86,8 +89,15 @@ pub fn code(error: &anyhow::Error) -> u8 {
     if network::is_usage(error) {
         return 2;
     }
-    match error.downcast_ref::<RunError>() {
-        Some(RunError::Params(_) | RunError::OtherJob { .. }) => 2,
-        _ => 1,
-    }
+    let is_usage = match error.downcast_ref::<RunError>() {
+        Some(RunError::Params(_) | RunError::OtherJob { .. }) => true,
+        Some(RunError::Storage(error)) => holds_something_else(error),
+        _ => error.downcast_ref().is_some_and(holds_something_else),
+    };
+    if is_usage { 2 } else { 1 }
+}
+
+/// Whether a place was named that belongs to something else.
+fn holds_something_else(error: &StorageError) -> bool {
+    matches!(error, StorageError::NotEmpty { .. })
 }

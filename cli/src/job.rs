@@ -9,16 +9,17 @@ use crate::Failure;
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
     /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
-    #[arg(long, value_name = "RxC")]
+    #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
     /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
-    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction
-    #[arg(long, default_value = "0.1", value_name = "P")]
+    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction. States are counted as if both tiles
+    /// could spawn: with 0 or 1 too, those that no game can come to are enumerated and have values
+    #[arg(long, default_value = "0.1", value_name = "P", allow_negative_numbers = true)]
     spawn4: Spawn4,
     /// Only enumerate, up to this layer (tile sum): for boards too large to finish
-    #[arg(long, value_name = "LAYER")]
+    #[arg(long, value_name = "LAYER", allow_negative_numbers = true)]
     until_layer: Option<u32>,
     /// Bits a stored value
     #[arg(long, default_value = "32", value_parser = ["32", "64"])]

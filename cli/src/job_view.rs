@@ -1,14 +1,13 @@
 //! Jobs and workers of a cluster, as they are shown: as JSON for scripts, in words for people.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use bytesize::ByteSize;
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
-use indicatif::{HumanCount, HumanDuration};
 use serde::Serialize;
 
 use crate::output::{self, write_field};
+use crate::summary::Summary;
+use crate::units;
 
 /// A job, as `--json` prints it.
 #[derive(Serialize)]
@@ -211,79 +210,78 @@ impl From<&Worker> for WorkerView {
     }
 }
 
-fn bytes(bytes: u64) -> String {
-    ByteSize(bytes).display().iec().to_string()
-}
-
-fn seconds(seconds: f64) -> Option<String> {
-    Duration::try_from_secs_f64(seconds).ok().map(|left| HumanDuration(left).to_string())
+/// A text from elsewhere without control characters, which could move the cursor or forge lines.
+pub fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 /// When the job is done.
 fn eta(job: &Job) -> String {
-    job.job_eta_seconds.and_then(seconds).unwrap_or_else(|| "unknown".to_owned())
+    job.job_eta_seconds.map_or("unknown".to_owned(), units::about)
+}
+
+/// The layer that a job is at, of the last one that it comes to; both are tile sums.
+fn layer(job: &Job) -> String {
+    let count = |layer: Option<u32>| units::count(layer.unwrap_or_default());
+    format!("layer {} of {}", count(job.layer), count(job.last_layer))
 }
 
 /// What a job is doing, in a line.
 pub fn line(job: &Job) -> String {
-    [headline(job), details(job)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
+    let parts: Vec<String> = headline(job).into_iter().chain(details(job)).collect();
+    parts.join(", ")
 }
 
-/// What a job is doing and when it is done, in few words.
-pub fn headline(job: &Job) -> String {
+/// What a job is doing and when it is done: what matters most comes first.
+pub fn headline(job: &Job) -> Vec<String> {
     let state = match job.state() {
         JobState::Done if job.checking => "done, its shards are read again",
         _ => doing_name(job),
     };
     let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
-        return state.to_owned();
+        return vec![state.to_owned()];
     };
-    format!(
-        "{state}: {}, layer {} of {}, ETA {}",
-        phase.replace('_', " "),
-        HumanCount(job.layer.unwrap_or_default().into()),
-        HumanCount(job.last_layer.unwrap_or_default().into()),
-        eta(job),
-    )
+    vec![format!("{state}: {}", phase.replace('_', " ")), format!("ETA {}", eta(job)), layer(job)]
 }
 
-/// How fast a running job is, and what it has so far; nothing of others.
-pub fn details(job: &Job) -> String {
+/// How fast a running job is, and what it has so far; nothing of others. What matters most comes first.
+pub fn details(job: &Job) -> Vec<String> {
     if !job.trouble.is_empty() {
-        return job.trouble.clone();
+        return vec![plain(&job.trouble)];
     }
     if job.state() != JobState::Running || phase_name(job.pass()).is_none() {
-        return String::new();
+        return Vec::new();
     }
     let retries = match job.retries {
-        0 => String::new(),
-        1 => ", 1 retry".to_owned(),
-        retries => format!(", {retries} retries"),
+        0 => None,
+        1 => Some("1 retry".to_owned()),
+        retries => Some(format!("{} retries", units::count(retries))),
     };
-    let (states, rate, bytes) = (HumanCount(job.states_done), rate(job), bytes(job.bytes));
-    format!("{states} states, {rate}, {bytes} written, {} workers{retries}", job.workers)
-}
-
-fn rate(job: &Job) -> String {
-    format!("{:.1} M/s", job.states_per_second / 1e6)
+    let known = [
+        units::several(job.workers, "worker"),
+        units::rate(job.states_per_second),
+        format!("{} states", units::count(job.states_done)),
+        format!("{} written", units::size(job.bytes)),
+    ];
+    known.into_iter().chain(retries).collect()
 }
 
 /// What a worker is doing, in words.
 pub fn doing(worker: &Worker) -> String {
     let layers = |worker: &Worker| match (worker.first_layer, worker.last_layer) {
         (Some(first), Some(last)) if first != last => {
-            format!("layers {} to {}", HumanCount(first.into()), HumanCount(last.into()))
+            format!("layers {} to {}", units::count(first), units::count(last))
         }
-        (Some(first), _) => format!("layer {}", HumanCount(first.into())),
+        (Some(first), _) => format!("layer {}", units::count(first)),
         _ => "some layers".to_owned(),
     };
     match worker.activity() {
         WorkerActivity::Working => format!("{}: {}", worker.job, layers(worker)),
         WorkerActivity::Writing => format!("{}: writing {}", worker.job, layers(worker)),
         WorkerActivity::Waiting => "waiting for work".to_owned(),
-        WorkerActivity::Unwell => format!("cannot work: {}", worker.reason),
+        WorkerActivity::Unwell => format!("cannot work: {}", plain(&worker.reason)),
         WorkerActivity::BackingOff => {
-            format!("has failed, gets work again in {:.0} s", worker.backoff_seconds.ceil())
+            format!("has failed, gets work again in {}", units::about(worker.backoff_seconds.ceil()))
         }
         WorkerActivity::TooSmall => "its memory is too small for the job".to_owned(),
         WorkerActivity::Leaving => "leaving".to_owned(),
@@ -297,8 +295,10 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
         writeln!(out, "no jobs: submit one with exact2048 submit")?;
     } else {
         let header =
-            ["job", "state", "phase", "layer", "done", "states/s", "ETA", "written", "workers", "retries"];
-        output::write_table(out, &output::table(&header, 3, jobs.iter().map(job_row)))?;
+            ["job", "state", "phase", "layer", "done", "states", "ETA", "written", "workers", "retries"];
+        let rows: Vec<Vec<String>> = jobs.iter().map(job_row).collect();
+        // On a narrow terminal the columns from the right go first, but for when it is done.
+        output::write_fitting(out, &header, 3, &rows, &[9, 7, 5, 8, 3, 2])?;
     }
     writeln!(out)?;
     write_workers_or_advice(out, workers)
@@ -319,13 +319,13 @@ fn job_row(job: &Job) -> Vec<String> {
         job.name.clone(),
         doing_name(job).to_owned(),
         phase_name(job.pass()).unwrap_or_default().replace('_', " "),
-        job.layer.map(|layer| HumanCount(layer.into()).to_string()).unwrap_or_default(),
-        format!("{:.1}%", 100.0 * job.done),
-        of_running(rate(job)),
+        job.layer.map(units::count).unwrap_or_default(),
+        units::percent(job.done),
+        of_running(units::rate(job.states_per_second)),
         of_running(eta(job)),
-        bytes(job.bytes),
-        job.workers.to_string(),
-        job.retries.to_string(),
+        units::size(job.bytes),
+        units::count(job.workers),
+        units::count(job.retries),
     ]
 }
 
@@ -333,61 +333,50 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
     let row = |worker: &Worker| {
         vec![
             worker.id.clone(),
-            worker.address.clone(),
             doing(worker),
-            worker.threads.to_string(),
-            bytes(worker.memory_bytes),
-            format!("{:.1} s ago", worker.silent_seconds),
+            plain(&worker.address),
+            units::count(worker.threads),
+            units::size(worker.memory_bytes),
+            format!("{} ago", units::time(worker.silent_seconds)),
         ]
     };
-    let header = ["worker", "address", "doing", "threads", "memory", "heard"];
-    output::write_table(out, &output::table(&header, 3, workers.map(row)))
+    let rows: Vec<Vec<String>> = workers.map(row).collect();
+    let header = ["worker", "doing", "address", "threads", "memory", "heard"];
+    output::write_fitting(out, &header, 3, &rows, &[2, 4, 3, 5])
 }
 
 /// Writes all that there is to say of a job.
 pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Result<()> {
     let parameters = job.parameters.clone().unwrap_or_default();
     write_field(out, "job", &job.name)?;
-    let what = format!(
-        "{}x{}, {}, 4s spawn with {}",
-        parameters.rows,
-        parameters.columns,
-        parameters.objective,
-        spawn4(&parameters)
-    );
-    write_field(out, "board", what)?;
+    let (rows, columns, objective) = (parameters.rows, parameters.columns, &parameters.objective);
+    let spawn4 = spawn4(&parameters);
+    write_field(out, "board", format!("{rows}x{columns}, {objective}, 4s spawn with {spawn4}"))?;
     write_field(out, "run", &job.run_url)?;
     write_field(out, "state", doing_name(job))?;
     for (name, what) in [("failure", &job.failure), ("trouble", &job.trouble)] {
         if !what.is_empty() {
-            write_field(out, name, what)?;
+            write_field(out, name, plain(what))?;
         }
     }
     if job.state() == JobState::Failed {
         write_field(out, "to go on", format!("exact2048 resume {}, once its cause is gone", job.name))?;
     }
-    if let (Some(phase), Some(layer), Some(first), Some(last)) =
-        (phase_name(job.pass()), job.layer, job.first_layer, job.last_layer)
-    {
-        let (layer, first, last) =
-            (HumanCount(layer.into()), HumanCount(first.into()), HumanCount(last.into()));
-        let line = format!("{}, layer {layer} in {first} to {last}", phase.replace('_', " "));
-        write_field(out, "phase", line)?;
-        write_field(out, "done", format!("{:.1}% of this phase", 100.0 * job.done))?;
+    if let (Some(phase), Some(_)) = (phase_name(job.pass()), job.layer) {
+        let done = units::percent(job.done);
+        write_field(out, "phase", format!("{}, {}, {done} of it", phase.replace('_', " "), layer(job)))?;
     }
-    let total = job.states_total.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
-    write_field(out, "states", format!("{}{total}", HumanCount(job.states_done)))?;
+    let total = job.states_total.map(|total| format!(" of {}", units::count(total))).unwrap_or_default();
+    write_field(out, "states", format!("{}{total}", units::count(job.states_done)))?;
     if job.state() == JobState::Running {
-        write_field(out, "speed", format!("{:.1} M states/s", job.states_per_second / 1e6))?;
-        let phase = job.eta_seconds.and_then(seconds).map(|left| format!(" ({left} for this phase)"));
-        write_field(out, "ETA", format!("{}{}", eta(job), phase.unwrap_or_default()))?;
+        write_field(out, "speed", units::rate(job.states_per_second))?;
+        let pass = job.eta_seconds.filter(|pass| job.job_eta_seconds.is_some_and(|job| job - pass >= 1.0));
+        let pass = pass.map(|left| format!(", {} for this pass", units::about(left)));
+        write_field(out, "ETA", format!("{}{}", eta(job), pass.unwrap_or_default()))?;
     }
-    write_field(out, "written", bytes(job.bytes))?;
-    write_field(out, "retries", format!("{} in {} epochs", job.retries, job.epochs))?;
-    if !job.fingerprint.is_empty() {
-        write_field(out, "fingerprint", &job.fingerprint)?;
-        writeln!(out, "\nAsk for any state's value: exact2048 query --run {} \"BOARD\"", job.run_url)?;
-    }
+    write_field(out, "written", units::size(job.bytes))?;
+    let epochs = units::several(job.epochs, "epoch");
+    write_field(out, "retries", format!("{} in {epochs}", units::count(job.retries)))?;
     if at_work(job, workers).next().is_some() {
         writeln!(out)?;
         return write_workers(out, at_work(job, workers));
@@ -398,6 +387,16 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         return write_workers_or_advice(out, workers);
     }
     Ok(())
+}
+
+/// Writes what a job that is solved came to: from its run where that can be read from here, else its fingerprint.
+pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&Summary>) -> io::Result<()> {
+    match run {
+        Some(run) => run.write_results(out)?,
+        None if !job.fingerprint.is_empty() => write_field(out, "fingerprint", &job.fingerprint)?,
+        None => {}
+    }
+    if job.fingerprint.is_empty() { Ok(()) } else { output::write_next(out, &job.run_url) }
 }
 
 #[cfg(test)]
@@ -420,16 +419,35 @@ mod tests {
     }
 
     #[test]
+    fn control_characters_are_told_and_not_obeyed() {
+        assert_eq!(plain("\u{1b}[2Jfail\nline\u{7}"), "\\u{1b}[2Jfail\\nline\\u{7}");
+        assert_eq!(plain("plain – text"), "plain – text");
+    }
+
+    #[test]
+    fn texts_of_workers_do_not_move_the_cursor() {
+        let worker = Worker {
+            activity: WorkerActivity::Unwell.into(),
+            reason: "\u{1b}[2J\nforged".to_owned(),
+            address: "\u{1b}[31mhost".to_owned(),
+            ..Worker::default()
+        };
+        let mut out = Vec::new();
+        assert!(write_all(&mut out, &[Job { trouble: "\u{7}".to_owned(), ..job() }], &[worker]).is_ok());
+        let text = String::from_utf8_lossy(&out);
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+        assert!(text.contains("forged") && text.contains("host"), "{text}");
+    }
+
+    #[test]
     fn a_line_says_whether_it_is_stuck() {
         let text = line(&job());
-        for word in ["enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retry"] {
+        for word in
+            ["running: enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retry"]
+        {
             assert!(text.contains(word), "{text}");
         }
         assert!(line(&Job { workers: 0, ..job() }).starts_with("waiting for workers"));
         assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }), "queued");
-        // Beside the bar there are 58 columns on a terminal of 80.
-        let long =
-            Job { layer: Some(16_380), last_layer: Some(16_380), job_eta_seconds: Some(720.0), ..job() };
-        assert!(headline(&long).len() <= 58, "{}", headline(&long));
     }
 }

@@ -1,11 +1,14 @@
-//! What this machine, or the control group the process runs in, has.
+//! What this machine has, or less where the control groups of the process allow less.
 
 use std::alloc::System;
 use std::fs;
+use std::path::Path;
 
 use cap::Cap;
 #[cfg(feature = "net")]
 use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::cgroup;
 
 /// Counts what is on the heap, so that `--memory` limits all of it.
 #[global_allocator]
@@ -48,19 +51,28 @@ pub fn raise_open_files() {
     }
 }
 
-/// Memory available to the process in bytes: the machine's, or its control group's where less.
+/// Memory available to the process in bytes: the machine's, or what its control groups allow where that is less.
 pub fn memory_bytes() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
-    });
-    let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let group = groups.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
     let fallback = 2 << 30;
-    machine.unwrap_or(fallback).min(group.unwrap_or(u64::MAX))
+    let group = cgroup::memory(Path::new("/")).map_or(u64::MAX, |memory| memory.limit);
+    meminfo("MemTotal:").unwrap_or(fallback).min(group)
 }
 
-/// Number of threads the process may use at once.
+/// Memory that is free in bytes, or could be made so by dropping what is cached; `None` where that cannot be told.
+pub fn free_memory_bytes() -> Option<u64> {
+    let machine = meminfo("MemAvailable:");
+    let group = cgroup::memory(Path::new("/")).map(|memory| memory.free);
+    machine.into_iter().chain(group).min()
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+fn meminfo(name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Number of threads the process may use at once: those of its CPU set, or as many as its control groups give it time for.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

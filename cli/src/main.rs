@@ -1,10 +1,13 @@
 //! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
 
+mod cgroup;
 #[cfg(feature = "net")]
 mod cluster;
 mod commands;
+mod display;
 mod embedded;
 mod failure;
+mod help;
 mod job;
 #[cfg(feature = "net")]
 mod job_view;
@@ -13,19 +16,33 @@ mod limits;
 mod network;
 mod output;
 mod place;
+mod plan;
 mod progress;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
+mod summary;
+mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use failure::Failure;
 
 /// Strongly solves 2048 on R×C boards, exactly.
 #[derive(Parser, Debug)]
-#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "\
+Exit codes, the same for every command:
+  0    done
+  1    failure, or something is wrong with what was found
+  2    wrong usage, or a place that holds something else
+  3    the state is not reachable in this run
+  130  interrupted"
+)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,
@@ -35,7 +52,11 @@ fn main() -> ExitCode {
     // Crash tests name the point at which the process dies in the environment.
     #[cfg(feature = "failpoints")]
     let _scenario = fail::FailScenario::setup();
-    let cli = Cli::parse();
+    let matches = help::with_examples(Cli::command()).get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

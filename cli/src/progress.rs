@@ -1,23 +1,24 @@
-//! Progress on stderr: one live line on a terminal, a plain line every few seconds otherwise.
+//! How far a run is that this process solves.
 
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bytesize::ByteSize;
-use exact2048_coordinator::{LayerCounts, Phase, Segment, Workload};
+use exact2048_coordinator::{LayerCounts, Pace, Phase, Rate, Segment, Workload};
 use exact2048_game::Layer;
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-const LIVE_INTERVAL: Duration = Duration::from_millis(100);
-const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+use crate::display::{self, ProgressLine};
+use crate::units;
+
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counters that tasks add to, and the thread that shows them.
 pub struct Progress {
     workload: Arc<Workload>,
     counters: Arc<Counters>,
+    course: Arc<Mutex<Course>>,
+    begun: Instant,
     display: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -29,28 +30,60 @@ struct Counters {
     finished: AtomicBool,
 }
 
-/// What there is to do.
-struct Task {
-    segment: Segment,
-    work: Work,
+/// What this process has to do, and how fast it does it.
+struct Course {
+    /// In entries that could be enumerated in the time.
+    pace: Pace,
+    /// Work of the segments that are finished.
+    finished: f64,
 }
 
-/// By what it is told how much is done.
-enum Work {
-    /// On the way up, by entries.
-    Entries {
-        workload: Arc<Workload>,
-        /// What the way down is worth.
-        later: f64,
-    },
-    /// On the way down, by states; so many there are.
-    States(u64),
+impl Course {
+    /// A segment begins; these come after it.
+    fn begin(&mut self, segment: Segment, later: &[Segment], workload: &Workload) {
+        let cost = |segment: &Segment| workload.cost(*segment);
+        self.pace.resize(self.finished + cost(&segment) + later.iter().map(cost).sum::<f64>());
+    }
+}
+
+/// A segment that is worked on.
+struct Task {
+    segment: Segment,
+    workload: Arc<Workload>,
+    /// On the way down, its states: so many there are.
+    states: Option<u64>,
+    rate: Rate,
+    /// States that are in the rate.
+    counted: u64,
+}
+
+impl Task {
+    /// The part of the segment that is done.
+    fn share(&self, layer: Layer, states: u64) -> f64 {
+        let (done, all) = match self.states {
+            Some(all) => (states as f64, all as f64),
+            None => (self.workload.entries(self.segment.first, layer), self.workload.of(self.segment)),
+        };
+        if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Whether time goes into tables that are made once.
+    fn makes_tables(&self, layer: Layer) -> bool {
+        self.segment.phase == Phase::Enumerate && layer <= self.workload.tables_end()
+    }
 }
 
 impl Progress {
     /// Counters without a display yet, of a run of so much work.
     pub fn new(workload: Workload) -> Self {
-        Self { workload: Arc::new(workload), counters: Arc::default(), display: Mutex::default() }
+        let course = Course { pace: Pace::new(0.0, Duration::ZERO), finished: 0.0 };
+        Self {
+            workload: Arc::new(workload),
+            counters: Arc::default(),
+            course: Arc::new(Mutex::new(course)),
+            begun: Instant::now(),
+            display: Mutex::default(),
+        }
     }
 
     /// Adds finished states.
@@ -73,33 +106,40 @@ impl Progress {
     pub fn start(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) {
         self.counters.states.store(0, Ordering::Relaxed);
         self.counters.finished.store(false, Ordering::Relaxed);
-        let first = if segment.phase == Phase::Enumerate { segment.first } else { segment.last };
-        self.set_layer(first);
-        let counters = Arc::clone(&self.counters);
-        let task = Task { segment, work: self.work(segment, later, states) };
-        let thread = std::thread::spawn(move || show(&counters, &task));
-        *self.display.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(thread);
+        self.set_layer(if segment.phase == Phase::Enumerate { segment.first } else { segment.last });
+        let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
+        let mut task = self.task(segment, states);
+        course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.workload);
+        let thread = std::thread::spawn(move || {
+            let line = ProgressLine::new(segment.phase.name());
+            while !counters.finished.load(Ordering::Relaxed) {
+                std::thread::park_timeout(INTERVAL);
+                let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+                let (share, parts) = describe(&counters, &mut task, &mut course, begun.elapsed());
+                drop(course);
+                line.show(share, &parts);
+            }
+            line.finish();
+            let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+            course.finished += task.workload.cost(task.segment);
+        });
+        *self.display.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    fn work(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) -> Work {
-        let workload = Arc::clone(&self.workload);
-        match segment.phase {
-            Phase::Enumerate => {
-                let later = workload.to_back_up(later);
-                Work::Entries { workload, later }
-            }
-            Phase::BackUp => {
-                let layers = segment.first..=segment.last;
-                let states = states.iter().filter(|counts| layers.contains(&counts.layer));
-                Work::States(states.map(|counts| counts.states).sum())
-            }
-        }
+    fn task(&self, segment: Segment, states: &[LayerCounts]) -> Task {
+        let layers = segment.first..=segment.last;
+        let states =
+            states.iter().filter(|counts| layers.contains(&counts.layer)).map(|counts| counts.states);
+        let states = (segment.phase == Phase::BackUp).then(|| states.sum());
+        let mut rate = Rate::default();
+        rate.begin(self.begun.elapsed());
+        Task { segment, workload: Arc::clone(&self.workload), states, rate, counted: 0 }
     }
 
     /// Ends the display of a segment.
     pub fn finish(&self) {
         self.counters.finished.store(true, Ordering::Relaxed);
-        let thread = self.display.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let thread = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             thread.thread().unpark();
             // A display that panicked has nothing to show; the run goes on.
@@ -108,74 +148,38 @@ impl Progress {
     }
 }
 
-fn show(counters: &Counters, task: &Task) {
-    let start = Instant::now();
-    let live = std::io::stderr().is_terminal();
-    let bar = ProgressBar::with_draw_target(
-        Some(1000),
-        if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
-    );
-    if let Ok(style) = ProgressStyle::with_template("{prefix:<10} [{bar:24}] {msg}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_prefix(task.segment.phase.name());
-    let mut next_line = PLAIN_INTERVAL;
-    loop {
-        std::thread::park_timeout(LIVE_INTERVAL);
-        let finished = counters.finished.load(Ordering::Relaxed);
-        let (fraction, line) = describe(counters, task, start.elapsed());
-        if live {
-            bar.set_position((fraction * 1000.0) as u64);
-            bar.set_message(line);
-        } else if start.elapsed() >= next_line && !finished {
-            eprintln!("{}: {line}", task.segment.phase.name());
-            next_line = start.elapsed() + PLAIN_INTERVAL;
-        }
-        if finished {
-            bar.finish_and_clear();
-            return;
-        }
-    }
-}
-
-/// The done fraction and a line like `layer 1,204 of 2,044, ETA 9 seconds (3 seconds for this phase), 21,034,511 states, 31.2
-/// M/s, 41.0 MiB written`: what matters most comes first, as terminals may be narrow.
-fn describe(counters: &Counters, task: &Task, elapsed: Duration) -> (f64, String) {
-    let segment = task.segment;
+/// The part of the segment that is done, and what else there is to say: what matters most comes first, as terminals may be
+/// narrow.
+fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Duration) -> (f64, Vec<String>) {
     let states = counters.states.load(Ordering::Relaxed);
-    let layer = counters.layer.load(Ordering::Relaxed);
-    let (done, all, later) = match &task.work {
-        Work::Entries { workload, later } => {
-            let done = workload.entries(segment.first, Layer(layer));
-            (done, workload.of(segment), *later)
-        }
-        Work::States(all) => (states as f64, *all as f64, 0.0),
-    };
-    let fraction = if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 };
-    let seconds = elapsed.as_secs_f64().max(1e-3);
-    let time = |work: f64| {
-        let left = Duration::try_from_secs_f64(seconds * work / done).ok()?;
-        Some(HumanDuration(left).to_string())
-    };
-    let known = fraction > 0.001 && seconds > 0.5;
-    let eta = match (time(all - done), time(all - done + later)) {
-        (Some(phase), Some(run)) if known && later > 0.0 => format!("{run} ({phase} for this phase)"),
-        (Some(phase), _) if known => phase,
-        _ => "unknown".to_owned(),
-    };
-    let line = format!(
-        "layer {} of {}, ETA {eta}, {} states, {:.1} M/s, {} written",
-        HumanCount(u64::from(layer)),
-        HumanCount(u64::from(segment.last.0)),
-        HumanCount(states),
-        states as f64 / seconds / 1e6,
-        ByteSize(counters.bytes.load(Ordering::Relaxed)).display().iec(),
-    );
-    (fraction, line)
+    let layer = Layer(counters.layer.load(Ordering::Relaxed));
+    let (share, cost) = (task.share(layer, states), task.workload.cost(task.segment));
+    course.pace.reach(course.finished + share * cost, now);
+    if task.makes_tables(layer) {
+        course.pace.forget(now);
+    }
+    task.rate.add(states.saturating_sub(task.counted) as f64, now);
+    task.counted = states;
+    let pass = course.pace.time_for((1.0 - share) * cost, now);
+    let left = course.pace.left(now);
+    let is_last =
+        left.zip(pass).is_some_and(|(left, pass)| left.saturating_sub(pass) < Duration::from_secs(1));
+    let parts = vec![
+        display::eta(left),
+        format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
+        units::rate(task.rate.per_second(now)),
+        format!("{} states", units::count(states)),
+        format!("{} written", units::size(counters.bytes.load(Ordering::Relaxed))),
+        pass.filter(|_| !is_last)
+            .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
+    ];
+    (share, parts)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
     use super::*;
     use exact2048_coordinator::missing_segments;
     use exact2048_game::{Objective, Params, Precision, Spawn4};
@@ -185,25 +189,52 @@ mod tests {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = missing_segments(&params, &[]);
-        let progress = Progress::new(Workload::new(&params));
-        let states = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];
-        let task = |segment, later| Task { segment, work: progress.work(segment, later, &states) };
-        let say = |task: &Task, layer, states| {
-            let counters = Counters::default();
-            counters.layer.store(layer, Ordering::Relaxed);
-            counters.states.store(states, Ordering::Relaxed);
-            describe(&counters, task, Duration::from_secs(600))
+        let workload = Workload::new(&params);
+        let progress = Progress::new(workload.clone());
+        let mut course = progress.course.lock().unwrap();
+        course.begin(segments[0], &segments[1..], &workload);
+        let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
+            progress.counters.layer.store(layer, Ordering::Relaxed);
+            progress.counters.states.store(states, Ordering::Relaxed);
+            let said = describe(&progress.counters, task, &mut course, Duration::from_secs_f64(seconds));
+            (said.0, said.1.join(", "))
         };
-        let up = task(segments[0], &segments[1..]);
-        assert!(say(&up, 4, 10).1.contains("ETA unknown, "));
-        // Half of the entries are below layer 1196, and backing up takes twice as long as enumerating.
-        let (fraction, line) = say(&up, 1196, 10);
-        assert!((0.48..0.52).contains(&fraction), "{fraction}");
-        assert!(line.contains("layer 1,196 of 2,044"), "{line}");
-        assert!(line.contains("ETA 50 minutes (10 minutes for this phase), "), "{line}");
-        let down = task(segments[1], &[]);
-        let (fraction, line) = say(&down, 568, 3_000);
-        assert_eq!(fraction, 0.75);
-        assert!(line.contains("ETA 3 minutes, "), "{line}");
+        let mut up = progress.task(segments[0], &[]);
+        assert!(say(&mut up, 4, 0, 0.0).1.starts_with("ETA unknown, layer 4 of 2,044"));
+        // Layers take time as their entries do: 200 s for all of them, so 600 s with the way down.
+        let mut share = 0.0;
+        for layer in (74..=1196).step_by(2) {
+            let seconds = 200.0 * workload.entries(Layer(4), Layer(layer)) / workload.whole();
+            let (done, line) = say(&mut up, layer, u64::from(layer), seconds);
+            share = done;
+            assert_eq!(line.contains("unknown"), 3.0 > 100.0 * done || layer <= 72, "{line}");
+        }
+        assert!((0.48..0.52).contains(&share), "half of the entries are below layer 1196, not {share}");
+        let (_, line) = say(&mut up, 1196, 1196, 200.0 * share);
+        assert!(line.starts_with("ETA 8 min"), "{line}");
+        assert!(line.contains("layer 1,196 of 2,044") && line.contains("1 min 4"), "{line}");
+    }
+
+    #[test]
+    fn on_the_way_down_states_tell_how_far_it_is() {
+        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let segments = missing_segments(&params, &[]);
+        let progress = Progress::new(Workload::new(&params));
+        let mut course = progress.course.lock().unwrap();
+        course.begin(segments[1], &[], &progress.workload);
+        let counts = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];
+        let mut down = progress.task(segments[1], &counts);
+        for second in 0..=60 {
+            progress.counters.states.store(50 * second, Ordering::Relaxed);
+            let now = Duration::from_secs(second);
+            let (share, parts) = describe(&progress.counters, &mut down, &mut course, now);
+            assert_eq!(share, second as f64 / 80.0);
+            // No other pass comes after it.
+            assert_eq!(parts.last().map(String::as_str), Some(""));
+            if second >= 1 {
+                assert_eq!(parts[0], format!("ETA {}", units::about(80.0 - second as f64)));
+            }
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Solved {
         }
         commit(&mut committed);
         let shards = vec![writer.finish().unwrap()];
-        let record = Record { commit: committed, shards, threads: Vec::new() };
+        let record = Record { commit: committed, shards, threads: Vec::new(), took: None };
         run.append(JournalRecord::Commit(record)).unwrap();
     }
 }

@@ -6,12 +6,14 @@
 pub mod cluster;
 mod planner;
 mod progress;
+mod rate;
 pub mod sizes;
 mod task;
 mod workload;
 
 pub use planner::Planner;
 pub use progress::{Commit, LayerCounts, Segment, missing_segments};
+pub use rate::{Pace, Rate, is_enough};
 pub use task::{Action, Phase, Report, Stage, Task};
 pub use workload::Workload;
 

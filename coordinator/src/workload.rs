@@ -15,6 +15,7 @@ const BACK_UP_COST: f64 = 2.0;
 pub struct Workload {
     /// Entries in layers below that of the index: 4, 6, and so on, to the one after the last.
     entries_below: Vec<f64>,
+    tables_end: Layer,
 }
 
 impl Workload {
@@ -31,7 +32,8 @@ impl Workload {
             *sum += entries;
             Some(*sum)
         });
-        Self { entries_below: std::iter::once(0.0).chain(sums).collect() }
+        let most_small = params.cells() as u32 * (1 << (params.large - 1));
+        Self { entries_below: std::iter::once(0.0).chain(sums).collect(), tables_end: Layer(most_small) }
     }
 
     /// Entries in the layers from `first` on that are below `end`, as far as the run has them.
@@ -40,9 +42,23 @@ impl Workload {
         (below(end) - below(first)).max(0.0)
     }
 
+    /// The last layer with a class that no layer below has. On the way up to it time goes into the tables of classes, which
+    /// are made once, so that the speed up to there tells little.
+    pub fn tables_end(&self) -> Layer {
+        self.tables_end
+    }
+
     /// Entries of a segment.
     pub fn of(&self, segment: Segment) -> f64 {
         self.entries(segment.first, Layer(segment.last.0 + 2))
+    }
+
+    /// What a segment costs, in entries that could be enumerated in the time that it takes.
+    pub fn cost(&self, segment: Segment) -> f64 {
+        match segment.phase {
+            Phase::Enumerate => self.of(segment),
+            Phase::BackUp => BACK_UP_COST * self.of(segment),
+        }
     }
 
     /// Entries of the run.
@@ -53,7 +69,7 @@ impl Workload {
     /// Entries that would be enumerated in the time that the way down takes, as far as these segments are of it.
     pub fn to_back_up(&self, segments: &[Segment]) -> f64 {
         let downward = segments.iter().filter(|segment| segment.phase == Phase::BackUp);
-        BACK_UP_COST * downward.map(|&segment| self.of(segment)).sum::<f64>()
+        downward.map(|&segment| self.cost(segment)).sum()
     }
 }
 

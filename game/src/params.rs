@@ -80,12 +80,17 @@ pub enum ParamsError {
         /// The largest tile that the game can reach.
         largest: u64,
     },
-    /// The layer to stop at is no layer.
-    #[error("--until-layer {0} is not a layer: expected an even tile sum of at least 4")]
-    UntilLayer(u32),
+    /// The layer to stop at is below the first.
+    #[error("--until-layer {0} is below the first layer: a game starts with a tile sum of at least 4")]
+    BelowFirstLayer(u32),
+    /// The layer to stop at is odd.
+    #[error("--until-layer {0} is not a layer: tile sums are even, as {below} and {above} are",
+        below = .0 - 1, above = .0.saturating_add(1))]
+    OddLayer(u32),
     /// The last layer to enumerate lies behind the last one that there is.
     #[error(
-        "layer {layer} is behind the last one of {board}: expected at most {last}; without --until-layer the board is solved"
+        "--until-layer {layer} is above the last layer of {board}: expected at most {last}; without --until-layer the \
+         whole board is solved"
     )]
     BehindLastLayer {
         /// The layer asked for.
@@ -142,12 +147,15 @@ impl Params {
             return Err(ParamsError::OutOfReach { objective: self.objective, board: self.board, largest });
         }
         if let Some(layer) = self.until_layer {
-            if layer < 4 || layer % 2 != 0 {
-                return Err(ParamsError::UntilLayer(layer));
+            if layer < 4 {
+                return Err(ParamsError::BelowFirstLayer(layer));
             }
             let last = Self { until_layer: None, ..self.clone() }.last_layer();
             if layer > last.0 {
                 return Err(ParamsError::BehindLastLayer { layer, board: self.board, last: last.0 });
+            }
+            if layer % 2 != 0 {
+                return Err(ParamsError::OddLayer(layer));
             }
         }
         if self.largest_exponent() > MAX_EXPONENT {
@@ -251,6 +259,6 @@ mod tests {
         assert!(params("4x4", "reach:2048", None).is_ok());
         assert!(params("4x4", "score", Some(100)).is_ok());
         assert!(matches!(params("2x2", "reach:64", None), Err(ParamsError::OutOfReach { .. })));
-        assert!(matches!(params("2x2", "score", Some(5)), Err(ParamsError::UntilLayer(5))));
+        assert!(matches!(params("2x2", "score", Some(5)), Err(ParamsError::OddLayer(5))));
     }
 }

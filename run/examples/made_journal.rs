@@ -52,7 +52,7 @@ fn main() {
         let fingerprint = (phase == Phase::BackUp).then_some(u128::from(number) << 90);
         let commit = Commit { phase, first, last, layers, fingerprint };
         let threads = vec![32; usize::try_from(workers).unwrap()];
-        let record = Record { commit, shards: (0..workers).map(shard).collect(), threads };
+        let record = Record { commit, shards: (0..workers).map(shard).collect(), threads, took: None };
         run.append(JournalRecord::Commit(record)).unwrap();
     }
 }

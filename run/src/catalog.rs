@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 const MOST_SHARDS: usize = 1 << 16;
 
 /// A journal record: a finished range of layers and the shards that hold it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// The range, its counts or its share of the fingerprint.
@@ -27,6 +27,29 @@ pub struct Record {
     /// The threads of each of those members, from which it follows which of the shards holds a lane ([`assign`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<u32>,
+    /// How long the work took, where the writer says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
+}
+
+/// How long the work of a commit took: from the commit before it, or the beginning of the work, to the time when its last
+/// shard was written. For people.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Took {
+    /// Seconds.
+    pub seconds: f64,
+    /// Threads that computed, of all members together.
+    pub threads: u32,
+}
+
+/// How long all that is committed of a phase took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassTime {
+    /// Seconds, by the clock on the wall.
+    pub seconds: f64,
+    /// Threads that computed; `None` where it was not always as many.
+    pub threads: Option<u32>,
 }
 
 /// A journal record: a commit that no longer counts, because a shard of it was lost.
@@ -38,7 +61,7 @@ pub struct Retraction {
 }
 
 /// What a journal holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JournalRecord {
     /// A range that is done.
@@ -54,6 +77,7 @@ struct Range {
     shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
     owners: Option<Owners>,
+    took: Option<Took>,
 }
 
 /// A committed shard, opened when it is first needed.
@@ -183,7 +207,7 @@ impl Catalog {
                 return Ok(());
             }
         };
-        let Record { commit, shards, threads } = record;
+        let Record { commit, shards, threads, took } = record;
         let expected = threads.len().max(1);
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
@@ -192,7 +216,7 @@ impl Catalog {
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
         self.retain(|old| !overlap(&old.commit, &commit));
-        self.write().push(Range { commit, shards, owners });
+        self.write().push(Range { commit, shards, owners, took });
         Ok(())
     }
 
@@ -244,6 +268,19 @@ impl Catalog {
         let mut commits: Vec<_> = self.read().iter().map(|range| Commit::clone(&range.commit)).collect();
         commits.sort_by_key(|commit| (commit.phase, commit.first));
         commits
+    }
+
+    /// How long what is committed of a phase took; `None` where that is not recorded for all of it, or there is nothing.
+    pub fn took(&self, phase: Phase) -> Option<PassTime> {
+        let ranges = self.read();
+        let of_phase = ranges.iter().filter(|range| range.commit.phase == phase);
+        let took: Vec<Took> = of_phase.map(|range| range.took).collect::<Option<_>>()?;
+        let threads = took.first()?.threads;
+        let is_same = took.iter().all(|took| took.threads == threads);
+        Some(PassTime {
+            seconds: took.iter().map(|took| took.seconds).sum(),
+            threads: is_same.then_some(threads),
+        })
     }
 
     /// Whether a layer is committed.

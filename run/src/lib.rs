@@ -15,7 +15,7 @@ mod parts;
 mod run;
 pub mod verify;
 
-pub use catalog::{Catalog, CatalogShard, JournalRecord, Record, Retraction, kind_of};
+pub use catalog::{Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of};
 pub use mend::{blamed_shard, damaged_shards};
 pub use oracle::{Evaluation, MoveValue, Oracle, QueryError, StartValues};
 pub use parts::CacheUse;

@@ -388,7 +388,7 @@ mod tests {
         writer.push(Frame::encode(&[(key, kind_of(phase).to_string().as_bytes())], 1).unwrap()).unwrap();
         let shards = vec![writer.finish().unwrap()];
         let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-        let record = Record { commit, shards, threads: Vec::new() };
+        let record = Record { commit, shards, threads: Vec::new(), took: None };
         run.look(&record).unwrap();
         if commits {
             run.append(JournalRecord::Commit(record)).unwrap();
@@ -467,7 +467,7 @@ mod tests {
             let record = |forge: fn(&mut ShardRecord)| {
                 let mut shards = vec![shard.record.clone()];
                 forge(&mut shards[0]);
-                Record { commit: Commit::clone(&shard.commit), shards, threads: Vec::new() }
+                Record { commit: Commit::clone(&shard.commit), shards, threads: Vec::new(), took: None }
             };
             run.look(&record(|_| {})).unwrap();
             let forgeries: [fn(&mut ShardRecord); 3] =

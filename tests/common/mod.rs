@@ -8,6 +8,7 @@ pub mod golden;
 pub mod proxy;
 pub mod reference;
 pub mod serving;
+pub mod terminal;
 pub mod wire;
 
 use std::io::Write;

@@ -196,7 +196,7 @@ impl Bench {
 }
 
 fn params(board: &str, layer: u32, large: Option<u8>) -> Result<Params, ParamsError> {
-    let board = board.parse().map_err(|_| ParamsError::UntilLayer(0))?;
+    let board = board.parse().map_err(|_| ParamsError::BelowFirstLayer(0))?;
     let with = |objective| match large {
         Some(large) => {
             Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, large)

@@ -3,22 +3,24 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use bytesize::ByteSize;
-use exact2048_coordinator::Phase;
+use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::Params;
-use exact2048_run::{Run, kind_of};
-use indicatif::HumanCount;
+use exact2048_run::{PassTime, Run, kind_of};
 use serde::Serialize;
 
-use crate::output;
+use crate::output::write_field;
 use crate::place::RunPlace;
+use crate::summary::pass_text;
+use crate::units;
 
 /// Options of `info`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   exact2048 info --run runs/3x3
-  exact2048 info --run runs/3x3 --json | jq .fingerprint")]
+  exact2048 info --run runs/3x3 --json | jq .fingerprint
+
+Looks whether every committed shard is there and as long as it should be; verify reads what is in them.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -33,6 +35,8 @@ struct Info<'a> {
     created_by: &'a str,
     params: &'a Params,
     progress: &'static str,
+    /// Who has the run open for writing now, if that can be told.
+    writer: Option<String>,
     passes: Vec<Pass>,
     states: u64,
     afterstates: u64,
@@ -47,8 +51,14 @@ struct Pass {
     /// Ranges of layers, first and last.
     committed: Vec<[u32; 2]>,
     missing: Vec<[u32; 2]>,
+    /// Ranges of layers that are committed and of which a shard is not there, or has another length.
+    lost: Vec<[u32; 2]>,
     shards: usize,
     bytes: u64,
+    /// How long what is committed took; `None` where that is not recorded.
+    seconds: Option<f64>,
+    #[serde(skip)]
+    took: Option<PassTime>,
 }
 
 /// Runs the command.
@@ -66,19 +76,22 @@ pub fn main(args: &Args) -> Result<()> {
 
 fn describe(run: &Run) -> Result<Info<'_>> {
     let layers = run.layer_counts();
-    let mut passes = vec![pass(run, Phase::Enumerate)];
+    let lost = run.absent()?;
+    let mut passes = vec![pass(run, Phase::Enumerate, &lost)];
     if run.params().until_layer.is_none() {
-        passes.push(pass(run, Phase::BackUp));
+        passes.push(pass(run, Phase::BackUp, &lost));
     }
     Ok(Info {
         run_id: run.dir().run_id().to_string(),
         created_by: run.dir().created_by(),
         params: run.params(),
-        progress: match (run.missing().is_empty(), run.is_solved()) {
-            (_, true) => "solved",
-            (true, false) => "enumerated",
-            (false, false) => "unfinished",
+        progress: match (lost.is_empty(), run.missing().is_empty(), run.is_solved()) {
+            (false, ..) => "damaged",
+            (true, _, true) => "solved",
+            (true, true, false) => "enumerated",
+            (true, false, false) => "unfinished",
         },
+        writer: run.dir().held_by(),
         passes,
         states: layers.iter().map(|counts| counts.states).sum(),
         afterstates: layers.iter().map(|counts| counts.afterstates).sum(),
@@ -87,54 +100,86 @@ fn describe(run: &Run) -> Result<Info<'_>> {
     })
 }
 
-fn pass(run: &Run, phase: Phase) -> Pass {
+fn pass(run: &Run, phase: Phase, lost: &[Commit]) -> Pass {
     let all = run.catalog().shards();
     let shards: Vec<_> = all.iter().filter(|shard| shard.commit.phase == phase).collect();
-    let commits = run.catalog().commits();
-    let committed = commits.iter().filter(|commit| commit.phase == phase);
+    let ranges = |commits: &[Commit]| {
+        let of_phase = commits.iter().filter(|commit| commit.phase == phase);
+        units::joined(of_phase.map(|commit| [commit.first.0, commit.last.0]))
+    };
     let missing = run.missing().into_iter().filter(|gap| gap.phase == phase);
+    let took = run.catalog().took(phase);
     Pass {
         phase,
-        committed: committed.map(|commit| [commit.first.0, commit.last.0]).collect(),
-        missing: missing.map(|gap| [gap.first.0, gap.last.0]).collect(),
+        committed: ranges(&run.catalog().commits()),
+        missing: units::joined(missing.map(|gap| [gap.first.0, gap.last.0])),
+        lost: ranges(lost),
         shards: shards.len(),
         bytes: shards.iter().map(|shard| shard.record.bytes).sum(),
+        seconds: took.map(|took| took.seconds),
+        took,
     }
 }
 
 fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     let params = info.params;
-    output::write_field(out, "run", &info.run_id)?;
-    output::write_field(out, "created by", info.created_by)?;
-    output::write_field(out, "board", params.board)?;
-    output::write_field(out, "objective", params.objective)?;
-    output::write_field(out, "spawn4", params.spawn4)?;
-    output::write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
+    write_field(out, "run", &info.run_id)?;
+    write_field(out, "created by", info.created_by)?;
+    write_field(out, "board", params.board)?;
+    write_field(out, "objective", params.objective)?;
+    write_field(out, "spawn4", params.spawn4)?;
+    write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
     if let Some(layer) = params.until_layer {
-        output::write_field(out, "until layer", layer)?;
+        write_field(out, "until layer", units::count(layer))?;
     }
-    output::write_field(out, "progress", info.progress)?;
+    write_field(out, "progress", info.progress)?;
+    if let Some(writer) = &info.writer {
+        write_field(out, "at work", format!("{writer} has the run open for writing"))?;
+    }
     for pass in &info.passes {
-        let bytes = ByteSize(pass.bytes).display().iec();
-        let shards = format!("{} {} shards, {bytes}", HumanCount(pass.shards as u64), kind_of(pass.phase));
-        let ranges = |of: &[[u32; 2]]| match of {
-            [] => "none".to_owned(),
-            of => of.iter().map(|[first, last]| format!("{first} to {last}")).collect::<Vec<_>>().join(", "),
-        };
-        output::write_field(out, pass.phase.name(), shards)?;
-        output::write_field(out, "  committed", format!("layers {}", ranges(&pass.committed)))?;
-        if !pass.missing.is_empty() {
-            output::write_field(out, "  missing", format!("layers {}", ranges(&pass.missing)))?;
-        }
+        write_pass(out, pass, info)?;
     }
-    output::write_field(out, "states", HumanCount(info.states))?;
-    output::write_field(out, "afterstates", HumanCount(info.afterstates))?;
-    output::write_field(out, "on disk", ByteSize(info.bytes_on_disk).display().iec())?;
-    match &info.fingerprint {
-        Some(fingerprint) => output::write_field(out, "fingerprint", fingerprint),
-        None if info.progress == "unfinished" => {
-            writeln!(out, "\nThe solve command that began this run resumes it.")
+    write_field(out, "states", units::count(info.states))?;
+    write_field(out, "afterstates", units::count(info.afterstates))?;
+    write_field(out, "on disk", units::size(info.bytes_on_disk))?;
+    if let Some(fingerprint) = &info.fingerprint {
+        write_field(out, "fingerprint", fingerprint)?;
+    }
+    write_advice(out, info)
+}
+
+fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<()> {
+    let shards = units::several(pass.shards, &format!("{} shard", kind_of(pass.phase)));
+    write_field(out, pass.phase.name(), format!("{shards}, {}", units::size(pass.bytes)))?;
+    let layers = |ranges: &[[u32; 2]]| match ranges {
+        [] => "none".to_owned(),
+        ranges => format!("layers {}", units::layers(ranges)),
+    };
+    write_field(out, "  committed", layers(&pass.committed))?;
+    if !pass.missing.is_empty() {
+        write_field(out, "  missing", layers(&pass.missing))?;
+    }
+    if !pass.lost.is_empty() {
+        write_field(out, "  lost", format!("{}: a shard is gone or cut", layers(&pass.lost)))?;
+    }
+    match pass.took {
+        // What a state takes is known when all of them are done.
+        Some(took) => {
+            write_field(out, "  time", pass_text(took, if pass.missing.is_empty() { info.states } else { 0 }))
         }
         None => Ok(()),
+    }
+}
+
+fn write_advice(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
+    match (info.progress, &info.writer) {
+        ("solved" | "enumerated", _) => Ok(()),
+        (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is at work on it."),
+        ("damaged", None) => writeln!(
+            out,
+            "\nThe solve command that began this run computes lost shards again;\n\
+             where a cluster made it, exact2048 resume does."
+        ),
+        (_, None) => writeln!(out, "\nThe solve command that began this run resumes it."),
     }
 }

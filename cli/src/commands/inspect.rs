@@ -6,13 +6,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use bytesize::ByteSize;
 use exact2048_storage::{Codec, FrameInfo, ShardIdentity, ShardReader};
-use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::place::StoreOptions;
-use crate::{Failure, output};
+use crate::{Failure, output, units};
 
 /// Options of `inspect`.
 #[derive(clap::Args, Debug)]
@@ -146,12 +144,12 @@ fn ratio(raw: u64, encoded: u64) -> f64 {
 
 fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     let Shard { identity, items, .. } = shard;
-    let bytes = |n: u64| ByteSize(n).display().iec().to_string();
+    let bytes = units::size;
     output::write_field(out, "file", &shard.file)?;
     output::write_field(out, "kind", identity.kind)?;
     output::write_field(out, "run", identity.run)?;
     output::write_field(out, "board", format!("{}x{}", identity.rows, identity.cols))?;
-    output::write_field(out, "layers", format!("{} to {}", identity.first_layer, identity.last_layer))?;
+    output::write_field(out, "layers", units::layers(&[[identity.first_layer, identity.last_layer]]))?;
     output::write_field(out, "rule hash", format!("{:016x}", identity.rule_hash))?;
     output::write_field(out, "format", format!("version {}", shard.format_version))?;
     output::write_field(out, "header", format!("checksum {}", shard.header_checksum))?;
@@ -164,10 +162,10 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
         out,
         "items",
         format!(
-            "{} of {} layers and {} lanes, {} to {} each",
-            HumanCount(items.count as u64),
-            HumanCount(items.layers as u64),
-            HumanCount(items.lanes as u64),
+            "{} of {} and {}, {} to {} each",
+            units::count(items.count),
+            units::several(items.layers, "layer"),
+            units::several(items.lanes, "lane"),
             bytes(items.least_bytes.into()),
             bytes(items.most_bytes.into()),
         ),
@@ -177,7 +175,7 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
         "frames",
         format!(
             "{}, {} in {}: {:.2} times smaller",
-            HumanCount(shard.frames.len() as u64),
+            units::count(shard.frames.len()),
             bytes(shard.raw_bytes),
             bytes(shard.encoded_bytes),
             shard.ratio,
@@ -186,10 +184,10 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     let rows = shard.frames.iter().enumerate().map(|(number, frame)| {
         vec![
             number.to_string(),
-            HumanCount(frame.offset).to_string(),
-            HumanCount(frame.items.into()).to_string(),
-            HumanCount(frame.raw_bytes.into()).to_string(),
-            HumanCount(frame.encoded_bytes.into()).to_string(),
+            units::count(frame.offset),
+            units::count(frame.items),
+            units::count(frame.raw_bytes),
+            units::count(frame.encoded_bytes),
             format!("{:.2}", frame.ratio),
             frame.codec.to_owned(),
             frame.checksum.clone(),
@@ -197,5 +195,5 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     });
     let header = ["frame", "offset", "items", "raw bytes", "stored bytes", "ratio", "codec", "checksum"];
     writeln!(out)?;
-    output::write_table(out, &output::table(&header, 0, rows))
+    output::write_fitting(out, &header, 0, &rows.collect::<Vec<_>>(), &[1, 6, 7, 5])
 }

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use anyhow::Result;
 use exact2048_coordinator::{LayerCounts, Phase};
 use exact2048_run::Run;
-use indicatif::HumanCount;
 
-use crate::output;
 use crate::place::RunPlace;
+use crate::{output, units};
 
 /// Options of `layers`.
 #[derive(clap::Args, Debug)]
@@ -18,7 +17,7 @@ Examples:
   exact2048 layers --run runs/3x3 --csv > layers.csv
   exact2048 layers --run runs/3x3 --json | jq .states
 
-States and afterstates are counted up to rotation and reflection; layers without states are left out.
+A layer is a tile sum. States and afterstates are counted up to rotation and reflection; layers without states are left out.
 Of a run that is not finished, what is committed is shown.")]
 pub struct Args {
     #[command(flatten)]
@@ -35,10 +34,12 @@ pub struct Args {
 pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
-        eprintln!(
-            "note: layers {} to {} are not enumerated yet; run solve again to go on",
-            gap.first, gap.last
-        );
+        let layers = units::layers(&[[gap.first.0, gap.last.0]]);
+        let next = match run.dir().held_by() {
+            Some(writer) => format!("{writer} is at work on the run"),
+            None => "the solve command that began the run goes on with it".to_owned(),
+        };
+        eprintln!("note: layers {layers} are not enumerated yet: {next}");
     }
     let layers = run.layer_counts();
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -59,11 +60,12 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 fn write_table(out: &mut impl Write, layers: &[LayerCounts]) -> io::Result<()> {
-    let row = |name: String, states, afterstates| {
-        vec![name, HumanCount(states).to_string(), HumanCount(afterstates).to_string()]
+    let row = |name: String, states: u64, afterstates: u64| {
+        vec![name, units::count(states), units::count(afterstates)]
     };
     let total = |of: fn(&LayerCounts) -> u64| layers.iter().map(of).sum();
-    let rows = layers.iter().map(|c| row(HumanCount(c.layer.0.into()).to_string(), c.states, c.afterstates));
-    let total = row("total".to_owned(), total(|c| c.states), total(|c| c.afterstates));
+    let rows = layers.iter().map(|c| row(units::count(c.layer.0), c.states, c.afterstates));
+    let all = units::several(layers.len(), "layer");
+    let total = row(format!("all {all}"), total(|c| c.states), total(|c| c.afterstates));
     output::write_table(out, &output::table(&["layer", "states", "afterstates"], 0, rows.chain([total])))
 }

@@ -1,21 +1,26 @@
 //! `exact2048 status`: what a cluster is doing.
 
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use exact2048_cluster::client::within;
 use exact2048_proto::v1::{GetRequest, Job, JobState, ListRequest, WatchRequest, WatchResponse, Worker};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use exact2048_run::Run;
+use exact2048_storage::{Location, StoreSettings};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use tonic::Code;
 
 use crate::Failure;
 use crate::cluster::{Coordinator, CoordinatorPlace, failure};
-use crate::job_view::{StatusView, details, doing, headline, line, state_name, write_all, write_one};
-
-/// How often a plain line is written where there is no terminal.
-const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+use crate::display::{PLAIN_INTERVAL, bar, bare_style, columns, cut, fit};
+use crate::job_view::{
+    StatusView, details, doing, headline, line, plain, state_name, write_all, write_one, write_result,
+};
+use crate::summary::Summary;
+use crate::units;
 
 /// For how long a coordinator that does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -70,8 +75,21 @@ pub fn main(args: &Args) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string(&StatusView::one(&job, &all.workers))?)?;
     } else {
         write_one(&mut out, &job, &all.workers)?;
+        write_result(&mut out, &job, result(&job).as_ref())?;
     }
     Ok(())
+}
+
+/// What came out of a job, where it is done and its run is in a folder that can be read from here. The coordinator has no
+/// values.
+fn result(job: &Job) -> Option<Summary> {
+    if job.state() != JobState::Done {
+        return None;
+    }
+    let place = Location::parse(&OsString::from(&job.run_url), &StoreSettings::default()).ok()?;
+    // A store would be asked for shards, perhaps with keys that are not here.
+    place.as_folder()?;
+    Summary::new(&Run::open(place).ok()?, None, None).ok()
 }
 
 fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
@@ -103,7 +121,7 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
                     return Err(failure(&status));
                 }
                 if first {
-                    eprintln!("the coordinator does not answer: waiting for it to be started again");
+                    display.lost();
                 }
                 std::thread::sleep(Duration::from_secs(1));
             }
@@ -142,14 +160,12 @@ struct Display {
 /// Lines on a terminal that are written over and over.
 struct Live {
     lines: MultiProgress,
-    job: ProgressBar,
-    /// Details of the job, then workers.
-    below: Vec<ProgressBar>,
+    shown: Vec<ProgressBar>,
 }
 
 impl Display {
     fn new(args: &Args) -> Self {
-        let live = args.job.is_some() && !args.json && io::stderr().is_terminal();
+        let live = args.job.is_some() && !args.json && columns().is_some();
         Self {
             job: args.job.clone(),
             json: args.json,
@@ -185,6 +201,15 @@ impl Display {
         Ok(())
     }
 
+    /// The coordinator does not answer any more.
+    fn lost(&mut self) {
+        let text = "the coordinator does not answer: waiting for it";
+        match &mut self.live {
+            Some(live) => live.write(vec![cut(text, columns().unwrap_or(80) - 1)]),
+            None => eprintln!("{text}"),
+        }
+    }
+
     /// The stream has ended, because the job has.
     fn end(self) -> Result<()> {
         if let Some(live) = self.live {
@@ -193,13 +218,15 @@ impl Display {
         let Some(WatchResponse { jobs, workers }) = self.last else { bail!("the coordinator said nothing") };
         let Some(job) = jobs.first() else { bail!("the coordinator no longer knows the job") };
         if !self.json {
-            write_one(&mut io::stdout().lock(), job, &workers)?;
+            let mut out = io::stdout().lock();
+            write_one(&mut out, job, &workers)?;
+            write_result(&mut out, job, result(job).as_ref())?;
         }
         match job.state() {
             JobState::Done if job.trouble.is_empty() => Ok(()),
-            JobState::Done => bail!("{} is done, but {}", job.name, job.trouble),
+            JobState::Done => bail!("{} is done, but {}", job.name, plain(&job.trouble)),
             JobState::Failed => {
-                let Job { name, failure, .. } = job;
+                let (name, failure) = (&job.name, plain(&job.failure));
                 bail!("{name} failed: {failure}. To go on once the cause is gone: exact2048 resume {name}")
             }
             state => Err(Failure::failed(format!("{} is {}", job.name, state_name(state))).into()),
@@ -209,33 +236,35 @@ impl Display {
 
 impl Live {
     fn new() -> Self {
-        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let job = lines.add(ProgressBar::new(1000));
-        if let Ok(style) = ProgressStyle::with_template("[{bar:14}] {percent:>3}% {wide_msg}") {
-            job.set_style(style.progress_chars("=> "));
-        }
-        Self { lines, job, below: Vec::new() }
+        Self { lines: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()), shown: Vec::new() }
     }
 
     fn show(&mut self, job: &Job, workers: &[Worker]) {
-        self.job.set_position((job.done * 1000.0) as u64);
-        self.job.set_message(headline(job));
+        let Some(columns) = columns() else { return };
+        let head = format!("{} {},", bar(job.done, columns), units::percent(job.done));
+        let details = Some(details(job)).filter(|parts| !parts.is_empty());
         let more = workers.len().saturating_sub(WORKERS_SHOWN);
-        let told = |worker: &Worker| format!("  {} {}  {}", worker.id, worker.address, doing(worker));
-        let details = Some(details(job)).filter(|text| !text.is_empty()).map(|text| format!("  {text}"));
-        let mut texts: Vec<String> =
-            details.into_iter().chain(workers.iter().take(WORKERS_SHOWN).map(told)).collect();
-        texts.extend((more > 0).then(|| format!("  and {more} more workers")));
-        while self.below.len() > texts.len() {
-            self.below.pop().into_iter().for_each(|line| self.lines.remove(&line));
+        // In the last column some terminals go on to the next line.
+        let mut texts = vec![fit(&head, &headline(job), columns - 1)];
+        texts.extend(details.map(|parts| fit(" ", &parts, columns - 1)));
+        let told = |worker: &Worker| {
+            fit(&format!("  {}", worker.id), &[doing(worker), plain(&worker.address)], columns - 1)
+        };
+        texts.extend(workers.iter().take(WORKERS_SHOWN).map(told));
+        texts.extend((more > 0).then(|| format!("  and {} more workers", units::count(more))));
+        self.write(texts);
+    }
+
+    /// Writes these lines in place of those that are there.
+    fn write(&mut self, texts: Vec<String>) {
+        while self.shown.len() > texts.len() {
+            self.shown.pop().into_iter().for_each(|line| self.lines.remove(&line));
         }
-        while self.below.len() < texts.len() {
+        while self.shown.len() < texts.len() {
             let line = self.lines.add(ProgressBar::new_spinner());
-            if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-                line.set_style(style);
-            }
-            self.below.push(line);
+            line.set_style(bare_style());
+            self.shown.push(line);
         }
-        self.below.iter().zip(texts).for_each(|(line, text)| line.set_message(text));
+        self.shown.iter().zip(texts).for_each(|(line, text)| line.set_message(text));
     }
 }

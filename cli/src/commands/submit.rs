@@ -4,11 +4,14 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use exact2048_cluster::client::within;
+use exact2048_coordinator::{Workload, missing_segments};
 use exact2048_proto::v1::SubmitRequest;
 
 use crate::cluster::CoordinatorPlace;
+use crate::display;
 use crate::job::JobArgs;
 use crate::job_view::JobView;
+use crate::plan::{Needs, Room, notes};
 
 /// Options of `submit`.
 #[derive(clap::Args, Debug)]
@@ -37,10 +40,15 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let params = args.job.params()?;
+    let needs = Needs::of(&params, &Workload::new(&params), &missing_segments(&params, &[]));
     let coordinator = args.place.connect()?;
     let request = SubmitRequest { parameters: Some((&params).into()), name: args.name.clone() };
     let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
+    // How much the store has free is not known here.
+    for note in notes(&needs, 0, &Room::default()) {
+        display::say(&note);
+    }
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;

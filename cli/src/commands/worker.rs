@@ -8,14 +8,15 @@ use std::str::FromStr;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_cluster::worker::{self, Ended, WorkerOptions};
+use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 use exact2048_worker::Tuning;
 
-use crate::limits;
 use crate::network::ServerArgs;
 use crate::place::StoreOptions;
+use crate::{Failure, limits, units};
 
 /// Options of `worker`.
 #[derive(clap::Args, Debug)]
@@ -36,10 +37,11 @@ pub struct Args {
     #[arg(long, value_name = "HOST[:PORT]", value_parser = Advertise::from_str)]
     advertise: Option<Advertise>,
     /// Threads that compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Memory that may be in use, for example 64GiB [default: 3/4 of what there is]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     #[command(flatten)]
     store: StoreOptions,
@@ -76,13 +78,13 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn work(args: &Args, threads: usize) -> Result<()> {
+    let memory_bytes = memory(args, threads)?;
     let mut options = args.server.options(0)?;
     options.limits.requests = args.server.max_requests.map_or(REQUESTS, |most| most as usize);
     options.limits.connections = args.server.max_connections.map_or(CONNECTIONS, |most| most as usize);
     limits::raise_open_files();
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
-    let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
     let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
     limits::tune_allocator(limit_bytes, threads + network_threads(threads));
@@ -155,6 +157,24 @@ impl FromStr for Advertise {
         };
         if is_host && port != Some(0) { Ok(Self { host: host.to_owned(), port }) } else { Err(wrong()) }
     }
+}
+
+/// Bytes of memory that may be in use; refuses what is too little for any job.
+fn memory(args: &Args, threads: usize) -> Result<u64> {
+    let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
+    let smallest =
+        Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
+    let least = exact2048_worker::least_memory_bytes(&smallest, threads);
+    if bytes < least {
+        return Err(Failure::usage(format!(
+            "--memory {} is too small for any job: with {} the smallest board needs at least {}, and others more",
+            units::size(bytes),
+            units::several(threads, "thread"),
+            units::size_at_least(least)
+        ))
+        .into());
+    }
+    Ok(bytes)
 }
 
 /// The address under which others reach a socket.

@@ -5,53 +5,29 @@ mod segment;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::Result;
-use exact2048_coordinator::{Phase, Workload};
+use exact2048_coordinator::Workload;
 use exact2048_run::{Run, blamed_shard};
 use exact2048_worker::{Tuning, Value, Worker};
-use serde::Serialize;
 
 use crate::Failure;
+use crate::display;
 use crate::failure::with_causes;
 use crate::progress::Progress;
 use segment::{Ended, run_segment};
 
-/// How long a run took.
-#[derive(Serialize, Default, Clone, Copy)]
-pub struct Seconds {
-    /// Enumerating.
-    pub enumerate: f64,
-    /// Backing up.
-    pub solve: f64,
-    /// In all, opening and checking included.
-    pub total: f64,
-}
-
 /// Runs what is missing; a shard that turns out to be damaged on the way is made again.
-pub fn solve<V: Value>(
-    run: &mut Run,
-    tuning: Tuning,
-    threads: usize,
-    stop: &Arc<AtomicBool>,
-) -> Result<Seconds> {
+pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc<AtomicBool>) -> Result<()> {
     let scratch = run.dir().scratch_folder().to_path_buf();
     let worker = Arc::new(Worker::<V>::new(run.params(), tuning, scratch, run.archive().clone()));
     let progress = Progress::new(Workload::new(run.params()));
-    let mut seconds = Seconds::default();
     let mut made_again = HashSet::new();
     while let Some((&segment, later)) = run.missing().split_first() {
         progress.start(segment, later, &run.layer_counts());
-        let begun = Instant::now();
         let ended = run_segment(&worker, run, segment, threads, stop, &progress);
         progress.finish();
         worker.release_all();
-        let took = begun.elapsed().as_secs_f64();
-        match segment.phase {
-            Phase::Enumerate => seconds.enumerate += took,
-            Phase::BackUp => seconds.solve += took,
-        }
         match ended {
             Ok(Ended::Done) => {}
             Ok(Ended::Stopped) => {
@@ -68,10 +44,10 @@ pub fn solve<V: Value>(
                 if !made_again.insert(range) {
                     return Err(error.into());
                 }
-                eprintln!("warning: {}; recomputing it", with_causes(&error));
+                display::say(&format!("warning: {}; recomputing it", with_causes(&error)));
                 run.catalog().remove(&shard.path);
             }
         }
     }
-    Ok(seconds)
+    Ok(())
 }

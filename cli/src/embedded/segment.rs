@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exact2048_coordinator::{Action, Commit, Planner, Report, Segment};
 use exact2048_game::Layer;
 use exact2048_run::crew::{Crew, CrewError, Host, no_panic};
-use exact2048_run::{JournalRecord, Record, Run};
+use exact2048_run::{JournalRecord, Record, Run, Took};
 use exact2048_storage::{Frame, ShardWriter};
 use exact2048_worker::{Value, Worker};
 
@@ -91,7 +91,7 @@ pub fn run_segment<V: Value>(
     let outbox = Outbox { worker: Arc::clone(worker), progress, queue, shards };
     let planner = Planner::new(run.params(), segment);
     let crew = Crew::new(Arc::clone(worker), planner, outbox, Arc::clone(stop));
-    crew.compute_beside(threads, || write(&crew, run, stop))?;
+    crew.compute_beside(threads, || write(&crew, run, threads, stop))?;
     match crew.take_error() {
         Some(error) => Err(error),
         None if crew.with_plan(|plan| plan.is_done()) => Ok(Ended::Done),
@@ -100,8 +100,9 @@ pub fn run_segment<V: Value>(
 }
 
 /// The writing thread: shards in the order in which they are planned, until all are written.
-fn write<V: Value>(crew: &Crew<V, Outbox<'_, V>>, run: &mut Run, stop: &AtomicBool) {
+fn write<V: Value>(crew: &Crew<V, Outbox<'_, V>>, run: &mut Run, threads: usize, stop: &AtomicBool) {
     let outbox = crew.host();
+    let mut begun = Instant::now();
     // After a failure nothing more is published: what is committed stays a prefix of the plan.
     while !crew.has_failed() {
         // In this order: when the plan is done, its last shard is in the queue.
@@ -113,9 +114,11 @@ fn write<V: Value>(crew: &Crew<V, Outbox<'_, V>>, run: &mut Run, stop: &AtomicBo
         let mut queue = outbox.lock();
         if let Some((commit, frames)) = queue.to_write.pop_front() {
             drop(queue);
-            if let Err(error) = no_panic(|| publish(run, outbox.progress, commit, frames)) {
+            let publish = || publish(run, outbox.progress, commit, frames, begun, threads);
+            if let Err(error) = no_panic(publish) {
                 crew.fail(error);
             }
+            begun = Instant::now();
             crew.wake();
         } else if done || stopped {
             return;
@@ -126,7 +129,15 @@ fn write<V: Value>(crew: &Crew<V, Outbox<'_, V>>, run: &mut Run, stop: &AtomicBo
     }
 }
 
-fn publish(run: &mut Run, progress: &Progress, commit: Commit, frames: Vec<Frame>) -> Result<(), CrewError> {
+/// Writes a shard and commits it; `begun` is when what came before it was committed.
+fn publish(
+    run: &mut Run,
+    progress: &Progress,
+    commit: Commit,
+    frames: Vec<Frame>,
+    begun: Instant,
+    threads: usize,
+) -> Result<(), CrewError> {
     let identity = run.catalog().identity(commit.phase, commit.first, commit.last);
     let mut writer = ShardWriter::create(run.dir(), identity)?;
     for frame in frames {
@@ -134,6 +145,9 @@ fn publish(run: &mut Run, progress: &Progress, commit: Commit, frames: Vec<Frame
     }
     let shard = writer.finish()?;
     progress.add_bytes(shard.bytes);
-    let record = Record { commit, shards: vec![shard], threads: Vec::new() };
+    // To the millisecond: it is for people.
+    let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+    let took = Some(Took { seconds, threads: u32::try_from(threads).unwrap_or(u32::MAX) });
+    let record = Record { commit, shards: vec![shard], threads: Vec::new(), took };
     Ok(run.append(JournalRecord::Commit(record))?)
 }

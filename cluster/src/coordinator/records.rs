@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WriteShard};
-use exact2048_run::{JournalRecord, Record, Retraction, kind_of};
+use exact2048_run::{JournalRecord, Record, Retraction, Took, kind_of};
 use exact2048_storage::ShardRecord;
 
 /// Requires that what a worker says of a shard is a record of the shard that it was to write.
@@ -30,8 +30,8 @@ pub fn check(record: &str, shard: &WriteShard) -> Result<ShardRecord, String> {
 ///
 /// What is wrong with what a worker says of its shard, so that the range cannot be committed.
 pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
-    let (epoch, commit, shards) = match action {
-        Action::Commit { epoch, commit, shards, .. } => (*epoch, commit, shards),
+    let (epoch, commit, shards, took) = match action {
+        Action::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
         Action::Retract { commit, .. } => {
             return Ok(JournalRecord::Retraction(Retraction { retracted: commit.clone() }));
         }
@@ -51,8 +51,10 @@ pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
         }
         records.push(record);
     }
-    let threads = shards.iter().map(|shard| shard.threads).collect();
-    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads }))
+    let threads: Vec<u32> = shards.iter().map(|shard| shard.threads).collect();
+    // To the millisecond: it is for people.
+    let took = Took { seconds: took.as_millis() as f64 / 1e3, threads: threads.iter().sum() };
+    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads, took: Some(took) }))
 }
 
 /// Bytes of the shards of a commit, as far as their records are understood.
@@ -69,6 +71,7 @@ mod tests {
     use exact2048_game::Layer;
     use exact2048_storage::ShardKind;
     use serde_json::json;
+    use std::time::Duration;
 
     fn record(file: &str, kind: ShardKind, first: u32, last: u32) -> String {
         let record = ShardRecord {
@@ -97,6 +100,7 @@ mod tests {
             epoch: 1,
             commit: Commit { phase, first, last, layers: vec![], fingerprint: Some(3) },
             shards: records.iter().enumerate().map(shard).collect(),
+            took: Duration::from_millis(1_500),
         }
     }
 
@@ -106,6 +110,7 @@ mod tests {
         let other = record("values-2.shard", ShardKind::Values, 4, 8);
         let Ok(JournalRecord::Commit(made)) = of_action(&commit(&[good.clone(), other])) else { panic!() };
         assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
+        assert_eq!(made.took, Some(Took { seconds: 1.5, threads: 6 }));
         for wrong in [
             String::new(),
             record("values-2.shard", ShardKind::Reach, 4, 8),

@@ -21,6 +21,8 @@ const MOST_GROWTH: u64 = 8;
 pub(super) struct Epoch {
     pub share: Arc<Share>,
     pub started: Duration,
+    /// Up to when its time is in commits.
+    counted: Duration,
     /// When a member last finished a layer or a shard.
     pub progressed: Duration,
     /// When what is being written was ordered.
@@ -90,6 +92,7 @@ impl Epoch {
             finished: vec![0; share.members.len()],
             share: Arc::new(share),
             started: now,
+            counted: now,
             progressed: now,
             ordered: now,
             last_range: now,
@@ -101,6 +104,11 @@ impl Epoch {
             order: None,
             possible,
         }
+    }
+
+    /// Time since the commit before this one, or since the beginning.
+    pub fn took(&mut self, now: Duration) -> Duration {
+        now.saturating_sub(std::mem::replace(&mut self.counted, now))
     }
 
     pub fn number(&self) -> u64 {

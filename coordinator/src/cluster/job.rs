@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::messages::JobId;
-use super::rate::Rate;
 use super::status::JobStatus;
 use crate::progress::{Commit, Segment, missing_segments};
+use crate::rate::Rate;
 use crate::sizes;
 use crate::task::Phase;
 use crate::workload::Workload;

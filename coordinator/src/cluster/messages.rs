@@ -321,6 +321,8 @@ pub enum Action {
         commit: Commit,
         /// The shards, one of each member of the epoch.
         shards: Vec<ShardRecord>,
+        /// Time from the commit before it, or the beginning of the epoch, to this one.
+        took: Duration,
     },
     /// A commit of the job no longer counts, because of a lost shard.
     Retract {

@@ -13,7 +13,6 @@ mod events;
 mod job;
 mod journal;
 mod messages;
-mod rate;
 mod roster;
 mod schedule;
 mod secret;

@@ -64,6 +64,9 @@ impl Cluster {
                             {
                                 let entries = plan.workload.entries(before, frontier);
                                 job.entries_rate.add(entries, now);
+                                if frontier <= plan.workload.tables_end() {
+                                    job.entries_rate.begin(now);
+                                }
                             }
                         }
                     }
@@ -78,9 +81,10 @@ impl Cluster {
                 let Some((current, member)) = current(&mut self.epoch, shard.epoch, worker) else { return };
                 if let Some(written) = current.shard_written(member, shard, record, now) {
                     let (job, epoch) = (current.share.job.clone(), current.number());
+                    let took = current.took(now);
                     let WrittenRange { commit, shards } = written;
                     let ticket = self.journal.ticket();
-                    self.journal.push(Action::Commit { ticket, job, epoch, commit, shards });
+                    self.journal.push(Action::Commit { ticket, job, epoch, commit, shards, took });
                 }
             }
             WorkerReport::Failed { epoch, failure } => self.failed(worker, epoch, failure),
@@ -461,6 +465,9 @@ impl Cluster {
         let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.epochs += 1;
+            // The time in which nobody was at it says nothing of its speed.
+            job.states_rate.begin(self.now);
+            job.entries_rate.begin(self.now);
         }
         self.changed.insert(id.clone());
         let (epoch, secret) = (self.next_epoch, self.secrets.draw());

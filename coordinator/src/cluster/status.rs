@@ -10,6 +10,7 @@ use super::messages::{JobId, Progress, WorkerId, WriteShard, spell_epoch};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
 use crate::progress::Segment;
+use crate::rate::is_enough;
 use crate::task::Phase;
 
 /// Everything that there is to see.
@@ -79,7 +80,7 @@ pub struct JobStatus {
     pub fingerprint: Option<u128>,
 }
 
-/// Time that is left, at the speed of the last 20 seconds or so.
+/// Time that is left, at the speed of the last 20 seconds or so. Not told before a hundredth of the work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Eta {
     /// Until the end of this pass.
@@ -288,7 +289,9 @@ impl At {
         };
         let left = (whole - done).max(0.0);
         let time = |work: f64| Duration::try_from_secs_f64(work / per_second).ok();
+        let is_known = job.states_rate.is_settled(now) && is_enough(done, whole + later);
         let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
+        let eta = eta.filter(|_| is_known);
         let summary = plan.summary(&job.params, job.summary.bytes, entries_ahead, states_ahead);
         Self { summary, eta }
     }

@@ -3,6 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use super::LOCK;
 use crate::StorageError;
@@ -34,11 +35,29 @@ impl Lock {
     }
 }
 
-/// Takes the lock, unless a test plays a file system that grants it to everybody.
+/// Takes the lock; waits a moment for one who only looks whether it is held ([`held_by`]).
 fn try_lock(file: &File) -> Result<(), TryLockError> {
+    // Tests play a file system that grants it to everybody.
     #[cfg(feature = "failpoints")]
     fail::fail_point!("lock.granted", |_| Ok(()));
+    for _ in 0..5 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            other => return other,
+        }
+    }
     file.try_lock()
+}
+
+/// Who holds the lock of the run directory `folder`, in words; `None` where nobody does, or that cannot be told.
+pub(super) fn held_by(folder: &Path) -> Option<String> {
+    let file = File::open(folder.join(LOCK)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {
+            Some(holder(&file).map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
 }
 
 /// The process that wrote its id into the lock, if that can be read: it may be about to.

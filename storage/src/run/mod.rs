@@ -240,6 +240,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         &self.path
     }
 
+    /// Who has the run open for writing at the moment, in words; `None` where nobody has, or that cannot be told: in a
+    /// store, or where locks are of one machine and the writer is on another.
+    #[must_use]
+    pub fn held_by(&self) -> Option<String> {
+        lock::held_by(&self.path)
+    }
+
     /// The id drawn when the run was created.
     #[must_use]
     pub fn run_id(&self) -> RunId {

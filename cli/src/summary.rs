@@ -1,0 +1,241 @@
+//! What came out of a run, as `solve` prints it in the end, and `status --watch` too.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+use exact2048_coordinator::Phase;
+use exact2048_game::{BoardSize, Objective, Spawn4};
+use exact2048_run::{Oracle, PassTime, Run, StartValues};
+use serde::Serialize;
+
+use crate::output::write_field;
+use crate::units;
+
+/// The summary of a run, as `--json` prints it.
+#[derive(Serialize)]
+pub struct Summary {
+    board: BoardSize,
+    objective: Objective,
+    spawn4: Spawn4,
+    phase: &'static str,
+    layers: usize,
+    states: u64,
+    afterstates: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Start>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    seconds: Seconds,
+    bytes_on_disk: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_rss_bytes: Option<u64>,
+    #[serde(skip)]
+    first_and_last: Option<[u32; 2]>,
+    #[serde(skip)]
+    passes: Vec<(Phase, PassTime)>,
+}
+
+/// How long a run took, all processes that worked on it together.
+#[derive(Serialize, Clone, Copy)]
+struct Seconds {
+    /// Enumerating; `None` where that is not recorded.
+    enumerate: Option<f64>,
+    /// Backing up; `None` where that is not recorded.
+    solve: Option<f64>,
+    /// In all, opening and checking included; `None` where neither is recorded nor measured.
+    total: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Start {
+    expected: f64,
+    error_bound: f64,
+    by_layer: BTreeMap<String, f64>,
+}
+
+/// Seconds of computing that are recorded of a run; 0 where nothing is.
+pub fn recorded_seconds(run: &Run) -> f64 {
+    let of = |phase| run.catalog().took(phase).map_or(0.0, |took| took.seconds);
+    of(Phase::Enumerate) + of(Phase::BackUp)
+}
+
+impl Summary {
+    /// Of a finished run. `seconds` is how long it took in all; without it, what is recorded is told.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is not finished, or a shard cannot be read.
+    pub fn new(run: &Run, seconds: Option<f64>, peak_rss_bytes: Option<u64>) -> Result<Self> {
+        if !run.missing().is_empty() {
+            bail!("the run is not finished");
+        }
+        let layers = run.layer_counts();
+        let params = run.params();
+        let start = if run.is_solved() { Some(start(&Oracle::new(run)?.starts()?)) } else { None };
+        let took = |phase| run.catalog().took(phase);
+        let passes: Vec<(Phase, PassTime)> = [Phase::Enumerate, Phase::BackUp]
+            .into_iter()
+            .filter_map(|phase| took(phase).map(|took| (phase, took)))
+            .collect();
+        let wanted = if params.until_layer.is_some() { 1 } else { 2 };
+        let recorded = (passes.len() == wanted).then(|| recorded_seconds(run));
+        let seconds_of = |phase| took(phase).map(|took| took.seconds);
+        Ok(Self {
+            board: params.board,
+            objective: params.objective,
+            spawn4: params.spawn4,
+            phase: if params.until_layer.is_some() { "enumerated" } else { "solved" },
+            layers: layers.len(),
+            states: layers.iter().map(|c| c.states).sum(),
+            afterstates: layers.iter().map(|c| c.afterstates).sum(),
+            start,
+            fingerprint: run.fingerprint().map(|f| format!("{f:032x}")),
+            seconds: Seconds {
+                enumerate: seconds_of(Phase::Enumerate),
+                solve: seconds_of(Phase::BackUp),
+                total: seconds.or(recorded),
+            },
+            bytes_on_disk: run.dir().bytes_on_disk()?,
+            peak_rss_bytes,
+            first_and_last: layers.first().zip(layers.last()).map(|(a, b)| [a.layer.0, b.layer.0]),
+            passes,
+        })
+    }
+
+    /// Writes it for people.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let job = format!("{}, {}, 4s spawn with {}", self.board, self.objective, self.spawn4);
+        write_field(out, "board", job)?;
+        write_field(out, "phase", self.phase)?;
+        self.write_counts(out)?;
+        self.write_results(out)?;
+        write_field(out, "on disk", units::size(self.bytes_on_disk))?;
+        match self.peak_rss_bytes {
+            Some(bytes) => write_field(out, "peak memory", units::size(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_counts(&self, out: &mut impl Write) -> io::Result<()> {
+        let [first, last] = self.first_and_last.unwrap_or_default().map(units::count);
+        write_field(out, "layers", format!("{}, tile sums {first} to {last}", units::count(self.layers)))?;
+        write_field(out, "states", units::count(self.states))?;
+        write_field(out, "afterstates", units::count(self.afterstates))
+    }
+
+    /// Writes what the start is worth, the fingerprint, and how long it took.
+    pub fn write_results(&self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(start) = &self.start {
+            let value = units::value(start.expected, start.error_bound);
+            write_field(out, "start", format!("{value} (error at most {:.1e})", start.error_bound))?;
+            for (layer, text) in start.layers(self.spawn4) {
+                write_field(out, &format!("  layer {layer}"), text)?;
+            }
+        }
+        if let Some(fingerprint) = &self.fingerprint {
+            write_field(out, "fingerprint", fingerprint)?;
+        }
+        if let Some(seconds) = self.seconds.total {
+            write_field(out, "time", units::time(seconds))?;
+        }
+        for (phase, took) in &self.passes {
+            write_field(out, &format!("  {}", phase.name()), pass_text(*took, self.states))?;
+        }
+        Ok(())
+    }
+}
+
+/// States from which on the time for one tells something: below, starting and stopping is most of it.
+const MANY_STATES: u64 = 1_000_000;
+
+/// How long a pass took: in all, and for a state where that tells something.
+pub fn pass_text(took: PassTime, states: u64) -> String {
+    let time = units::time(took.seconds);
+    match took.threads {
+        Some(threads) if states >= MANY_STATES => {
+            let nanoseconds = took.seconds * 1e9 / states as f64;
+            format!("{time}, {nanoseconds:.1} ns a state with {}", units::several(threads, "thread"))
+        }
+        _ => time,
+    }
+}
+
+fn start(values: &StartValues) -> Start {
+    Start {
+        expected: values.expected,
+        error_bound: values.error_bound,
+        by_layer: values.by_layer.iter().map(|(layer, mean)| (layer.to_string(), *mean)).collect(),
+    }
+}
+
+impl Start {
+    /// What is said of the starts of each layer. Those that differ by less than their digits show say so.
+    fn layers(&self, spawn4: Spawn4) -> Vec<(&str, String)> {
+        let text = |mean: f64| units::value(mean, self.error_bound);
+        let mut said: Vec<(&str, String)> = Vec::new();
+        let mut first: Option<(&str, f64)> = None;
+        for (layer, &mean) in &self.by_layer {
+            let name = layer.as_str();
+            let line = match first {
+                _ if !occurs(name, spawn4) => "does not occur: no such tiles spawn".to_owned(),
+                Some((other, value)) if text(value) == text(mean) && value != mean => {
+                    let more = if mean > value { "more" } else { "less" };
+                    let off = (mean - value).abs();
+                    format!("{}, {off:.1e} {more} than of layer {other}", text(mean))
+                }
+                _ => text(mean),
+            };
+            if occurs(name, spawn4) {
+                first.get_or_insert((name, mean));
+            }
+            said.push((name, line));
+        }
+        said
+    }
+}
+
+/// Whether a game can start in a layer: two 2s make layer 4, a 2 and a 4 layer 6, two 4s layer 8.
+fn occurs(layer: &str, spawn4: Spawn4) -> bool {
+    match layer {
+        "4" => spawn4.weight2() > 0,
+        "8" => spawn4.weight4() > 0,
+        _ => spawn4.weight2() > 0 && spawn4.weight4() > 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(means: [f64; 3], error_bound: f64, spawn4: &str) -> Vec<String> {
+        let by_layer = ["4", "6", "8"].into_iter().zip(means).map(|(layer, mean)| (layer.to_owned(), mean));
+        let start = Start { expected: means[0], error_bound, by_layer: by_layer.collect() };
+        let spawn4 = spawn4.parse().unwrap_or_default();
+        start.layers(spawn4).into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn starts_that_differ_show_it() {
+        let all = said([5_469.214_066, 5_465.577_698, 5_461.941_338], 3.5e-3, "0.1");
+        assert_eq!(all, ["5,469.214", "5,465.578", "5,461.941"]);
+        let near = said([0.736_774_1, 0.736_774_1 - 3e-10, 0.736_774_1], 1.1e-7, "0.1");
+        assert_eq!(near[1], "0.7367741, 3.0e-10 less than of layer 4");
+        assert_eq!(near[2], "0.7367741", "exactly the same");
+    }
+
+    #[test]
+    fn starts_that_do_not_occur_are_told() {
+        assert!(said([68.0, 64.0, 60.0], 8e-7, "0")[1].contains("does not occur"));
+        assert!(said([68.0, 64.0, 60.0], 8e-7, "1")[0].contains("does not occur"));
+        assert!(said([68.0, 64.0, 60.0], 8e-7, "1")[2].starts_with("60.0"));
+    }
+
+    #[test]
+    fn times_of_a_state_are_told_where_they_tell_something() {
+        let took = PassTime { seconds: 2.17, threads: Some(2) };
+        assert_eq!(pass_text(took, 48_713_519), "2.17 s, 44.5 ns a state with 2 threads");
+        assert_eq!(pass_text(took, 110), "2.17 s");
+        assert_eq!(pass_text(PassTime { threads: None, ..took }, 48_713_519), "2.17 s");
+    }
+}

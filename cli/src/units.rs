@@ -1,0 +1,206 @@
+//! Numbers and units as people read them: one style for every command.
+//!
+//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`), rates a decimal prefix (`13.0 M/s`), times at most
+//! two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
+
+use exact2048_coordinator::sizes;
+use indicatif::HumanCount;
+
+const SIZES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// A count with separators: `1,234`.
+pub fn count(number: impl TryInto<u64>) -> String {
+    HumanCount(number.try_into().unwrap_or(u64::MAX)).to_string()
+}
+
+/// How many of a thing: `1 thread`, `4 threads`. For nouns that take an s.
+pub fn several(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// Bytes: `512 B`, `47.7 MiB`.
+pub fn size(bytes: u64) -> String {
+    let mut amount = bytes as f64;
+    let mut unit = 0;
+    // 1023.96 MiB would be shown as 1024.0 MiB.
+    while amount >= 1023.95 && unit + 1 < SIZES.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", SIZES[unit]) }
+}
+
+/// Bytes that are the least of something: rounded up, so that as many as it says are enough.
+pub fn size_at_least(bytes: u64) -> String {
+    sizes::needed(bytes)
+}
+
+/// Things a second: `120/s`, `953 k/s`, `13.0 M/s`.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 999.5e6 => format!("{:.1} G/s", r / 1e9),
+        r if r >= 999.5e3 => format!("{:.1} M/s", r / 1e6),
+        r if r >= 999.5 => format!("{:.0} k/s", r / 1e3),
+        r => format!("{r:.0}/s"),
+    }
+}
+
+/// A number that is known roughly: `110`, `48.7 M`, `1.2 T`.
+pub fn rough(number: f64) -> String {
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
+    match units.iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", number / size),
+        None => count(number as u64),
+    }
+}
+
+/// A time that was measured: `0.76 s`, `12.3 s`, `2 min 5 s`, `3 h 4 min`.
+pub fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.995 => format!("{s:.2} s"),
+        s if s < 59.95 => format!("{s:.1} s"),
+        s => about(s),
+    }
+}
+
+/// A time that is an estimate, in whole units: `24 s`, `2 min 5 s`, `3 h 4 min`, `5 days 3 h`.
+pub fn about(seconds: f64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "day"), (3_600, "h"), (60, "min"), (1, "s")];
+    // The smaller of the two units that are shown is the one that is rounded to.
+    let last = match seconds {
+        s if s < 3_599.5 => 1,
+        s if s < 86_370.0 => 60,
+        _ => 3_600,
+    };
+    let whole = (seconds / last as f64).round() as u64 * last;
+    let name = |n: u64, unit: &str| if unit == "day" { several(n, unit) } else { format!("{n} {unit}") };
+    let mut rest = whole;
+    let mut words = Vec::new();
+    for (length, unit) in UNITS {
+        if rest >= length {
+            words.push(name(rest / length, unit));
+            rest %= length;
+        }
+    }
+    if words.is_empty() { "0 s".to_owned() } else { words.join(" ") }
+}
+
+/// A share of a whole: `19.8%`; never 100% before the end.
+pub fn percent(share: f64) -> String {
+    let shown = (share * 1000.0).floor() / 10.0;
+    format!("{:.1}%", shown.clamp(0.0, 100.0))
+}
+
+/// A number that is off by at most `error`, with no more decimals than that allows: `5,468.487` for an error of 3.5e-3.
+pub fn value(value: f64, error: f64) -> String {
+    let decimals = if error > 0.0 { (-error.log10()).ceil().clamp(0.0, 15.0) as usize } else { 6 };
+    let text = format!("{value:.decimals$}");
+    let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |text| ("-", text));
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole = whole.parse::<u64>().map_or_else(|_| whole.to_owned(), count);
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// Ranges of layers that follow one another joined: layers are even, so 4 to 10 and 12 to 20 are 4 to 20.
+pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
+    let mut sorted: Vec<[u32; 2]> = ranges.into_iter().collect();
+    sorted.sort_unstable();
+    let mut joined: Vec<[u32; 2]> = Vec::new();
+    for [first, last] in sorted {
+        match joined.last_mut() {
+            Some(before) if first <= before[1].saturating_add(2) => before[1] = before[1].max(last),
+            _ => joined.push([first, last]),
+        }
+    }
+    joined
+}
+
+/// Ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`.
+pub fn layers(ranges: &[[u32; 2]]) -> String {
+    let text = |[first, last]: &[u32; 2]| match first == last {
+        true => count(*first),
+        false => format!("{} to {}", count(*first), count(*last)),
+    };
+    match ranges {
+        [] => "none".to_owned(),
+        some => some.iter().map(text).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_in_binary_units() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
+            (50_000_000, "47.7 MiB"),
+            (7_538_804 << 20, "7.2 TiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+        for (bytes, text) in [((58 << 20) + 1, "58.1 MiB"), (58 << 20, "58.0 MiB"), (1025, "1.1 KiB")] {
+            assert_eq!(size_at_least(bytes), text, "{bytes}");
+            let back: bytesize::ByteSize = text.parse().unwrap_or_default();
+            assert!(back.as_u64() >= bytes, "{text} is less than {bytes}");
+        }
+    }
+
+    #[test]
+    fn times_have_at_most_two_units() {
+        for (seconds, text) in [
+            (0.0, "0 s"),
+            (59.4, "59 s"),
+            (59.6, "1 min"),
+            (125.2, "2 min 5 s"),
+            (3_599.6, "1 h"),
+            (11_040.0, "3 h 4 min"),
+            (86_399.0, "1 day"),
+            (443_000.0, "5 days 3 h"),
+            (1e9, "11574 days 2 h"),
+        ] {
+            assert_eq!(about(seconds), text.replace("11574", "11,574"), "{seconds}");
+        }
+        for (seconds, text) in [(0.756, "0.76 s"), (9.996, "10.0 s"), (59.96, "1 min"), (125.0, "2 min 5 s")]
+        {
+            assert_eq!(time(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn rates_and_counts_have_few_digits() {
+        for (per_second, text) in
+            [(0.0, "0/s"), (120.4, "120/s"), (953_468.0, "953 k/s"), (13e6, "13.0 M/s"), (2.5e9, "2.5 G/s")]
+        {
+            assert_eq!(rate(per_second), text);
+        }
+        assert_eq!(several(1u64, "thread"), "1 thread");
+        assert_eq!(several(1024usize, "thread"), "1,024 threads");
+        assert_eq!(percent(0.9999), "99.9%");
+        assert_eq!(percent(1.0), "100.0%");
+    }
+
+    #[test]
+    fn values_have_no_more_digits_than_their_error_allows() {
+        assert_eq!(value(5_468.486_792, 3.5e-3), "5,468.487");
+        assert_eq!(value(0.736_774_123, 1.1e-7), "0.7367741");
+        assert_eq!(value(-1_234.6, 20.0), "-1,235");
+        assert_eq!(value(0.0, 1e-3), "0.000");
+    }
+
+    #[test]
+    fn ranges_of_even_layers_that_touch_are_one() {
+        let pieces = [[454, 730], [4, 452], [732, 1028], [1040, 1042], [10, 20]];
+        assert_eq!(joined(pieces), [[4, 1028], [1040, 1042]]);
+        assert_eq!(layers(&joined(pieces)), "4 to 1,028, 1,040 to 1,042");
+        assert_eq!(layers(&[]), "none");
+        assert_eq!(layers(&[[4, 4]]), "4");
+    }
+}

@@ -1,0 +1,123 @@
+//! The program on a terminal of some width, as a person sees it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::command;
+
+/// More lines than any command prints that is tested, so that nothing scrolls away.
+const ROWS: u16 = 300;
+
+/// What is on the screen, and what was ever wrong with it.
+struct Screen {
+    parser: vt100::Parser,
+    /// Lines that went on in the next one, each as it was seen first.
+    wrapped: Vec<String>,
+    /// What the screen showed, without doubles in a row.
+    shown: Vec<String>,
+}
+
+/// A command that runs on a terminal.
+pub struct Terminal {
+    child: Child,
+    screen: Arc<Mutex<Screen>>,
+    reader: JoinHandle<()>,
+}
+
+/// What a command left on the terminal.
+pub struct Seen {
+    pub status: ExitStatus,
+    /// The screen in the end.
+    pub screen: String,
+    /// All screens on the way, each once.
+    pub shown: Vec<String>,
+    /// Lines that did not fit.
+    pub wrapped: Vec<String>,
+}
+
+impl Terminal {
+    /// Starts the program on a terminal of so many columns.
+    pub fn start(columns: u16, args: &[&str]) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let side = || open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd) = (side(), side(), side());
+        tcsetwinsize(&stdin, Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let mut command = command(args);
+        command.stdin(stdin).stdout(stdout).stderr(stderr).env("TERM", "xterm");
+        let child = command.spawn().unwrap();
+        // It holds the terminal: reading would not end with the program.
+        drop(command);
+        let parser = vt100::Parser::new(ROWS, columns, 0);
+        let screen = Arc::new(Mutex::new(Screen { parser, wrapped: Vec::new(), shown: Vec::new() }));
+        let of_reader = Arc::clone(&screen);
+        let mut main = File::from(main);
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // It ends with an error when nobody has the other side open any more.
+            while let Ok(length @ 1..) = main.read(&mut bytes) {
+                of_reader.lock().unwrap().take(&bytes[..length]);
+            }
+        });
+        Self { child, screen, reader }
+    }
+
+    /// What is on the screen now.
+    pub fn now(&self) -> String {
+        self.screen.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Waits until the screen is as wanted.
+    #[track_caller]
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&self.now()) {
+            assert!(begun.elapsed() < Duration::from_secs(120), "never {what}: {}", self.now());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until the program has ended.
+    pub fn end(mut self) -> Seen {
+        let status = self.child.wait().unwrap();
+        self.reader.join().unwrap();
+        let screen = self.screen.lock().unwrap();
+        let (shown, wrapped) = (screen.shown.clone(), screen.wrapped.clone());
+        Seen { status, screen: screen.parser.screen().contents(), shown, wrapped }
+    }
+}
+
+impl Screen {
+    fn take(&mut self, bytes: &[u8]) {
+        self.parser.process(bytes);
+        let screen = self.parser.screen();
+        let columns = screen.size().1;
+        for (row, text) in screen.rows(0, columns).enumerate() {
+            // Lines of a live display are filled with blanks up to the end.
+            let is_full = text.trim_end().chars().count() >= usize::from(columns);
+            if screen.row_wrapped(row as u16) && is_full && !self.wrapped.contains(&text) {
+                self.wrapped.push(text);
+            }
+        }
+        let contents = screen.contents();
+        if self.shown.last() != Some(&contents) {
+            self.shown.push(contents);
+        }
+    }
+}
+
+/// Runs the program on a terminal of so many columns to its end.
+pub fn on_terminal(columns: u16, args: &[&str]) -> Seen {
+    Terminal::start(columns, args).end()
+}

@@ -1,0 +1,172 @@
+//! What a person sees: on terminals of several widths nothing goes on in the next line, and what is left on the screen is
+//! what was meant to be.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use common::cluster::{Cluster, start_coordinator};
+use common::terminal::{Terminal, on_terminal};
+use common::{Place, Solved, exact2048, number, on_run, shards, solve, text};
+
+const WIDTHS: [u16; 4] = [60, 80, 100, 160];
+
+/// (C6)
+#[test]
+fn solve_fits_the_terminal() {
+    for columns in WIDTHS {
+        let place = Place::new();
+        let run = place.join("run");
+        let args = ["solve", "--board", "4x2", "--threads", "1", "--run", run.to_str().unwrap()];
+        let seen = on_terminal(columns, &args);
+        assert!(seen.status.success(), "{}", seen.screen);
+        // The path of the run is as long as it is.
+        let wrapped: Vec<&String> =
+            seen.wrapped.iter().filter(|line| !line.contains("query --run")).collect();
+        assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
+        for words in ["ETA ", "layer ", "of 1,020"] {
+            assert!(seen.shown.iter().any(|screen| screen.contains(words)), "{words}: {:?}", seen.shown);
+        }
+        for words in ["509, tile sums 4 to 1,020", "start         2,641.8730 (", "back up"] {
+            assert!(seen.screen.contains(words), "{}", seen.screen);
+        }
+        assert!(!seen.screen.contains("ETA"), "progress is left on the screen: {}", seen.screen);
+    }
+}
+
+/// (C8, C12)
+#[test]
+fn what_is_known_of_a_run_fits_the_terminal() {
+    let solved = Solved::new("--board 4x2");
+    let (run, shard) = (solved.run(), shards(&solved.run()).remove(0));
+    let run = run.to_str().unwrap();
+    for columns in WIDTHS {
+        for args in [&["info", "--run", run][..], &["layers", "--run", run]] {
+            let seen = on_terminal(columns, args);
+            assert!(seen.status.success() && seen.wrapped.is_empty(), "{args:?}: {:?}", seen.wrapped);
+        }
+        let seen = on_terminal(columns, &["inspect", shard.to_str().unwrap()]);
+        let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !line.contains("/shards")).collect();
+        assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
+    }
+}
+
+/// (C10)
+#[test]
+fn help_is_wrapped_once_and_its_examples_can_be_copied() {
+    let commands = exact2048(["--help"]).exits(0).stdout;
+    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"solve") && names.len() > 12, "{names:?}");
+    for columns in WIDTHS {
+        for name in names.iter().filter(|name| **name != "help") {
+            let examples: Vec<String> = examples(&exact2048([name, "--help"]).exits(0).stdout);
+            let seen = on_terminal(columns, &[name, "--help"]);
+            assert!(!examples.is_empty(), "{name} has no examples");
+            for example in &examples {
+                assert!(seen.screen.lines().any(|line| line == example), "at {columns}: {example}");
+            }
+            let is_example =
+                |line: &String| examples.iter().any(|example| example.starts_with(line.trim_end()));
+            let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_example(line)).collect();
+            assert!(wrapped.is_empty(), "{name} at {columns} columns: {wrapped:?}");
+            // Wrapped twice, a line in the middle of a paragraph is short.
+            let notes = seen.screen.split("Examples:").nth(1).unwrap();
+            let lines: Vec<&str> = notes.lines().filter(|line| !line.starts_with(' ')).collect();
+            for pair in lines.windows(2).filter(|pair| !pair[0].is_empty() && !pair[1].is_empty()) {
+                let next = pair[1].split_whitespace().next().unwrap();
+                let room = pair[0].chars().count() + 1 + next.chars().count();
+                assert!(room > usize::from(columns.min(100)), "{name} at {columns}: {pair:?}");
+            }
+        }
+        let seen = on_terminal(columns, &["--help"]);
+        assert!(seen.wrapped.is_empty(), "at {columns} columns: {:?}", seen.wrapped);
+        assert!(seen.screen.contains("Exit codes"), "{}", seen.screen);
+    }
+}
+
+fn examples(help: &str) -> Vec<String> {
+    let of_examples = help.split("Examples:\n").nth(1).unwrap_or_default();
+    of_examples.lines().take_while(|line| line.starts_with("  ")).map(str::to_owned).collect()
+}
+
+/// (C8, C11, C19)
+#[test]
+fn a_job_that_is_watched_fits_the_terminal() {
+    for columns in [60, 160] {
+        let mut cluster = Cluster::new(1);
+        let job = cluster.submit("--board 3x3 --objective reach:512");
+        let url = cluster.coordinator.url.clone();
+        let watching = Terminal::start(columns, &["status", "--coordinator", &url, &job, "--watch"]);
+        watching.wait_until("at work", |screen| screen.contains("running: "));
+        let address = cluster.coordinator.address().to_string();
+        cluster.coordinator.kill();
+        watching.wait_until("without a coordinator", |screen| screen.contains("does not answer"));
+        assert!(!watching.now().contains("running: "), "what was is no more: {}", watching.now());
+        cluster.coordinator = start_coordinator(&cluster.store(), &address);
+        let tables = on_terminal(columns, &["status", "--coordinator", &url]);
+        assert!(tables.wrapped.is_empty(), "at {columns} columns: {:?}", tables.wrapped);
+        let one = on_terminal(columns, &["status", "--coordinator", &url, &job]);
+        let seen = watching.end();
+        assert!(seen.status.success(), "{}", seen.screen);
+        // Its URL is as long as it is.
+        for line in seen.wrapped.iter().chain(&one.wrapped) {
+            assert!(line.contains("file://"), "at {columns} columns: {line}");
+        }
+        let heads = |screen: &String| screen.matches("running: ").count();
+        assert!(seen.shown.iter().all(|screen| heads(screen) <= 1), "two pictures at once");
+        assert!(seen.screen.starts_with("job "), "something is left above the end: {}", seen.screen);
+        for words in ["start         0.736774", "fingerprint   071fbd8d", "\ntime  ", "\n  back up "] {
+            assert!(seen.screen.contains(words), "{words:?} is missing: {}", seen.screen);
+        }
+    }
+}
+
+/// Times are of the run, whoever worked on it when (C4).
+#[test]
+fn times_are_kept_with_the_run() {
+    let solved = Solved::new("--board 4x2 --threads 2");
+    let enumerate = number(&solved.summary["seconds"]["enumerate"]);
+    assert!(enumerate > 0.0);
+    let values = shards(&solved.run()).into_iter().find(|path| path.to_str().unwrap().contains("values-"));
+    std::fs::remove_file(values.unwrap()).unwrap();
+    let again = solve(&solved.run(), "--board 4x2 --threads 1");
+    assert_eq!(number(&again["seconds"]["enumerate"]), enumerate, "nothing was enumerated again");
+    assert!(number(&again["seconds"]["solve"]) > 0.0);
+    assert!(number(&again["seconds"]["total"]) > enumerate);
+    let info = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+    assert_eq!(number(&info["passes"][0]["seconds"]), enumerate);
+    let info = on_run(&solved.run(), "info", &[]).exits(0).stdout;
+    assert!(
+        info.contains("ns a state with 2 threads") && info.contains("ns a state with 1 thread\n"),
+        "{info}"
+    );
+    // Of a small board a state's share of the time tells nothing (C15).
+    let small = Solved::new("--board 2x2");
+    let info = on_run(&small.run(), "info", &[]).exits(0).stdout;
+    assert!(info.contains("time") && !info.contains("ns a state"), "{info}");
+}
+
+/// (B9, C34)
+#[test]
+fn info_sees_lost_shards_and_who_is_at_work() {
+    let solved = Solved::new("--board 2x2");
+    let run = solved.run();
+    let info = || on_run(&run, "info", &["--json"]).exits(0).json();
+    assert_eq!((text(&info()["progress"]), info()["writer"].is_null()), ("solved", true));
+    let writer = exact2048_storage::RunDir::open_for_writing(&run).unwrap();
+    let pid = format!("process {}", std::process::id());
+    assert_eq!(text(&info()["writer"]), pid);
+    assert!(on_run(&run, "info", &[]).exits(0).stdout.contains(&pid));
+    drop(writer);
+    let shard = shards(&run).remove(0);
+    let whole = std::fs::read(&shard).unwrap();
+    std::fs::write(&shard, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(text(&info()["progress"]), "damaged");
+    assert_eq!(info()["passes"][0]["lost"], serde_json::json!([[4, 60]]));
+    std::fs::remove_file(&shard).unwrap();
+    let told = on_run(&run, "info", &[]).exits(0).stdout;
+    assert!(told.contains("layers 4 to 60: a shard is gone or cut"), "{told}");
+    assert!(told.contains("The solve command that began this run computes lost shards again"), "{told}");
+    std::fs::write(&shard, whole).unwrap();
+    assert_eq!(text(&info()["progress"]), "solved");
+}
