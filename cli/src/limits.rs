@@ -5,8 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use cap::Cap;
-#[cfg(feature = "net")]
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cgroup;
 
@@ -38,17 +36,6 @@ pub fn tune_allocator(heap_limit: usize, threads: usize) {
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = (heap_limit, threads);
-}
-
-/// Has this process open as many files and connections as the system lets it: the usual soft limit of 1024 is one for
-/// programs that cannot cope with more.
-#[cfg(feature = "net")]
-pub fn raise_open_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
 }
 
 /// Memory available to the process in bytes: the machine's, or what its control groups allow where that is less.

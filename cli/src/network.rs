@@ -1,5 +1,6 @@
 //! Options that every server and every client has, and what they stand for.
 
+use std::error::Error as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +18,9 @@ use crate::Failure;
 
 /// The token, where no file is named. Not an option: other users of the machine can read command lines.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
+
+/// Connections and requests at once of those that others of a cluster call all the time, unless told otherwise.
+const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 
 /// Options of a server.
 #[derive(clap::Args, Debug)]
@@ -43,12 +47,13 @@ pub struct ServerArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Connections at once; more wait [default: 1024; 8192 for coordinators and workers]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_connections: Option<u32>,
-    /// Requests at once, streams included; more are turned away [default: 256, of a coordinator 4096]
+    /// Connections at once; more wait. One address gets three quarters of them [default: 1024, in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub max_requests: Option<u32>,
+    max_connections: Option<u32>,
+    /// Requests at once, streams included; more are turned away. One address gets three quarters of them, and pulls of
+    /// workers are counted apart [default: 256, in a cluster 4096]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_requests: Option<u32>,
     /// Seconds that running requests have to end after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().grace.as_secs() as u32)]
     grace: u32,
@@ -74,6 +79,15 @@ impl ServerArgs {
         let token = token(self.token_file.as_ref())?;
         let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());
         Ok(ServerOptions { listen, tls, token, insecure: self.insecure, limits })
+    }
+
+    /// The same for a server of the cluster.
+    pub fn cluster_options(&self, port: u16) -> Result<ServerOptions> {
+        let mut options = self.options(port)?;
+        let (connections, requests) = OF_CLUSTERS;
+        options.limits.connections = self.max_connections.map_or(connections, |most| most as usize);
+        options.limits.requests = self.max_requests.map_or(requests, |most| most as usize);
+        Ok(options)
     }
 
     /// How a server of the cluster reaches another: it shows there what it has here.
@@ -143,6 +157,8 @@ pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
             "the {who} said {code:?}: {message}. Name a file with its token with --token-file, or put the token into \
              {TOKEN_VARIABLE}"
         ),
+        // What has a source is not what it said, but what happened on the way.
+        _ if status.source().is_some() => anyhow!("cannot reach the {who}: {message}"),
         code => anyhow!("the {who} said {code:?}: {message}"),
     }
 }

@@ -32,7 +32,8 @@ impl Remote {
     pub fn connect(url: &str, args: &ClientArgs) -> Result<Self> {
         exact2048_net::install_crypto();
         let options = args.options(url)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // With a thread of its own: the server's pings are answered also while somebody thinks about the next board.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.context("cannot start a runtime")?;
         let mut client = QueryClient::new(runtime.block_on(client::connect(&options))?);
         let run = runtime.block_on(client.get_run(within(GetRunRequest {}))).map_err(|s| failure(&s))?;

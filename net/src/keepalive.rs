@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+
 /// How soon a silent connection is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
@@ -18,5 +21,18 @@ impl Default for KeepAlive {
     /// As long as the lease of a worker, twice: a dead connection is closed within 10 s.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), timeout: Duration::from_secs(5) }
+    }
+}
+
+impl KeepAlive {
+    /// Has the system look after a connection too, for what happens before pings can be sent and after the last one.
+    /// It is slower than pings are, so that it is these that say what happened.
+    pub fn watch(self, stream: &TcpStream) {
+        let longest = (2 * (self.interval + self.timeout)).max(Duration::from_secs(2));
+        let socket = SockRef::from(stream);
+        // Without it pings still find out.
+        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(longest / 2));
+        #[cfg(target_os = "linux")]
+        let _ = socket.set_tcp_user_timeout(Some(longest));
     }
 }

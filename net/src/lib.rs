@@ -1,25 +1,32 @@
 //! What every server and client of exact2048 shares: who may connect, how much they may ask, and how it is seen.
 //!
 //! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
-//! * [`limits`], [`connections`] and [`requests`]: how much is taken on at once, deadlines, and what is counted.
+//! * [`limits`], [`share`], [`connections`] and [`requests`]: how much is taken on at once and of whom, deadlines, and
+//!   what is counted.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
 //! * [`client`] and [`keepalive`]: connecting to one, and noticing that it is gone.
 //! * [`status`], [`logs`] and [`monitoring`]: what callers, logs and Prometheus are told.
 //!
 //! Nothing here knows a service: these are joined by the crates that have one.
 
+mod accept;
 pub mod client;
 pub mod connections;
+pub mod descriptors;
 pub mod keepalive;
 pub mod limits;
 pub mod logs;
 pub mod monitoring;
 pub mod policy;
+mod rarely;
+mod readers;
 pub mod requests;
 pub mod serve;
 pub mod services;
+pub mod share;
 pub mod shutdown;
 pub mod status;
+mod stream;
 pub mod text;
 pub mod tls;
 pub mod token;

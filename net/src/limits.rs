@@ -7,9 +7,10 @@ use crate::keepalive::KeepAlive;
 /// Bounds of a server. Whatever clients send, memory stays within what these allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; more wait until one is closed.
+    /// Connections at once; more wait until one is closed. Lowered where the limit of open files asks for it.
     pub connections: usize,
-    /// Requests at once, streams included; more are told RESOURCE_EXHAUSTED.
+    /// Requests at once, streams included; more are told RESOURCE_EXHAUSTED. Of these as of connections one address gets
+    /// three quarters at most ([`share`](crate::share)).
     pub requests: usize,
     /// Requests at once of one connection; more wait at the client.
     pub streams_per_connection: u32,
@@ -20,6 +21,10 @@ pub struct Limits {
     pub request_time: Duration,
     /// Time that a stream may be without a message.
     pub idle_time: Duration,
+    /// Time for a client to say what it wants: for the handshake of TLS, and as much for the preface of HTTP/2.
+    pub hello_time: Duration,
+    /// Time for a client to take on what it was sent, message by message; then its connection is closed.
+    pub read_time: Duration,
     /// When clients that say nothing are taken for gone.
     pub keepalive: KeepAlive,
     /// Time for what is running when the server is told to stop.
@@ -35,7 +40,9 @@ impl Default for Limits {
             streams_per_connection: 64,
             message_bytes: 4 << 20,
             request_time: Duration::from_secs(30),
-            idle_time: Duration::from_secs(300),
+            idle_time: Duration::from_secs(60),
+            hello_time: Duration::from_secs(10),
+            read_time: Duration::from_secs(30),
             keepalive: KeepAlive::default(),
             grace: Duration::from_secs(25),
         }

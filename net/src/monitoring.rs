@@ -10,11 +10,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::accept::Accept;
+use crate::keepalive::KeepAlive;
 use crate::requests;
+use crate::share::Pool;
 
 /// Upper bounds of the latency histogram, in seconds: 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
@@ -22,6 +28,12 @@ const BUCKETS: [f64; 16] =
 
 /// How often samples are sorted into their buckets; until then they are kept one by one.
 const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Connections at once: each is for one scrape.
+const CONNECTIONS: usize = 16;
+
+/// Time for a scrape, from the connection to the last byte of the answer.
+const SCRAPE: Duration = Duration::from_secs(5);
 
 /// Refreshes metrics that are read off something rather than counted as they happen.
 pub type Refresh = Arc<dyn Fn() + Send + Sync>;
@@ -68,13 +80,25 @@ pub async fn start(
         async { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
     };
     let app = Router::new().route("/metrics", get(scrape));
-    tokio::spawn(async move {
-        let served = axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned());
-        if let Err(error) = served.await {
-            tracing::error!(%error, "metrics are no longer served");
-        }
-    });
+    let accept = Accept::new(listener, Pool::new(CONNECTIONS), KeepAlive::default());
+    tokio::spawn(async move { stop.run_until_cancelled(serve(accept, app)).await });
     Ok(address)
+}
+
+/// Answers one request a connection. Whatever clients do, they hold no more than [`CONNECTIONS`] descriptors, and none of
+/// them longer than [`SCRAPE`]: the services go on as if nobody asked.
+async fn serve(accept: Accept, app: Router) {
+    loop {
+        let (stream, _, permit) = accept.next().await;
+        let app = TowerToHyperService::new(app.clone());
+        tokio::spawn(async move {
+            let connection =
+                http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), app);
+            // One that fails or takes too long is closed, which says enough.
+            let _ = tokio::time::timeout(SCRAPE, connection).await;
+            drop(permit);
+        });
+    }
 }
 
 async fn keep_up(recorder: PrometheusHandle, stop: CancellationToken) {

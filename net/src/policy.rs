@@ -13,6 +13,14 @@ pub struct Protection {
     pub token: bool,
 }
 
+impl std::fmt::Display for Protection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [(self.tls, "TLS"), (self.mutual_tls, "client certificates"), (self.token, "a token")];
+        let parts: Vec<&str> = parts.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
+        f.write_str(&if parts.is_empty() { "none".to_owned() } else { parts.join(", ") })
+    }
+}
+
 /// A server would be open to a network.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -65,5 +73,12 @@ mod tests {
                 assert!(check_listen(address.parse().unwrap(), protection, false).is_ok(), "{address}");
             }
         }
+    }
+
+    #[test]
+    fn protection_is_told_in_words() {
+        let none = Protection { tls: false, mutual_tls: false, token: false };
+        assert_eq!(none.to_string(), "none");
+        assert_eq!(Protection { tls: true, token: true, ..none }.to_string(), "TLS, a token");
     }
 }

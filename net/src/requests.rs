@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,13 +13,15 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use metrics::{Unit, counter, gauge, histogram};
 use pin_project_lite::pin_project;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
+use crate::connections::Peer;
 use crate::limits::Limits;
+use crate::readers::{Reader, Readers};
+use crate::share::{Permit, Pool, Refused};
 use crate::status;
 
 /// Health is asked by those who decide whether the server is alive: never turned away.
@@ -39,6 +42,8 @@ pub struct Method {
     pub path: String,
     /// Whether either side sends more than one message.
     pub streaming: bool,
+    /// Whether it has room of its own, which no other request takes.
+    pub reserved: bool,
 }
 
 /// Says what the metrics mean; once, when they are set up.
@@ -53,26 +58,52 @@ pub(crate) fn describe() {
 pub struct RequestsLayer(Arc<Shared>);
 
 struct Shared {
-    methods: HashMap<String, (Arc<str>, bool)>,
-    room: Arc<Semaphore>,
+    methods: HashMap<String, Known>,
+    room: Room,
+    readers: Arc<Readers>,
     limits: Limits,
     stop: CancellationToken,
 }
 
+/// What is known of a method.
+#[derive(Clone)]
+struct Known {
+    name: Arc<str>,
+    streaming: bool,
+    reserved: bool,
+}
+
+/// Room for requests.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// For those of any method.
+    pub(crate) any: Pool,
+    /// For those of methods that have room of their own.
+    pub(crate) reserved: Pool,
+}
+
+impl Room {
+    /// For so many requests, and as many of methods that have room of their own.
+    pub(crate) fn new(requests: usize) -> Self {
+        Self { any: Pool::new(requests), reserved: Pool::new(requests) }
+    }
+}
+
 impl RequestsLayer {
-    /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE.
+    /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE. Must be called
+    /// within a runtime.
     #[must_use]
-    pub fn new(methods: Vec<Method>, limits: Limits, stop: CancellationToken) -> Self {
+    pub fn new(methods: Vec<Method>, limits: Limits, room: Room, stop: CancellationToken) -> Self {
         let named = |method: Method| {
             let name = Arc::from(method.path.trim_start_matches('/'));
-            (method.path, (name, method.streaming))
+            (method.path, Known { name, streaming: method.streaming, reserved: method.reserved })
         };
-        Self(Arc::new(Shared {
-            methods: methods.into_iter().map(named).collect(),
-            room: Arc::new(Semaphore::new(limits.requests)),
-            limits,
-            stop,
-        }))
+        let readers = Arc::new(Readers::new(limits.read_time));
+        let looking = Arc::clone(&readers).look_after();
+        let over = stop.clone();
+        tokio::spawn(async move { over.run_until_cancelled(looking).await });
+        let methods = methods.into_iter().map(named).collect();
+        Self(Arc::new(Shared { methods, room, readers, limits, stop }))
     }
 }
 
@@ -111,7 +142,8 @@ where
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let mut running = match shared.admit(&request) {
+            let peer = request.extensions().get::<Peer>().cloned();
+            let mut running = match shared.admit(&request, peer.as_ref()) {
                 Ok(running) => running,
                 Err(status) => return Ok(status.into_http()),
             };
@@ -127,15 +159,18 @@ where
             if let Some(status) = Status::from_header_map(response.headers()) {
                 running.end(status.code());
             }
-            Ok(response.map(|inner| Body::new(Answer { inner, cut, running, done: false })))
+            let reader = shared.readers.begin(peer);
+            Ok(response.map(|inner| Body::new(Answer { inner, cut, running, reader, done: false })))
         })
     }
 }
 
 impl Shared {
-    fn admit<B>(&self, request: &Request<B>) -> Result<Running, Status> {
+    fn admit<B>(&self, request: &Request<B>, peer: Option<&Peer>) -> Result<Running, Status> {
         let path = request.uri().path();
-        let (method, streaming) = self.methods.get(path).cloned().unwrap_or_else(|| (Arc::from(OTHER), true));
+        let unknown = || Known { name: Arc::from(OTHER), streaming: true, reserved: false };
+        let Known { name: method, streaming, reserved } =
+            self.methods.get(path).cloned().unwrap_or_else(unknown);
         let own = timeout_of(request.headers());
         let most = (!streaming).then_some(self.limits.request_time);
         let time = own.into_iter().chain(most).min();
@@ -149,13 +184,20 @@ impl Shared {
         };
         gauge!(RUNNING, "method" => Arc::clone(&running.method)).increment(1.0);
         if !path.starts_with(HEALTH) {
-            running.room = Arc::clone(&self.room).try_acquire_owned().ok();
-            if running.room.is_none() {
-                running.end(Code::ResourceExhausted);
-                let most = self.limits.requests;
-                return Err(status::exhausted(format!(
-                    "{most} requests are running, which is as many as may"
-                )));
+            let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address.ip());
+            let room = if reserved { &self.room.reserved } else { &self.room.any };
+            match room.take(address) {
+                Ok(permit) => running.room = Some(permit),
+                Err(refused) => {
+                    running.end(Code::ResourceExhausted);
+                    let most = room.most();
+                    return Err(status::exhausted(match refused {
+                        Refused::Full => format!("{most} requests are running, which is as many as may"),
+                        Refused::Share => {
+                            format!("of {most} requests that may run, your address has its share")
+                        }
+                    }));
+                }
             }
         }
         Ok(running)
@@ -181,7 +223,7 @@ struct Running {
     method: Arc<str>,
     begun: Instant,
     ends: Option<Instant>,
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Permit>,
     ended: bool,
 }
 
@@ -194,6 +236,7 @@ impl Running {
         gauge!(RUNNING, "method" => Arc::clone(method)).decrement(1.0);
         counter!(COUNT, "method" => Arc::clone(method), "code" => format!("{code:?}")).increment(1);
         histogram!(SECONDS, "method" => Arc::clone(method)).record(seconds);
+        let seconds = crate::logs::seconds(self.begun.elapsed());
         tracing::debug!(method = &**method, code = ?code, seconds, "request");
     }
 }
@@ -212,6 +255,7 @@ pin_project! {
         inner: Body,
         cut: Pin<Box<C>>,
         running: Running,
+        reader: Arc<Reader>,
         done: bool,
     }
 }
@@ -225,6 +269,8 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         let this = self.project();
+        // Only a client that takes more is given it.
+        this.reader.took();
         if *this.done {
             return Poll::Ready(None);
         }
@@ -233,9 +279,11 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
             this.running.end(status.code());
             let mut trailers = HeaderMap::new();
             status.add_header(&mut trailers)?;
+            this.reader.offered();
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         let frame = std::task::ready!(this.inner.poll_frame(cx));
+        this.reader.offered();
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {

@@ -5,16 +5,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
-use crate::connections;
+use crate::accept::Accept;
 use crate::limits::Limits;
 use crate::policy::{Exposed, Protection, check_listen};
-use crate::requests::{Method, RequestsLayer};
+use crate::requests::{Method, RequestsLayer, Room};
+use crate::share::Pool;
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, Token};
+use crate::{connections, descriptors};
 
 /// Time for the last words of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -85,10 +88,55 @@ pub struct Bound {
     address: SocketAddr,
     tls: Option<ServerTls>,
     options: ServerOptions,
+    capacity: Capacity,
+}
+
+/// How many connections and requests a server takes on at once, which may grow.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    connections: Pool,
+    requests: Room,
+    /// Files that the process may have open.
+    descriptors: usize,
+}
+
+/// Connections and requests beside those that each of a number of others has for sure.
+const MARGIN: usize = 256;
+
+impl Capacity {
+    fn new(limits: &Limits, descriptors: usize) -> Self {
+        let connections = descriptors::connections_within(descriptors, limits.connections);
+        if connections < limits.connections {
+            let asked = limits.connections;
+            tracing::warn!(
+                "only {connections} connections of {asked} are taken at once: this process may have {descriptors} files \
+                 open. Raise the limit (ulimit -n) or lower --max-connections"
+            );
+        }
+        Self { connections: Pool::new(connections), requests: Room::new(limits.requests), descriptors }
+    }
+
+    /// Makes room for a number of others that each have a stream for as long as they work together, and connections for
+    /// it and for what they ask besides.
+    pub fn for_peers(&self, peers: usize) {
+        // Twice what they need: they may all be at one address, which gets three quarters.
+        let most = 2 * peers + MARGIN;
+        self.requests.any.at_least(most);
+        let connections = descriptors::connections_within(self.descriptors, most);
+        if connections < peers {
+            let limit = self.descriptors;
+            tracing::warn!(
+                "{peers} others work with this process, which may have only {limit} files open: raise the limit \
+                 (ulimit -n)"
+            );
+        }
+        self.connections.at_least(connections);
+    }
 }
 
 impl Bound {
-    /// Checks the options and takes the address.
+    /// Checks the options, certificates and keys among them, and takes the address. Raises the limit of open files of
+    /// the process.
     ///
     /// # Errors
     ///
@@ -101,11 +149,15 @@ impl Bound {
             token: options.token.is_some(),
         };
         check_listen(options.listen, protection, options.insecure)?;
+        for warning in tls.iter().flat_map(|tls| &tls.warnings) {
+            tracing::warn!("{warning}");
+        }
+        let capacity = Capacity::new(&options.limits, descriptors::raise());
         let failed = |source| ServeError::Listen { address: options.listen, source };
         let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        tracing::info!(%address, ?protection, "listening");
-        Ok(Self { listener, address, tls, options })
+        tracing::info!(%address, %protection, "listening");
+        Ok(Self { listener, address, tls, options, capacity })
     }
 
     /// The URL that clients give.
@@ -126,6 +178,12 @@ impl Bound {
         self.address
     }
 
+    /// How much is taken on at once.
+    #[must_use]
+    pub fn capacity(&self) -> Capacity {
+        self.capacity.clone()
+    }
+
     /// Asks for the token. For every service but health, which those ask who start and stop servers.
     #[must_use]
     pub(crate) fn check_token(&self) -> CheckToken {
@@ -136,7 +194,7 @@ impl Bound {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Transport`] or [`ServeError::Listen`].
+    /// [`ServeError::Transport`].
     pub(crate) async fn serve(
         self,
         routes: Routes,
@@ -144,7 +202,7 @@ impl Bound {
         stop: Stop,
     ) -> Result<Ended, ServeError> {
         let limits = self.options.limits;
-        let mut server = Server::builder()
+        let server = Server::builder()
             .max_concurrent_streams(limits.streams_per_connection)
             .http2_max_header_list_size(HEADER_BYTES)
             .http2_keepalive_interval(Some(limits.keepalive.interval))
@@ -152,12 +210,11 @@ impl Bound {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME_BYTES);
-        if let Some(tls) = self.tls {
-            server = server.tls_config(tls.config)?;
-        }
-        let mut server = server.layer(RequestsLayer::new(methods, limits, stop.over.clone()));
-        let failed = |source| ServeError::Listen { address: self.options.listen, source };
-        let (_, incoming) = connections::accept(self.listener, limits.connections).map_err(failed)?;
+        let Capacity { connections, requests, .. } = self.capacity;
+        let mut server = server.layer(RequestsLayer::new(methods, limits, requests, stop.over.clone()));
+        let accept = Accept::new(self.listener, connections, limits.keepalive);
+        let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
+        let incoming = connections::incoming(accept, tls, limits.hello_time);
         let serving = server
             .add_routes(routes)
             .serve_with_incoming_shutdown(incoming, stop.begun.clone().cancelled_owned());

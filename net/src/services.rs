@@ -66,6 +66,16 @@ impl Services {
         self
     }
 
+    /// The same with room of its own for the requests of a method, as much as all others have together.
+    #[must_use]
+    pub fn with_room_for(mut self, path: &str) -> Self {
+        self.methods
+            .iter_mut()
+            .filter(|method| method.path == path)
+            .for_each(|method| method.reserved = true);
+        self
+    }
+
     /// Serves until it is told to stop and what is running has ended.
     ///
     /// # Errors
@@ -83,6 +93,7 @@ fn methods_of(descriptors: &[u8]) -> Result<Vec<Method>, prost::DecodeError> {
             methods.extend(service.method.iter().map(|method| Method {
                 path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
                 streaming: method.client_streaming() || method.server_streaming(),
+                reserved: false,
             }));
         }
     }
@@ -99,7 +110,8 @@ mod tests {
         for (path, streaming) in
             [("/grpc.health.v1.Health/Check", false), ("/grpc.health.v1.Health/Watch", true)]
         {
-            assert!(methods.contains(&Method { path: path.to_owned(), streaming }), "{methods:?}");
+            let method = Method { path: path.to_owned(), streaming, reserved: false };
+            assert!(methods.contains(&method), "{methods:?}");
         }
         assert!(methods_of(&[255]).is_err());
     }

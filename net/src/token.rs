@@ -3,11 +3,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
+
+use crate::connections::Peer;
+use crate::rarely::Rarely;
 
 /// Shortest token: 16 characters of base 64 are 96 bits, more than can be guessed over a network.
 const MIN_LENGTH: usize = 16;
@@ -93,27 +97,33 @@ impl Token {
 
 /// The server's side: lets requests pass that show the token, or all where there is none.
 #[derive(Clone, Debug)]
-pub struct CheckToken(Option<Token>);
+pub struct CheckToken {
+    token: Option<Token>,
+    log: Arc<Rarely>,
+}
 
 impl CheckToken {
     /// Asks for this token.
     #[must_use]
     pub fn new(token: Option<Token>) -> Self {
-        Self(token)
+        Self { token, log: Arc::default() }
     }
 }
 
 impl Interceptor for CheckToken {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let Some(token) = &self.0 else { return Ok(request) };
+        let Some(token) = &self.token else { return Ok(request) };
         let shown = request.metadata().get(HEADER).map(|header| header.as_encoded_bytes());
-        match shown.and_then(|header| header.strip_prefix(SCHEME.as_bytes())) {
-            Some(shown) if token.is(shown) => Ok(request),
-            Some(_) => Err(Status::unauthenticated("the token is not the server's")),
-            None => Err(Status::unauthenticated(
-                "no token: this server expects the header \"authorization: Bearer TOKEN\"",
-            )),
+        let refusal = match shown.and_then(|header| header.strip_prefix(SCHEME.as_bytes())) {
+            Some(shown) if token.is(shown) => return Ok(request),
+            Some(_) => "the token is not the server's",
+            None => "no token: this server expects the header \"authorization: Bearer TOKEN\"",
+        };
+        if let Some(left_out) = self.log.may(Instant::now()) {
+            let peer = request.extensions().get::<Peer>().map(|peer| tracing::field::display(peer.address));
+            tracing::warn!(peer, left_out, "a request is refused: {refusal}");
         }
+        Err(Status::unauthenticated(refusal))
     }
 }
 

@@ -13,18 +13,11 @@ use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 use exact2048_storage::StorageError;
 
-use crate::limits;
 use crate::network::ServerArgs;
 use crate::place::StoreOptions;
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2049;
-
-/// Requests at once unless told otherwise: every worker has one under way all the time.
-const REQUESTS: usize = 4096;
-
-/// Connections at once unless told otherwise.
-const CONNECTIONS: usize = 8192;
 
 /// Time for a request: to submit a job may mean to read the journal of a run in a distant store.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
@@ -63,11 +56,8 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn coordinate(args: &Args) -> Result<()> {
-    let mut options = args.server.options(PORT)?;
-    options.limits.requests = args.server.max_requests.map_or(REQUESTS, |most| most as usize);
-    options.limits.connections = args.server.max_connections.map_or(CONNECTIONS, |most| most as usize);
+    let mut options = args.server.cluster_options(PORT)?;
     options.limits.request_time = REQUEST_TIME;
-    limits::raise_open_files();
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;

@@ -49,12 +49,6 @@ pub struct Args {
     server: ServerArgs,
 }
 
-/// Requests at once unless told otherwise: one of each member of an epoch that has blocks for this worker, and copies.
-const REQUESTS: usize = 4096;
-
-/// Connections at once unless told otherwise: two of each of those members.
-const CONNECTIONS: usize = 8192;
-
 /// Threads that compute for each one that sends and receives blocks.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
@@ -79,10 +73,9 @@ pub fn main(args: &Args) -> Result<()> {
 
 async fn work(args: &Args, threads: usize) -> Result<()> {
     let memory_bytes = memory(args, threads)?;
-    let mut options = args.server.options(0)?;
-    options.limits.requests = args.server.max_requests.map_or(REQUESTS, |most| most as usize);
-    options.limits.connections = args.server.max_connections.map_or(CONNECTIONS, |most| most as usize);
-    limits::raise_open_files();
+    let options = args.server.cluster_options(0)?;
+    let client = args.server.client(&args.coordinator)?;
+    client.check()?;
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
@@ -93,7 +86,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
         None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
     };
     let options = WorkerOptions {
-        client: args.server.client(&args.coordinator)?,
+        client,
         advertise,
         threads,
         memory_bytes,

@@ -17,6 +17,9 @@ use super::shell::Shell;
 /// The health of the service, beside that of the server as a whole, which has no name.
 const SERVICE: &str = "exact2048.v1.Coordinator";
 
+/// What every worker has under way all the time: room that no client takes from it.
+const PULL: &str = "/exact2048.v1.Coordinator/Pull";
+
 /// Runs a coordinator until it is told to stop. An append that is under way then is made first.
 ///
 /// # Errors
@@ -43,7 +46,7 @@ pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: Limits, stop: Stop) 
 
     let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
-    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
+    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?.with_room_for(PULL);
     let served = services.with(service).serve(stop.clone()).await;
     // Also where the server failed: then nothing may be begun any more either.
     stop.begun.cancel();

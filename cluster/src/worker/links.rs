@@ -1,5 +1,6 @@
 //! Streams to the other workers of an epoch: finished blocks go out in the order in which they were finished.
 
+use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -200,7 +201,8 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
 
 fn text(status: &Status) -> String {
     match status.code() {
-        Code::Unavailable | Code::Unknown => format!("the connection broke: {}", status.message()),
+        _ if status.source().is_some() => format!("the connection broke: {}", status.message()),
+        Code::Unavailable | Code::Unknown => format!("it ended the stream: {}", status.message()),
         code => format!("{code}: {}", status.message()),
     }
 }

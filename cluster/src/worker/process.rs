@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
-use exact2048_net::logs::with_causes;
-use exact2048_net::serve::Bound;
+use exact2048_net::logs::{seconds, with_causes};
+use exact2048_net::serve::{Bound, Capacity};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
@@ -114,6 +114,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     let running = running.context("cannot start a thread")?;
 
     // Peers are served until the last pull: they may still need what this worker has.
+    let capacity = bound.capacity();
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
     let admitting = (Arc::clone(&joined), Arc::clone(&current));
@@ -127,6 +128,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         taken,
         joined,
         starts,
+        capacity,
         epoch: None,
         highest: None,
         told_memory: None,
@@ -176,6 +178,8 @@ struct Process {
     taken: Arc<AtomicU64>,
     joined: Arc<Joined>,
     starts: Channel<Start>,
+    /// How many peers may connect.
+    capacity: Capacity,
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
     highest: Option<u64>,
@@ -304,6 +308,7 @@ impl Process {
         }
         if let Some(assignment) = answer.assignment.filter(|a| Some(a.share.epoch) > self.highest) {
             self.leave_epoch();
+            self.capacity.for_peers(assignment.share.members.len());
             let (number, job) = (assignment.share.epoch, assignment.share.job.clone());
             self.highest = Some(number);
             self.joined.send_replace(Some(Membership::of(&assignment.share)));
@@ -378,7 +383,7 @@ impl Process {
     /// Takes in that the coordinator answers.
     fn answered(&mut self) {
         if let Some(silence) = self.outage.ends(Instant::now()) {
-            let (worker, seconds) = (self.identity.id, silence.as_secs_f64());
+            let (worker, seconds) = (self.identity.id, seconds(silence));
             tracing::info!(%worker, seconds, "the coordinator answers again");
         }
     }

@@ -1,19 +1,21 @@
 //! Connecting to a server.
 
-use std::time::Duration;
+mod dial;
+mod reasons;
+
+use std::sync::Arc;
 
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Endpoint, Uri};
 
 use crate::keepalive::KeepAlive;
 use crate::tls::{TlsError, TlsFiles};
 use crate::token::{ShowToken, Token};
-
-/// Time for a connection to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use dial::Dialer;
+pub use reasons::WithReasons;
 
 /// A connection that shows its token with every request.
-pub type Connected = InterceptedService<Channel, ShowToken>;
+pub type Connected = InterceptedService<WithReasons, ShowToken>;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -45,12 +47,12 @@ pub enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// Nobody answers there, or not as expected.
-    #[error("cannot connect to {url}; check that a server is running there, and whether it has TLS")]
+    #[error("cannot connect to {url}: {reason}")]
     Transport {
         /// The URL.
         url: String,
-        /// Why.
-        source: tonic::transport::Error,
+        /// Why, and what may mend it.
+        reason: String,
     },
 }
 
@@ -65,6 +67,41 @@ pub struct ClientOptions {
     pub token: Option<Token>,
     /// Whether the token may be sent unencrypted off loopback.
     pub insecure: bool,
+}
+
+impl ClientOptions {
+    /// Checks that the URL is one, and that what goes with it fits: without connecting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`], other than [`Transport`](ConnectError::Transport).
+    pub fn check(&self) -> Result<(), ConnectError> {
+        let (_, encrypted) = self.target()?;
+        if encrypted {
+            self.tls.client()?;
+        }
+        Ok(())
+    }
+
+    /// The server's address, and whether connections to it are encrypted.
+    fn target(&self) -> Result<(Uri, bool), ConnectError> {
+        let url = || self.server.clone();
+        let parsed: Option<Uri> = self.server.parse().ok();
+        let uri = parsed.filter(|uri| uri.host().is_some() && uri.path().trim_matches('/').is_empty());
+        let uri = uri.ok_or_else(|| ConnectError::Url { url: url() })?;
+        let encrypted = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(ConnectError::Url { url: url() }),
+        };
+        if !encrypted && self.tls.any() {
+            return Err(ConnectError::NoTls { url: url() });
+        }
+        if !encrypted && self.token.is_some() && !self.insecure && !is_loopback(&uri) {
+            return Err(ConnectError::PlainToken { url: url() });
+        }
+        Ok((uri, encrypted))
+    }
 }
 
 /// Connects to a server.
@@ -82,32 +119,22 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
 ///
 /// [`ConnectError`].
 pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Result<Connected, ConnectError> {
-    let url = options.server.clone();
-    let parsed: Option<Uri> = url.parse().ok();
-    let uri = parsed.filter(|uri| uri.host().is_some() && uri.path().trim_matches('/').is_empty());
-    let uri = uri.ok_or_else(|| ConnectError::Url { url: url.clone() })?;
-    let encrypted = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return Err(ConnectError::Url { url }),
-    };
-    if !encrypted && options.tls.any() {
-        return Err(ConnectError::NoTls { url });
-    }
-    if !encrypted && options.token.is_some() && !options.insecure && !is_loopback(&uri) {
-        return Err(ConnectError::PlainToken { url });
-    }
-    let failed = |source| ConnectError::Transport { url: url.clone(), source };
-    let mut endpoint = Endpoint::from(uri)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
+    let (uri, encrypted) = options.target()?;
+    let dialer = Arc::new(Dialer::new(&uri, encrypted, &options.tls, keepalive)?);
+    let reasons = dialer.reasons();
+    // The dialer encrypts. To the transport it looks as if nobody did, but requests name the scheme as it is.
+    let plain = Uri::builder().scheme("http").path_and_query("/");
+    let plain = uri.authority().and_then(|authority| plain.authority(authority.clone()).build().ok());
+    let endpoint = Endpoint::from(plain.unwrap_or_else(|| uri.clone()))
+        .origin(uri)
         .http2_keep_alive_interval(keepalive.interval)
         .keep_alive_timeout(keepalive.timeout)
         .keep_alive_while_idle(true);
-    if encrypted {
-        endpoint = endpoint.tls_config(options.tls.client()?).map_err(failed)?;
-    }
-    let channel = endpoint.connect().await.map_err(failed)?;
+    let connector = tower::service_fn(move |_: Uri| Arc::clone(&dialer).dial());
+    let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
+        ConnectError::Transport { url: options.server.clone(), reason: reasons.of(&error) }
+    })?;
+    let channel = WithReasons::new(channel, reasons);
     Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
 }
 
@@ -166,7 +193,10 @@ mod tests {
         let attempt = async |server: &str, tls: TlsFiles| {
             let options =
                 ClientOptions { server: server.to_owned(), tls, token: token.clone(), insecure: false };
-            connect(&options).await.unwrap_err()
+            let refused = connect(&options).await.unwrap_err();
+            let unchecked = matches!(refused, ConnectError::Transport { .. });
+            assert_eq!(options.check().is_ok(), unchecked, "{server}: {refused}");
+            refused
         };
         for url in ["", "localhost", "127.0.0.1:1", "ftp://localhost", "http://localhost/path", "http://"] {
             assert!(matches!(attempt(url, TlsFiles::default()).await, ConnectError::Url { .. }), "{url}");
@@ -177,5 +207,7 @@ mod tests {
         assert!(matches!(attempt("http://localhost:1", certificates).await, ConnectError::NoTls { .. }));
         let nobody = attempt("http://127.0.0.1:1", TlsFiles::default()).await;
         assert!(matches!(nobody, ConnectError::Transport { .. }));
+        let told = nobody.to_string();
+        assert_eq!(told.matches("refused").count(), 1, "{told}");
     }
 }

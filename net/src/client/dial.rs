@@ -1,0 +1,196 @@
+//! Making a connection: over TCP, within TLS where the URL says so; and noting why one fails.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tonic::transport::Uri;
+use tower::Service;
+
+use super::ConnectError;
+use super::reasons::Reasons;
+use crate::keepalive::KeepAlive;
+use crate::stream::Stream;
+use crate::tls::{TlsFiles, explain};
+
+/// Time for a connection over TCP.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for a handshake: whoever takes connections and says nothing is given up.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The first byte of TLS where a connection fails: a message of the type alert.
+const TLS_ALERT: u8 = 0x15;
+
+/// Makes connections to one server.
+pub struct Dialer {
+    uri: Uri,
+    http: HttpConnector,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    files: TlsFiles,
+    keepalive: KeepAlive,
+    reasons: Reasons,
+}
+
+/// There is no connection; the [`Reasons`] say why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(String);
+
+impl Dialer {
+    /// Checks certificates and the name of the host; connects nowhere yet.
+    pub fn new(
+        uri: &Uri,
+        encrypted: bool,
+        files: &TlsFiles,
+        keepalive: KeepAlive,
+    ) -> Result<Self, ConnectError> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        let tls = if encrypted {
+            let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            let name = ServerName::try_from(host).map_err(|_| ConnectError::Url { url: uri.to_string() })?;
+            Some((TlsConnector::from(files.client()?), name))
+        } else {
+            None
+        };
+        let (uri, files) = (uri.clone(), files.clone());
+        Ok(Self { uri, http, tls, files, keepalive, reasons: Reasons::default() })
+    }
+
+    /// Where it is noted why connections fail.
+    pub fn reasons(&self) -> Reasons {
+        self.reasons.clone()
+    }
+
+    /// Makes a connection.
+    pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
+        self.reasons.forget();
+        let stream = self.stream().await.map_err(|reason| {
+            self.reasons.note(reason.clone());
+            Unreachable(reason)
+        })?;
+        Ok(TokioIo::new(Dialed { stream, heard: false, dialer: self }))
+    }
+
+    async fn stream(&self) -> Result<Stream, String> {
+        // Each call takes one that is ready; this one always is.
+        let mut http = self.http.clone();
+        let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
+        let stream = match connected {
+            Ok(Ok(stream)) => stream.into_inner(),
+            Ok(Err(error)) => {
+                let cause = crate::logs::last_cause(&error);
+                return Err(format!("{cause}; check host and port, and that a server is running there"));
+            }
+            Err(_) => {
+                let seconds = CONNECT_TIMEOUT.as_secs();
+                return Err(format!(
+                    "no answer within {seconds} s; check the host, and the networks on the way"
+                ));
+            }
+        };
+        self.keepalive.watch(&stream);
+        let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        match timeout(HANDSHAKE_TIMEOUT, connector.connect(name.clone(), stream)).await {
+            Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream.into()))),
+            Ok(Err(error)) => Err(match explain::tls_error(&error) {
+                Some(error) => explain::to_client(error, &self.files),
+                None => format!(
+                    "the connection ended before TLS had begun: {error}; check that the server has TLS"
+                ),
+            }),
+            Err(_) => {
+                let seconds = HANDSHAKE_TIMEOUT.as_secs();
+                Err(format!("TLS did not begin within {seconds} s; check that the server has TLS"))
+            }
+        }
+    }
+}
+
+pin_project! {
+    /// A connection that notes why it ends.
+    pub struct Dialed {
+        #[pin]
+        stream: Stream,
+        // Whether the server has said anything.
+        heard: bool,
+        dialer: Arc<Dialer>,
+    }
+}
+
+/// What the first bytes of a server without TLS say, if they are not those of HTTP/2.
+fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [TLS_ALERT, 3, ..] => Some("it speaks TLS: write https:// instead of http://"),
+        [b'H', b'T', b'T', b'P', ..] => Some("something else answers there: it speaks HTTP/1"),
+        [] => Some(
+            "it closed the connection at once: if it has TLS, write https:// instead of http://; it may also have too \
+             many connections from here",
+        ),
+        _ => None,
+    }
+}
+
+impl AsyncRead for Dialed {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        let before = buf.filled().len();
+        let is_plain = matches!(*this.stream, Stream::Plain(_));
+        let read = std::task::ready!(this.stream.poll_read(cx, buf));
+        let first = !std::mem::replace(this.heard, true);
+        match &read {
+            Err(error) => {
+                if let Some(error) = explain::tls_error(error) {
+                    this.dialer.reasons.note(explain::to_client(error, &this.dialer.files));
+                } else if first && is_plain {
+                    this.dialer.reasons.note(is_no_http2(&[]).unwrap_or_default().to_owned());
+                }
+            }
+            Ok(()) if first && is_plain => {
+                if let Some(reason) = is_no_http2(&buf.filled()[before..]) {
+                    this.dialer.reasons.note(reason.to_owned());
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, reason)));
+                }
+            }
+            Ok(()) => {}
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Dialed {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.project().stream.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.project().stream.poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

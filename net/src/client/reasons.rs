@@ -1,0 +1,85 @@
+//! Why a connection failed, in words that say what to do.
+//!
+//! The transport knows only that bytes did not come, or were none of HTTP/2. Whoever made the connection knows more,
+//! and notes it here; a request that fails then says it.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use tonic::body::Body;
+use tonic::transport::Channel;
+use tonic::{Status, TimeoutExpired, transport};
+use tower::Service;
+
+use crate::logs::{chain, with_causes};
+
+/// Where it is noted why connections to a server fail.
+#[derive(Clone, Debug, Default)]
+pub struct Reasons(Arc<Mutex<Option<String>>>);
+
+impl Reasons {
+    /// Notes why a connection failed.
+    pub fn note(&self, reason: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    /// Another connection begins.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// What an error of the transport comes from.
+    pub fn of(&self, error: &(dyn Error + 'static)) -> String {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        noted.unwrap_or_else(|| {
+            if chain(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_timeout)) {
+                return "it no longer answers: its host or the network is gone".to_owned();
+            }
+            with_causes(error)
+        })
+    }
+}
+
+/// A channel whose errors say what happened, and what may mend it. A status of its own has a source, other than those
+/// of the server: UNAVAILABLE where there was no connection, DEADLINE_EXCEEDED where there was no answer in time.
+#[derive(Clone, Debug)]
+pub struct WithReasons {
+    channel: Channel,
+    reasons: Reasons,
+}
+
+impl WithReasons {
+    /// For a channel whose connections note their ends in `reasons`.
+    pub(super) fn new(channel: Channel, reasons: Reasons) -> Self {
+        Self { channel, reasons }
+    }
+}
+
+fn status(reasons: &Reasons, error: transport::Error) -> Status {
+    let mut status = if chain(&error).any(|cause| cause.is::<TimeoutExpired>()) {
+        Status::deadline_exceeded("no answer in the time that the request was given")
+    } else {
+        Status::unavailable(reasons.of(&error))
+    };
+    status.set_source(Arc::new(error));
+    status
+}
+
+impl Service<Request<Body>> for WithReasons {
+    type Response = Response<Body>;
+    type Error = Status;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        self.channel.poll_ready(cx).map_err(|error| status(&self.reasons, error))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (answer, reasons) = (self.channel.call(request), self.reasons.clone());
+        Box::pin(async move { answer.await.map_err(|error| status(&reasons, error)) })
+    }
+}

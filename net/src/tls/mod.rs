@@ -1,0 +1,235 @@
+//! Certificates and keys: read from files, checked once, before anybody connects.
+
+mod certificate;
+pub mod explain;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use time::OffsetDateTime;
+
+use certificate::Facts;
+
+/// Longest PEM file that is read, in bytes: a path given by mistake must not fill the memory.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// The protocol inside, as TLS is told it.
+const HTTP2: &[u8] = b"h2";
+
+/// Why certificates or keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{} holds no {expected}: expected PEM text with one; found {found}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+        /// What is wrong.
+        found: String,
+    },
+    /// One of a pair of options is missing.
+    #[error("{given} was given without {missing}: a certificate and its private key go together")]
+    Half {
+        /// The option given.
+        given: &'static str,
+        /// The option missing.
+        missing: &'static str,
+    },
+    /// Clients are to be asked for certificates by a server that has none.
+    #[error("a CA for client certificates was given, but no certificate for the server itself: give both")]
+    CaAlone,
+    /// The key belongs to another certificate.
+    #[error(
+        "the private key in {} does not belong to the certificate in {}: give --tls-key the key that the certificate \
+         of --tls-cert was made for (the certificate of the server itself comes first in its file, then those between \
+         it and its CA)", key.display(), cert.display()
+    )]
+    Pair {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// A certificate of a kind that nobody takes.
+    #[error(
+        "the certificate in {} is of X.509 version 1, as openssl x509 -req makes it without -extfile: expected version \
+         3, with the names of the host (subjectAltName). docs/tls.md has commands that make one", path.display()
+    )]
+    Version1 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Anything else that the library for TLS says of certificate, key or CA.
+    #[error("the certificate in {} cannot be used: {what}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        what: String,
+    },
+}
+
+/// A certificate chain, its private key and a CA: what the options of servers and clients name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// PEM file with our certificate, and those between it and the CA.
+    pub cert: Option<PathBuf>,
+    /// PEM file with our private key.
+    pub key: Option<PathBuf>,
+    /// PEM file with the CA that the other side's certificate must come from.
+    pub ca: Option<PathBuf>,
+}
+
+/// TLS as a server speaks it.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    /// How connections are made.
+    pub config: Arc<ServerConfig>,
+    /// Whether clients must show a certificate.
+    pub mutual: bool,
+    /// What clients may not like about the certificate, each for a line of the log.
+    pub warnings: Vec<String>,
+}
+
+/// A certificate chain and its key, which go together.
+struct Identity {
+    path: PathBuf,
+    key_path: PathBuf,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    facts: Facts,
+}
+
+impl TlsFiles {
+    /// The server's side: `None` without a certificate. With a CA, clients must show a certificate from it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or holds something else, a key of another certificate, or options that do not go
+    /// together.
+    pub fn server(&self) -> Result<Option<ServerTls>, TlsError> {
+        let Some(identity) = self.identity()? else {
+            return if self.ca.is_some() { Err(TlsError::CaAlone) } else { Ok(None) };
+        };
+        let warnings = identity.facts.warnings(&identity.path, OffsetDateTime::now_utc());
+        let builder = ServerConfig::builder();
+        let builder = match &self.ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let verifier = WebPkiClientVerifier::builder(Arc::new(read_ca(path)?)).build();
+                let unusable = |what: String| TlsError::Unusable { path: path.clone(), what };
+                builder.with_client_cert_verifier(verifier.map_err(|error| unusable(error.to_string()))?)
+            }
+        };
+        let Identity { path, key_path, chain, key, .. } = identity;
+        let mut config =
+            builder.with_single_cert(chain, key).map_err(|error| of_identity(path, key_path, &error))?;
+        config.alpn_protocols.push(HTTP2.to_vec());
+        Ok(Some(ServerTls { config: Arc::new(config), mutual: self.ca.is_some(), warnings }))
+    }
+
+    /// The client's side: the server's certificate must come from the CA, or from one that the system trusts where
+    /// none is given. Shows our certificate where one is given.
+    ///
+    /// # Errors
+    ///
+    /// As for [`server`](Self::server).
+    pub fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let roots = match &self.ca {
+            Some(path) => read_ca(path)?,
+            None => {
+                let mut roots = RootCertStore::empty();
+                // Where the system has none, no server is trusted, and that is what is said then.
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                roots
+            }
+        };
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let mut config = match self.identity()? {
+            None => builder.with_no_client_auth(),
+            Some(Identity { path, key_path, chain, key, .. }) => builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| of_identity(path, key_path, &error))?,
+        };
+        config.alpn_protocols.push(HTTP2.to_vec());
+        Ok(Arc::new(config))
+    }
+
+    /// Whether any file is named.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.cert.is_some() || self.key.is_some() || self.ca.is_some()
+    }
+
+    fn identity(&self) -> Result<Option<Identity>, TlsError> {
+        let (cert, key) = match (&self.cert, &self.key) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => return Err(TlsError::Half { given: "--tls-cert", missing: "--tls-key" }),
+            (None, Some(_)) => return Err(TlsError::Half { given: "--tls-key", missing: "--tls-cert" }),
+            (Some(cert), Some(key)) => (cert, key),
+        };
+        let chain = certificates(cert)?;
+        let content =
+            |path: &Path, expected, found| TlsError::Content { path: path.to_path_buf(), expected, found };
+        let facts = Facts::of(&chain[0]).map_err(|found| content(cert, "certificate", found))?;
+        if facts.is_version_1 {
+            return Err(TlsError::Version1 { path: cert.clone() });
+        }
+        let private = PrivateKeyDer::from_pem_slice(&read(key)?);
+        let private = private.map_err(|error| content(key, "private key", error.to_string()))?;
+        Ok(Some(Identity { path: cert.clone(), key_path: key.clone(), chain, key: private, facts }))
+    }
+}
+
+/// What is wrong with a certificate and its key.
+fn of_identity(cert: PathBuf, key: PathBuf, error: &rustls::Error) -> TlsError {
+    match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::Pair { cert, key },
+        error => TlsError::Unusable { path: cert, what: explain::plain(error) },
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    use std::io::Read;
+
+    let failed = |source| TlsError::Read { path: path.to_path_buf(), source };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// A CA file. A file without a usable certificate would make a server that no client can reach.
+fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| TlsError::Content {
+            path: path.to_path_buf(),
+            expected: "CA certificate",
+            found: explain::plain(&error),
+        })?;
+    }
+    Ok(roots)
+}
+
+/// The certificates of a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let content = |found| TlsError::Content { path: path.to_path_buf(), expected: "certificate", found };
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
+    let certificates = certificates.map_err(|error| content(error.to_string()))?;
+    if certificates.is_empty() { Err(content("none".to_owned())) } else { Ok(certificates) }
+}
