@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
-use common::{Place, exact2048, least_memory, on_run, text, whole};
+use common::{Finished, Place, exact2048, least_memory, on_run, text, whole};
 
 /// Of 4x2, however it was solved.
 const FINGERPRINT: &str = "205b5cbae9d1a46ab8490f0dd978fa44";
@@ -32,9 +32,13 @@ fn system(command: &str) {
     assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// The address of a network card that nobody has.
+const NOBODY: &str = "02:00:00:00:00:01";
+
 /// A host of its own on this machine: a network namespace, with a wire to the main one.
 struct Host {
     name: String,
+    wire: String,
     address: String,
 }
 
@@ -44,7 +48,7 @@ impl Host {
         let (name, wire) = (format!("ex{id}-{number}"), format!("ex{id}v{number}"));
         // Of the range for tests of networks (RFC 2544).
         let (near, address) = (format!("198.18.{number}.1"), format!("198.18.{number}.2"));
-        let host = Self { name: name.clone(), address: address.clone() };
+        let host = Self { name: name.clone(), wire: wire.clone(), address: address.clone() };
         system(&format!("ip netns add {name}"));
         system(&format!("ip link add {wire} type veth peer name eth0 netns {name}"));
         system(&format!("ip addr add {near}/24 dev {wire} && ip link set {wire} up"));
@@ -63,14 +67,33 @@ impl Host {
         Server::launch_within(&prefix, &[&args[..], &rest].concat())
     }
 
+    /// The other end of its wire.
+    fn near(&self) -> String {
+        self.address.rsplit_once('.').map(|(net, _)| format!("{net}.1")).unwrap()
+    }
+
+    /// What the host sends is lost on its way, and nobody is told: it goes to a card that is not there.
+    fn lose_what_it_sends(&self) {
+        let (name, near) = (&self.name, self.near());
+        system(&format!("ip -n {name} neigh replace {near} lladdr {NOBODY} dev eth0 nud permanent"));
+    }
+
+    /// What others send to the host is lost likewise.
+    fn lose_what_it_is_sent(&self) {
+        let Self { wire, address, .. } = self;
+        system(&format!("ip neigh replace {address} lladdr {NOBODY} dev {wire} nud permanent"));
+    }
+
     fn cut(&self) {
         system(&format!("ip -n {} link set eth0 down", self.name));
     }
 
     fn heal(&self) {
-        let Self { name, address } = self;
-        let near = address.rsplit_once('.').map(|(net, _)| format!("{net}.1")).unwrap();
-        system(&format!("ip -n {name} link set eth0 up && ip -n {name} route replace default via {near}"));
+        let (Self { name, wire, address }, near) = (self, self.near());
+        let forget = format!("ip -n {name} neigh del {near} dev eth0; ip neigh del {address} dev {wire}");
+        system(&format!(
+            "ip -n {name} link set eth0 up && ip -n {name} route replace default via {near}; {forget}; :"
+        ));
     }
 }
 
@@ -80,55 +103,98 @@ impl Drop for Host {
     }
 }
 
+/// Two hosts with a worker each, and a coordinator on this one.
+struct Hosts {
+    place: Place,
+    hosts: [Host; 2],
+    coordinator: Server,
+    workers: [Server; 2],
+}
+
+impl Hosts {
+    /// Hosts with these numbers.
+    fn new(numbers: [u32; 2]) -> Self {
+        let place = Place::new();
+        let store = format!("file://{}", place.join("store").display());
+        std::fs::create_dir(place.join("store")).unwrap();
+        let hosts = numbers.map(Host::new);
+        system("sysctl -qw net.ipv4.ip_forward=1");
+        let coordinator =
+            Server::launch(&["coordinator", "--store", &store, "--listen", "0.0.0.0:0", "--insecure"], &[]);
+        let port = coordinator.address().port();
+        let workers = [0, 1].map(|number| {
+            let url = format!("http://{}:{port}", hosts[number].near());
+            hosts[number].start_worker(&url, &place.join(&format!("cache-{number}")))
+        });
+        Self { place, hosts, coordinator, workers }
+    }
+
+    fn ask(&self, args: &[&str]) -> Finished {
+        let local = format!("http://127.0.0.1:{}", self.coordinator.address().port());
+        exact2048([&args[..1], &["--coordinator", &local], &args[1..]].concat())
+    }
+
+    fn status(&self, job: &str) -> serde_json::Value {
+        self.ask(&["status", job, "--json"]).exits(0).json()
+    }
+
+    fn workers_there(&self) -> usize {
+        self.ask(&["status", "--json"]).exits(0).stdout.matches("\"worker\":").count()
+    }
+
+    #[track_caller]
+    fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
+        let begun = std::time::Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "{what}\n{}", self.coordinator.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Runs a job, during which something happens to the first host. It is lost; the other one ends the job alone; once
+    /// healed the first is back.
+    fn solve_while(&self, job: &str, happens: impl Fn(&Host)) {
+        self.wait_for("both are there", || self.workers_there() == 2);
+        self.ask(&["submit", "--board", "4x2", "--name", job]).exits(0);
+        self.wait_for("it begins", || whole(&self.status(job)["states"]) > 0);
+        happens(&self.hosts[0]);
+        assert_ne!(self.status(job)["state"], "done", "that came too late");
+        // The other goes on alone once the lease of this one is over.
+        self.wait_for("it is noticed", || whole(&self.status(job)["retries"]) > 0);
+        self.wait_for("it is lost", || self.workers_there() == 1);
+        self.wait_for("it ends", || self.status(job)["state"] == "done");
+        self.hosts[0].heal();
+        self.wait_for("it is back", || self.workers_there() == 2);
+        let run = self.place.join("store").join(job);
+        let info = on_run(&run, "info", &["--json"]).exits(0).json();
+        assert_eq!(text(&info["fingerprint"]), FINGERPRINT);
+        on_run(&run, "verify", &[]).exits(0);
+    }
+
+    fn stop(self) {
+        self.workers.into_iter().for_each(|worker| drop(worker.stop()));
+    }
+}
+
 #[test]
 fn a_network_that_is_cut_and_healed_does_no_harm() {
     if !is_root("a_network_that_is_cut_and_healed_does_no_harm") {
         return;
     }
-    let place = Place::new();
-    let store = format!("file://{}", place.join("store").display());
-    std::fs::create_dir(place.join("store")).unwrap();
-    let hosts = [Host::new(1), Host::new(2)];
-    system("sysctl -qw net.ipv4.ip_forward=1");
-    let coordinator =
-        Server::launch(&["coordinator", "--store", &store, "--listen", "0.0.0.0:0", "--insecure"], &[]);
-    let port = coordinator.address().port();
-    let local = format!("http://127.0.0.1:{port}");
-    let workers = [1, 2].map(|number| {
-        let url = format!("http://198.18.{number}.1:{port}");
-        hosts[number - 1].start_worker(&url, &place.join(&format!("cache-{number}")))
-    });
-    let ask = |args: &[&str]| exact2048([&args[..1], &["--coordinator", &local], &args[1..]].concat());
-    ask(&["submit", "--board", "4x2"]).exits(0);
-    let status = || ask(&["status", "4x2", "--json"]).exits(0).json();
-    let wait_for = |what: &str, is_so: &dyn Fn(&serde_json::Value) -> bool| {
-        let begun = std::time::Instant::now();
-        while !is_so(&status()) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(120),
-                "{what}: {}\n{}",
-                status(),
-                coordinator.log()
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    let workers_there = || ask(&["status", "--json"]).exits(0).stdout.matches("\"worker\":").count();
-    wait_for("it begins", &|status| whole(&status["states"]) > 0);
-    hosts[0].cut();
-    assert_ne!(status()["state"], "done", "the cut came too late");
-    // The other goes on alone once the lease of this one is over.
-    wait_for("the cut is noticed", &|status| whole(&status["retries"]) > 0);
-    wait_for("it is lost", &|_| workers_there() == 1);
-    wait_for("it ends", &|status| status["state"] == "done");
-    hosts[0].heal();
-    wait_for("it is back", &|_| workers_there() == 2);
-    let info = on_run(&place.join("store/4x2"), "info", &["--json"]).exits(0).json();
-    assert_eq!(text(&info["fingerprint"]), FINGERPRINT);
-    on_run(&place.join("store/4x2"), "verify", &[]).exits(0);
-    for worker in workers {
-        worker.stop();
+    let hosts = Hosts::new([1, 2]);
+    hosts.solve_while("cut", Host::cut);
+    hosts.stop();
+}
+
+#[test]
+fn a_network_that_loses_packets_in_silence_does_no_harm() {
+    if !is_root("a_network_that_loses_packets_in_silence_does_no_harm") {
+        return;
     }
+    let hosts = Hosts::new([3, 4]);
+    hosts.solve_while("sent", Host::lose_what_it_sends);
+    hosts.solve_while("received", Host::lose_what_it_is_sent);
+    hosts.stop();
 }
 
 /// A small file system of its own.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use common::certificates::{Ca, token_file};
@@ -45,15 +46,76 @@ fn tls_encrypts_and_names_the_server() {
     let server = serve(&[ca.identity("127.0.0.1")]);
     assert!(server.url.starts_with("https://"));
     query(&server, &[ca.trust()]).exits(0);
-    query(&server, &[other.trust()]).exits(1).says(&["cannot connect"]);
-    query(&server, &[]).exits(1).says(&["cannot connect"]);
+    let foreign = other.trust();
+    told(&query(&server, std::slice::from_ref(&foreign)), &["cannot connect", &foreign[1], "give --tls-ca"]);
+    told(&query(&server, &[]), &["cannot connect", "not trust", "--tls-ca"]);
     let plain = server.url.replace("https", "http");
-    exact2048(["query", "--server", &plain, BOARD]).exits(1);
-    server.stop();
+    told(
+        &exact2048(["query", "--server", &plain, BOARD]),
+        &["speaks TLS", "write https:// instead of http://"],
+    );
+    let log = server.stop().stderr;
+    for words in
+        ["protection=TLS", "peer=127.0.0.1:", "its --tls-ca is missing", "the client does not speak TLS"]
+    {
+        assert!(log.contains(words), "{words:?} is missing from {log}");
+    }
     // A certificate for another name is not taken.
     let server = serve(&[ca.identity("192.0.2.1")]);
-    query(&server, &[ca.trust()]).exits(1).says(&["cannot connect"]);
-    server.stop();
+    told(&query(&server, &[ca.trust()]), &["it is for 192.0.2.1, not for 127.0.0.1", "subjectAltName"]);
+    assert!(server.stop().stderr.contains("refuses this server's certificate"));
+    // Nor one where there is no TLS.
+    let server = serve(&[]);
+    let encrypted = server.url.replace("http", "https");
+    let asked =
+        exact2048([&["query", "--server", &encrypted, BOARD][..], &[&foreign[0], &foreign[1]]].concat());
+    told(&asked, &["does not speak TLS", "write http:// instead of https://"]);
+    assert!(server.stop().stderr.contains("a client speaks TLS, and this server does not"));
+}
+
+/// A failure says these words, each once, and none that only a programmer knows.
+#[track_caller]
+fn told(finished: &Finished, words: &[&str]) {
+    let text = &finished.stderr;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for word in words {
+        assert_eq!(text.matches(word).count(), 1, "{word:?} in {text}");
+    }
+    for raw in
+        ["transport error", "UnknownIssuer", "Other(", "h2 ", "KeyMismatch", "invalid peer certificate"]
+    {
+        assert!(!text.contains(raw), "{raw:?} in {text}");
+    }
+}
+
+/// What clients will refuse is said by the server before they come, and by them in words.
+#[test]
+fn certificates_that_clients_refuse_are_told_of() {
+    let ca = Ca::new();
+    let expired = ca.identity_with("127.0.0.1", |params| {
+        params.not_before = rcgen::date_time_ymd(2001, 2, 3);
+        params.not_after = rcgen::date_time_ymd(2002, 3, 4);
+    });
+    let server = serve(&[expired]);
+    told(&query(&server, &[ca.trust()]), &["expired on 2002-03-04"]);
+    let log = server.stop().stderr;
+    assert!(log.contains("expired on 2002-03-04") && log.contains("put a new one there"), "{log}");
+
+    let of_ca = Ca::new();
+    let own = of_ca.identity_with("127.0.0.1", |params| {
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    });
+    let server = serve(&[own]);
+    told(&query(&server, &[of_ca.trust()]), &["certificate of a CA itself", "docs/tls.md"]);
+    assert!(server.stop().stderr.contains("is that of a CA"));
+
+    let other = Ca::new();
+    let for_clients = other.identity_with("127.0.0.1", |params| {
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    });
+    let server = serve(&[for_clients]);
+    told(&query(&server, &[other.trust()]), &["for another purpose"]);
+    assert!(server.stop().stderr.contains("extendedKeyUsage without serverAuth"));
 }
 
 #[test]
@@ -61,8 +123,26 @@ fn mutual_tls_asks_clients_for_a_certificate() {
     let (ca, other) = (Ca::new(), Ca::new());
     let server = serve(&[ca.identity("127.0.0.1"), ca.trust()]);
     query(&server, &[ca.trust(), ca.identity("client")]).exits(0);
-    query(&server, &[ca.trust()]).exits(1);
-    query(&server, &[ca.trust(), other.identity("client")]).exits(1);
+    told(&query(&server, &[ca.trust()]), &["cannot reach", "asks clients for a certificate", "--tls-cert"]);
+    let foreign = other.identity("client");
+    told(&query(&server, &[ca.trust(), foreign.clone()]), &["cannot reach", &foreign[1]]);
+    let log = server.stop().stderr;
+    for words in ["WARN", "peer=127.0.0.1:", "showed no certificate", "the client's certificate is refused"] {
+        assert!(log.contains(words), "{words:?} is missing from {log}");
+    }
+}
+
+#[test]
+fn a_key_of_another_certificate_is_refused_on_both_sides() {
+    let ca = Ca::new();
+    let (mut mixed, other) = (ca.identity("127.0.0.1"), ca.identity("other"));
+    mixed[3].clone_from(&other[3]);
+    let options: Vec<&str> = mixed.iter().map(String::as_str).collect();
+    // Before it says that it listens.
+    refused(&options, 1, &[&mixed[1], &mixed[3], "does not belong", "--tls-key"]);
+    let server = serve(&[ca.identity("127.0.0.1"), ca.trust()]);
+    let asked = query(&server, &[ca.trust(), mixed.clone()]);
+    told(&asked, &["does not belong", &mixed[1], &mixed[3]]);
     server.stop();
 }
 
@@ -86,6 +166,9 @@ fn a_token_is_asked_for_and_not_logged() {
     query(&server, &[ca.trust(), token_file(&place, wrong)]).exits(1).says(&["Unauthenticated"]);
     let log = server.stop().stderr;
     assert!(!log.contains(TOKEN) && !log.contains(wrong), "{log}");
+    for words in ["peer=127.0.0.1:", "a request is refused: no token", "the token is not the server's"] {
+        assert!(log.contains(words), "{words:?} is missing from {log}");
+    }
 
     // From the environment, on both sides, and over loopback without TLS.
     let variables = [("EXACT2048_TOKEN", TOKEN)];
@@ -157,4 +240,58 @@ fn files_and_tokens_that_are_none() {
     refused(&["--token-file", "/no/such/file"], 1, &["/no/such/file"]);
     let short = token_file(&place, "short");
     refused(&["--token-file", &short[1]], 2, &["token", "openssl rand"]);
+}
+
+/// The commands of docs/tls.md, as somebody pastes them.
+#[test]
+fn the_commands_of_the_guide_make_certificates_that_work() {
+    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+        assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this test needs openssl");
+        return eprintln!("skipped: it needs openssl");
+    }
+    let place = Place::new();
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tls.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks: Vec<&str> = guide.split("```").skip(1).step_by(2).collect();
+    let block = |with: &str| {
+        let block = blocks.iter().find(|block| block.contains(with)).unwrap();
+        block.strip_prefix("sh\n").unwrap()
+    };
+    let run = |commands: &str| {
+        let mut shell = Command::new("sh");
+        let done = shell.args(["-euc", commands]).current_dir(place.join("")).output().unwrap();
+        assert!(done.status.success(), "{commands}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    run(block("ca.key"));
+    run(block("client.key"));
+    let file = |name: &str| place.join(name).to_str().unwrap().to_owned();
+    let option = |option: &str, name: &str| vec![option.to_owned(), file(name)];
+    let identity = |name: &str| {
+        [option("--tls-cert", &format!("{name}.pem")), option("--tls-key", &format!("{name}.key"))].concat()
+    };
+    let trust = option("--tls-ca", "ca.pem");
+    let server = serve(&[identity("server"), trust.clone()]);
+    assert!(!server.log().contains("WARN"), "{}", server.log());
+    query(&server, &[trust.clone(), identity("client")]).exits(0);
+    // Workers are clients and servers in one.
+    query(&server, &[trust.clone(), identity("server")]).exits(0);
+    let by_name = server.url.replace("127.0.0.1", "localhost");
+    let asked = [trust.clone(), identity("client")].concat();
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    exact2048([&["query", "--server", &by_name, BOARD], &asked[..]].concat()).exits(0);
+    server.stop();
+    // What the guide says of its own certificates.
+    assert!(run(block("-noout")).contains("X509v3 Subject Alternative Name"));
+
+    // What many make instead.
+    let of_version_1 =
+        "openssl req -new -newkey rsa:2048 -nodes -keyout v1.key -out v1.csr -subj /CN=localhost 2>&1
+        openssl x509 -req -in v1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out v1.pem 2>&1";
+    run(of_version_1);
+    refused(
+        &["--tls-cert", &file("v1.pem"), "--tls-key", &file("v1.key")],
+        1,
+        &["version 1", &file("v1.pem"), "docs/tls.md"],
+    );
 }

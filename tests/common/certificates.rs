@@ -29,9 +29,15 @@ impl Ca {
 
     /// Options that name a certificate for `host` and its key.
     pub fn identity(&self, host: &str) -> Vec<String> {
+        self.identity_with(host, |_| {})
+    }
+
+    /// The same with something about the certificate changed.
+    pub fn identity_with(&self, host: &str, change: impl FnOnce(&mut CertificateParams)) -> Vec<String> {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let (cert, key_file) =

@@ -1,0 +1,199 @@
+//! What clients do to a server that mean it harm, or are gone: each of them costs little, and the others go on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::keepalive::KeepAlive;
+use exact2048_net::limits::Limits;
+use exact2048_net::serve::{Bound, ServerOptions};
+use exact2048_net::services::Services;
+use exact2048_net::shutdown::Stop;
+use exact2048_net::tls::TlsFiles;
+use http::{Request, Response};
+use tonic::body::Body;
+use tonic::codegen::{Bytes, StdError as BoxError};
+use tonic::server::NamedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tower::{Service, ServiceExt};
+
+/// A bound for what hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers with more than any window of HTTP/2 takes, in pieces.
+#[derive(Clone)]
+struct Flood;
+
+impl NamedService for Flood {
+    const NAME: &'static str = "test.Flood";
+}
+
+impl Service<Request<Body>> for Flood {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let pieces = if request.uri().path().ends_with("Little") { 1 } else { 64 };
+        let pieces = std::iter::repeat_n(Ok::<_, Infallible>(Bytes::from_static(&[0; 64 << 10])), pieces);
+        let body = axum::body::Body::from_stream(tokio_stream::iter(pieces));
+        ready(Ok(Response::new(Body::new(body))))
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    stop: Stop,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.begun.cancel();
+        self.stop.over.cancel();
+    }
+}
+
+/// Times that make tests quick.
+fn quick() -> Limits {
+    let time = Duration::from_millis(300);
+    let keepalive = KeepAlive { interval: time, timeout: time };
+    Limits { hello_time: time, read_time: time, keepalive, ..Limits::default() }
+}
+
+async fn serve(limits: Limits, tls: TlsFiles) -> Server {
+    exact2048_net::install_crypto();
+    let options =
+        ServerOptions { listen: ([0, 0, 0, 0], 0).into(), tls, token: None, insecure: true, limits };
+    let bound = Bound::new(options).await.unwrap();
+    let (address, stop) = (bound.address(), Stop::default());
+    let (_, health) = tonic_health::server::health_reporter();
+    let services = Services::new(bound, health, tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap().with(Flood);
+    tokio::spawn(services.serve(stop.clone()));
+    Server { address: ([127, 0, 0, 1], address.port()).into(), stop }
+}
+
+/// A client at an address of loopback.
+async fn client_at(address: [u8; 4], server: &Server) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
+    endpoint.local_address(Some(address.into())).connect().await.unwrap()
+}
+
+async fn client(server: &Server) -> Connected {
+    let server = format!("http://{}", server.address);
+    connect(&ClientOptions { server, tls: TlsFiles::default(), token: None, insecure: false }).await.unwrap()
+}
+
+async fn ask<S, B>(client: S, call: &str) -> Result<Response<Body>, Status>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>>,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let uri = format!("http://server/test.Flood/{call}");
+    let request = Request::post(uri).body(Body::empty()).unwrap();
+    let answer = client.oneshot(request).await.map_err(|error| Status::from_error(error.into()))?;
+    match Status::from_header_map(answer.headers()) {
+        Some(status) => Err(status),
+        None => Ok(answer.map(Body::new)),
+    }
+}
+
+/// How long a server keeps a connection, from now on.
+fn kept(mut stream: TcpStream) -> Duration {
+    let begun = Instant::now();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut bytes = [0; 1024];
+    // A reset is an end as well.
+    while let Ok(1..) = stream.read(&mut bytes) {}
+    let kept = begun.elapsed();
+    assert!(kept < PATIENCE, "the connection is still open");
+    kept
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_say_nothing_are_closed() {
+    let server = serve(quick(), TlsFiles::default()).await;
+    let address = server.address;
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let whole = [PREFACE, settings].concat();
+    let told = tokio::task::spawn_blocking(move || {
+        // Nothing, half a preface, and a connection of HTTP/2 that answers no ping.
+        [&[][..], &PREFACE[..10], &whole].map(|bytes| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(bytes).unwrap();
+            kept(stream)
+        })
+    });
+    let told = told.await.unwrap();
+    assert!(told.iter().all(|kept| *kept >= Duration::from_millis(200)), "{told:?}");
+    // A client that is there stays as long as it likes.
+    let client = client(&server).await;
+    ask(client.clone(), "Little").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    ask(client.clone(), "Little").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_do_not_read_give_back_what_they_hold() {
+    let limits = Limits { requests: 4, ..quick() };
+    let server = serve(limits, TlsFiles::default()).await;
+    let slow = client(&server).await;
+    // Their bodies are kept and never read.
+    let mut unread = Vec::new();
+    let refused = loop {
+        match ask(slow.clone(), "Get").await {
+            Ok(answer) => unread.push(answer),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((unread.len(), refused.code()), (3, Code::ResourceExhausted), "{refused:?}");
+    assert!(refused.message().contains("your address has its share"), "{refused:?}");
+    // Another address is served meanwhile, and the room comes back.
+    ask(client_at([127, 0, 0, 2], &server).await, "Little").await.unwrap();
+    let begun = Instant::now();
+    while ask(client(&server).await, "Little").await.is_err() {
+        assert!(begun.elapsed() < PATIENCE, "what nobody reads still holds its room");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(unread);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_address_takes_all_connections() {
+    let limits = Limits { connections: 16, hello_time: PATIENCE * 4, ..quick() };
+    let server = serve(limits, TlsFiles::default()).await;
+    let address = server.address;
+    let taken = tokio::task::spawn_blocking(move || {
+        let streams: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let open = |mut stream: &TcpStream| {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            // The server speaks first.
+            stream.read(&mut [0]).is_ok_and(|count| count > 0)
+        };
+        // Those beyond its share are closed.
+        let (open, _) = streams.into_iter().partition::<Vec<_>, _>(open);
+        open
+    });
+    let taken = taken.await.unwrap();
+    assert_eq!(taken.len(), 12);
+    // From another address, as a client does that says who it is.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+    let mut other = socket.connect(address).await.unwrap().into_std().unwrap();
+    other.set_nonblocking(false).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    other.write_all(&[PREFACE, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat()).unwrap();
+    assert!(other.read(&mut [0; 64]).unwrap() > 0);
+    other.shutdown(Shutdown::Both).unwrap();
+}

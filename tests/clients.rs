@@ -1,0 +1,163 @@
+//! Clients that take what they can get: files, connections and requests have bounds, and the others go on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::serving::Server;
+use common::{Finished, Solved, command, exact2048};
+use exact2048_proto::v1::BatchGetValuesRequest;
+use exact2048_proto::v1::query_client::QueryClient;
+use tonic::transport::Channel;
+
+const BOARD: &str = "2 0 / 0 2";
+
+/// A server within limits of the shell's `ulimit`.
+fn serve_within(limits: &str, solved: &Solved) -> Server {
+    let shell = format!("ulimit {limits}; exec \"$@\"");
+    let run = solved.run();
+    let args = ["serve", "--run", run.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let metrics = ["--metrics-listen", "127.0.0.1:0"];
+    Server::launch_within(&["sh", "-c", &shell, "sh"], &[&args[..], &metrics].concat())
+}
+
+fn connect(to: SocketAddr, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect(to).unwrap()).collect()
+}
+
+/// Asks until there is an answer, which is soon.
+#[track_caller]
+fn answered(server: &Server) {
+    let begun = Instant::now();
+    while exact2048(["query", "--server", &server.url, BOARD]).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.log());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn connections_to_the_metrics_do_not_stop_the_service() {
+    let solved = Solved::new("--board 2x2");
+    let server = serve_within("-n 200", &solved);
+    let url = server.metrics.clone().unwrap();
+    let metrics = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().parse().unwrap();
+    let idle = connect(metrics, 260);
+    exact2048(["query", "--server", &server.url, BOARD]).exits(0);
+    assert!(!server.log().contains("Too many open files"), "{}", server.log());
+    // Who asks for metrics gets them, at the latest once the idle ones were given up.
+    let begun = Instant::now();
+    loop {
+        let scraped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| server.scrape()));
+        if scraped.is_ok() {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.log());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    drop(idle);
+    server.stop();
+}
+
+#[test]
+fn silent_connections_leave_files_and_are_given_up() {
+    let solved = Solved::new("--board 2x2");
+    let server = serve_within("-n 200", &solved);
+    let log = server.log();
+    assert!(log.contains("only 104 connections of 1024") && log.contains("ulimit -n"), "{log}");
+    let idle = connect(server.address(), 300);
+    // From the same address: when the first ones were given up.
+    answered(&server);
+    let log = server.log();
+    assert!(!log.contains("Too many open files"), "{log}");
+    assert!(log.lines().count() < 50, "others fill the log: {log}");
+    drop(idle);
+    server.stop();
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised() {
+    let solved = Solved::new("--board 2x2");
+    // The soft limit alone: as many as the hard one allows can be had.
+    let server = serve_within("-Sn 64", &solved);
+    let idle = connect(server.address(), 200);
+    exact2048(["query", "--server", &server.url, BOARD]).exits(0);
+    drop(idle);
+    server.stop();
+}
+
+#[test]
+fn workers_make_room_for_all_who_are_in_an_epoch() {
+    let mut cluster = Cluster::new(0);
+    (0..4).for_each(|_| cluster.add_worker(&["--max-requests", "1", "--max-connections", "1"]));
+    let job = cluster.submit("--board 3x2");
+    cluster.wait(&job);
+    cluster.verified_fingerprint(&job);
+}
+
+/// Between two boards the server asks whether the client is there.
+#[test]
+fn who_thinks_about_the_next_board_stays_connected() {
+    let solved = Solved::new("--board 2x2");
+    let server = Server::start(&solved.run(), &[]);
+    let mut asking = command(["query", "--server", &server.url, "--json", "-"]);
+    let asking = asking.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut asking = asking.spawn().unwrap();
+    let mut boards = asking.stdin.take().unwrap();
+    boards.write_all(b"2 0 / 0 2\n").unwrap();
+    std::thread::sleep(Duration::from_secs(15));
+    boards.write_all(b"2 2 / 0 0\n").unwrap();
+    drop(boards);
+    let answers = Finished::new(asking.wait_with_output().unwrap()).exits(0).json_lines();
+    assert_eq!(answers.len(), 2);
+    server.stop();
+}
+
+/// Streams whose answers nobody reads take little memory, and not for long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn slow_readers_cost_little_and_are_cut_off() {
+    const STREAMS: usize = 48;
+    /// As docs/serving.md has it.
+    const MOST_BYTES: u64 = 8 << 20;
+
+    let solved = Solved::new("--board 2x2");
+    let server = Server::start(&solved.run(), &["--metrics-listen", "127.0.0.1:0"]);
+    let before = server.rss_bytes();
+    let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
+    let mut unread = Vec::new();
+    for _ in 0..STREAMS {
+        let mut client = QueryClient::new(channel.clone());
+        let messages = (0..16).map(|_| BatchGetValuesRequest { boards: vec![0x11; 65_536] });
+        unread.push(client.batch_get_values(tokio_stream::iter(messages)).await.unwrap());
+    }
+    let running = "exact2048_requests_running{method=\"exact2048.v1.Query/BatchGetValues\"} ";
+    let count = || server.scrape().lines().find_map(|line| line.strip_prefix(running).map(str::to_owned));
+    assert_eq!(count().as_deref(), Some("48"));
+    let (begun, mut most) = (Instant::now(), 0);
+    while count().as_deref() != Some("0") {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "they still hold their requests: {}",
+            server.log()
+        );
+        most = most.max(server.rss_bytes());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let each = most.saturating_sub(before) / STREAMS as u64;
+    eprintln!("{each} bytes a stream");
+    assert!(each < MOST_BYTES, "{each} bytes a stream");
+    assert!(server.log().contains("did not read an answer"), "{}", server.log());
+    drop(unread);
+    server.stop();
+}
+
+#[test]
+fn what_is_no_url_is_told_before_anything_else() {
+    let asked = exact2048(["worker", "--coordinator", "localhost:2049", "--listen", "127.0.0.1:0"]).exits(2);
+    let asked = asked.says(&["localhost:2049", "is not the URL of a server", "http://HOST:PORT"]);
+    assert!(!asked.stderr.contains("listening") && asked.stdout.is_empty(), "{asked:?}");
+}
