@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use exact2048_coordinator::Phase;
-
 use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Problem, Span};
 use indicatif::HumanCount;
