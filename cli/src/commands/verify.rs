@@ -15,7 +15,7 @@ use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Span, Verifier};
 
 use crate::place::RunPlace;
-use crate::{Failure, limits};
+use crate::{Failure, display, limits, units};
 use report::{Report, Verdict};
 use watch::Watch;
 
@@ -127,9 +127,9 @@ fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), 
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--memory {} is too small: to check these layers takes about {}MiB; give more memory, other --layers, or --sample N",
-        ByteSize(limit).display().iec(),
-        needed.div_ceil(1 << 20),
+        "--memory {} is too small: to check these layers takes about {}; give more memory, other --layers, or --sample N",
+        units::size(limit),
+        units::size_at_least(needed),
     )))
 }
 
@@ -140,7 +140,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("stopping after this layer; again to stop at once");
+        display::say("stopping after this layer; again to stop at once");
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(stop)

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use exact2048_coordinator::Phase;
 use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Problem, Span};
-use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::Args;
+use crate::display::say;
 use crate::failure::with_causes;
 use crate::output::write_field;
+use crate::units::{self, count};
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -130,8 +130,7 @@ impl Report {
     }
 
     fn write_for_people(&self, out: &mut impl Write) -> io::Result<()> {
-        let count = |n: u64| HumanCount(n).to_string();
-        let bytes = ByteSize(self.bytes).display().iec();
+        let bytes = units::size(self.bytes);
         let read =
             format!("{} shards, {bytes} in {} frames: all right", count(self.shards), count(self.frames));
         write_field(out, "checksums", read)?;
@@ -140,7 +139,7 @@ impl Report {
             let drawn = format!("{} stored values drawn, {states}: each follows", count(self.values));
             write_field(out, "values", drawn)?;
         } else if let Some([first, last]) = self.layers {
-            write_field(out, "layers", format!("{} to {}", count(first.into()), count(last.into())))?;
+            write_field(out, "layers", format!("{} to {}", count(first), count(last)))?;
             let states = format!("{}: just those that moves and spawns lead to", count(self.states));
             write_field(out, "states", states)?;
             let afterstates = format!("{}: as many as in the journal", count(self.afterstates));
@@ -157,13 +156,13 @@ impl Report {
                 write_field(out, "fingerprint", ranges)?;
             }
         }
-        write_field(out, "time", format!("{:.2} s", self.seconds))?;
+        write_field(out, "time", units::time(self.seconds))?;
         if self.verdict == Verdict::Right {
             let all = self.missing.is_empty() && self.fingerprint.is_some();
             let what = match (self.sampled, self.layers) {
                 (true, _) => "Nothing is wrong with the sample.".to_owned(),
                 (false, Some([first, last])) if !all => {
-                    format!("Nothing is wrong in layers {first} to {last}.")
+                    format!("Nothing is wrong in layers {} to {}.", count(first), count(last))
                 }
                 _ => "Nothing is wrong.".to_owned(),
             };
@@ -175,47 +174,48 @@ impl Report {
     /// Tells problems, and what is missing, and what to do about them.
     fn tell_what_is_wrong(&self) {
         for problem in &self.problems {
-            eprintln!("problem: {}", problem.text);
+            say(&format!("problem: {}", problem.text));
         }
         let run = &self.run;
         if self.problems.iter().any(|problem| !problem.damage) {
-            eprintln!(
+            say(
                 "do not use this run: its files are as they were written, and what was written is wrong. Solving or \
                  resuming it would not notice, and what was computed from the wrong part is wrong too. Solve the board \
                  again in another place and verify that; if it fails again, the program has a mistake: please report \
-                 it with the lines above"
+                 it with the lines above",
             );
         } else if !self.problems.is_empty() {
-            eprintln!(
+            say(&format!(
                 "to mend it: the solve command that made {run} computes lost and damaged shards again, and where a \
                  cluster made it, exact2048 resume does; then verify it again"
-            );
+            ));
         }
         for Missing { of, first, last } in &self.missing {
-            eprintln!("not committed, and so not checked: {of} of layers {first} to {last}");
+            say(&format!("not committed, and so not checked: {of} of layers {first} to {last}"));
         }
         if self.values_left_out > 0 {
-            let values = HumanCount(self.values_left_out);
-            eprintln!(
+            let values = count(self.values_left_out);
+            say(&format!(
                 "not checked: {values} stored values, as those that they follow from are not committed"
-            );
+            ));
         }
         match (self.verdict, &self.go_on_with) {
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
-                eprintln!("the run is not solved: it has no values, and so none to draw a sample of");
+                say("the run is not solved: it has no values, and so none to draw a sample of");
             }
-            (Verdict::Unfinished, _) => eprintln!(
+            (Verdict::Unfinished, _) => say(
                 "what was checked is right, but the run is not finished. The solve command that began it goes on with \
-                 it; --partial is content with what there is"
+                 it; --partial is content with what there is",
             ),
             (Verdict::Interrupted, Some(left)) => {
                 match self.layers {
-                    Some([first, last]) => eprintln!("interrupted; layers {first} to {last} are right"),
-                    None => eprintln!("interrupted before the first layers were done"),
+                    Some([first, last]) => say(&format!("interrupted; layers {first} to {last} are right")),
+                    None => say("interrupted before the first layers were done"),
                 }
+                // Not wrapped: it is to be copied.
                 eprintln!("to go on: exact2048 verify --run {run} --layers {left}");
             }
-            (Verdict::Interrupted, None) => eprintln!("interrupted; what was checked is right"),
+            (Verdict::Interrupted, None) => say("interrupted; what was checked is right"),
             _ => {}
         }
     }
