@@ -452,3 +452,30 @@ impl StorageError {
         Self::Damaged { file, offset, expected: expected.into(), found: found.into(), remedy }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (A L3) What reading a shard ends with: lost where making it again helps, and else only out of reach.
+    #[test]
+    fn a_shard_that_cannot_be_read_is_lost_or_out_of_reach() {
+        let of = |error: io::Error| StorageError::read_shard(Path::new("x.shard"), 104, 50, error);
+        let of_system = |errno: Errno| of(io::Error::from_raw_os_error(errno.raw_os_error()));
+        for lost in [Errno::IO, Errno::STALE, Errno::NOENT] {
+            let error = of_system(lost);
+            assert_eq!(
+                (error.kind(), error.lost_file()),
+                (ErrorKind::DataLoss, Some(Path::new("x.shard"))),
+                "{error}"
+            );
+        }
+        assert!(matches!(of_system(Errno::IO), StorageError::Damaged { offset: 104, .. }));
+        assert!(matches!(of_system(Errno::STALE), StorageError::ShardMissing { .. }));
+        assert!(of(io::ErrorKind::UnexpectedEof.into()).to_string().contains("the end of the file"));
+        for passing in [Errno::MFILE, Errno::ACCESS, Errno::TIMEDOUT, Errno::ISDIR] {
+            let error = of_system(passing);
+            assert_eq!((error.kind(), error.lost_file()), (ErrorKind::Unavailable, None), "{error}");
+        }
+    }
+}
