@@ -27,6 +27,8 @@ struct Scripted {
     copies: Mutex<Script>,
     asked: Mutex<Vec<WantedCopy>>,
     outcomes: Mutex<Vec<&'static str>>,
+    /// Why the last copy was refused.
+    refusal: Mutex<String>,
     /// Bytes that were read of all copies.
     read: Arc<AtomicUsize>,
 }
@@ -62,7 +64,10 @@ impl Peers for Scripted {
         self.outcomes.lock().unwrap().push(match outcome {
             Outcome::Cached => "cached",
             Outcome::Taken => "taken",
-            Outcome::Refused(_) => "refused",
+            Outcome::Refused(error) => {
+                *self.refusal.lock().unwrap() = error.to_string();
+                "refused"
+            }
             Outcome::FromStore => "store",
         });
     }
@@ -189,6 +194,20 @@ fn another_shard_is_not_taken() {
     let bytes = std::fs::read(missing.local.path().join(&missing.cached()[0])).unwrap();
     missing.forget();
     assert_eq!(missing.opens(vec![(bytes, Ok(()))]), ["refused", "store"]);
+}
+
+/// (A L4) Of a copy whose header is not the one of the record nothing is believed: neither how large its index is nor
+/// that it has one.
+#[test]
+fn the_header_of_a_copy_is_compared_before_its_index_is_read() {
+    let missing = Missing::new();
+    let mut forged = missing.sound.clone();
+    forged[56..64].copy_from_slice(&50_000_000u64.to_le_bytes());
+    let checksum = xxhash_rust::xxh3::xxh3_64(&forged[..96]);
+    forged[96..104].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(missing.opens(vec![(forged, Ok(()))]), ["refused", "store"]);
+    let refusal = missing.peers.refusal.lock().unwrap();
+    assert!(refusal.contains("its header checksum is"), "{refusal}");
 }
 
 #[test]
