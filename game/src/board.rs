@@ -125,7 +125,8 @@ impl Board {
         (0..cells).map(|cell| tile(self.get(cell))).sum()
     }
 
-    /// Parses rows separated by `/` and cells by spaces or commas, with `0` or `.` for an empty cell.
+    /// Parses rows separated by `/`, or by line ends where there is no `/`, and cells by spaces or commas, with `0` or
+    /// `.` for an empty cell.
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
         let shape = |expected: String, found: String| BoardError::Shape {
             text: text.trim().to_owned(),
@@ -133,17 +134,18 @@ impl Board {
             found,
             size,
         };
-        let rows: Vec<&str> = text.trim().split('/').collect();
+        let separator = if text.contains('/') { '/' } else { '\n' };
+        let rows: Vec<&str> = text.trim().split(separator).collect();
         if rows.len() != size.rows() {
-            return Err(shape(format!("{} rows", size.rows()), format!("{} rows", rows.len())));
+            return Err(shape(several(size.rows(), "row"), several(rows.len(), "row")));
         }
         let mut board = Board::default();
         for (r, row) in rows.iter().enumerate() {
             let cells: Vec<&str> =
                 row.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty()).collect();
             if cells.len() != size.cols() {
-                let found = format!("{} cells in row {}", cells.len(), r + 1);
-                return Err(shape(format!("{} cells a row", size.cols()), found));
+                let found = format!("{} in row {}", several(cells.len(), "cell"), r + 1);
+                return Err(shape(format!("{} a row", several(size.cols(), "cell")), found));
             }
             for (c, cell) in cells.iter().enumerate() {
                 board = board.with(r * size.cols() + c, parse_tile(cell)?);
@@ -165,6 +167,11 @@ impl Board {
 /// The tile of an exponent: 0 for an empty cell, else `2^exponent`.
 pub fn tile(exponent: u8) -> u32 {
     if exponent == 0 { 0 } else { 1 << exponent }
+}
+
+/// A number of things, in words.
+fn several(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn parse_tile(cell: &str) -> Result<u8, BoardError> {
@@ -189,6 +196,16 @@ mod tests {
         let board = Board::parse("2 0 4 / ., 1024 ,8", size).unwrap();
         assert_eq!(board.to_text(size), "2 0 4 / 0 1024 8");
         assert_eq!(board.tile_sum(6), 1038);
+        assert_eq!(Board::parse("\n2 0 4\n. 1024 8\n", size), Ok(board));
+        assert_eq!(Board::parse("2 0 4 /\n. 1024 8", size), Ok(board));
+    }
+
+    #[test]
+    fn counts_in_errors_are_grammatical() {
+        let told = |text: &str| Board::parse(text, "2x2".parse().unwrap()).unwrap_err().to_string();
+        assert!(told("2 2").starts_with("1 row in"), "{}", told("2 2"));
+        assert!(told("2 2 / 2").starts_with("1 cell in row 2 in"), "{}", told("2 2 / 2"));
+        assert!(told("2 2 / 2").contains("expected 2 cells a row"), "{}", told("2 2 / 2"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Class {
 const MOST_IN_TABLE: u32 = 1 << 15;
 
 /// Whether the canonical configs of a mask, of `count` in all, are numbered by a table.
-fn has_table(mask: &Mask, count: u32) -> bool {
+pub(crate) fn has_table(mask: &Mask, count: u32) -> bool {
     !mask.stabiliser.is_empty() && count <= MOST_IN_TABLE
 }
 
@@ -65,21 +65,12 @@ impl Class {
         for mask in masks {
             let count = space.configs.count(mask.small_cells.len(), id.small_sum);
             let canonical = has_table(mask, count).then(|| {
-                let cells = mask.small_cells.len();
-                let mut table = CanonicalConfigs {
-                    row_of_rank: Vec::with_capacity(count as usize),
-                    rank_of_row: Vec::new(),
-                };
-                for rank in 0..count {
-                    let config = space.configs.config(cells, id.small_sum, rank);
-                    let smallest =
-                        mask.stabiliser.iter().all(|&g| space.config_image(mask, config, g) >= config);
-                    table.row_of_rank.push(if smallest { table.rank_of_row.len() as u32 } else { u32::MAX });
-                    if smallest {
-                        table.rank_of_row.push(rank);
-                    }
+                let rank_of_row: Vec<u32> = space.canonical_ranks(mask, id.small_sum).collect();
+                let mut row_of_rank = vec![u32::MAX; count as usize];
+                for (row, &rank) in (0u32..).zip(&rank_of_row) {
+                    row_of_rank[rank as usize] = row;
                 }
-                table
+                CanonicalConfigs { row_of_rank, rank_of_row }
             });
             rows += canonical.as_ref().map_or(count, |c| c.rank_of_row.len() as u32);
             first_row.push(rows);
@@ -121,6 +112,17 @@ impl Class {
         let rank = self.symmetric[mask].as_ref().map_or(within, |c| c.rank_of_row[within as usize]);
         configs.config(cells, self.id.small_sum, rank)
     }
+}
+
+/// A board as its canonical skeleton and its large exponents.
+pub(crate) struct Split {
+    pub(crate) lane: Lane,
+    pub(crate) layer: Layer,
+    /// Index of the canonical mask among those of the lane's `k`.
+    pub(crate) mask: u32,
+    pub(crate) config: Config,
+    /// The large exponents, packed as in [`crate::columns`].
+    pub(crate) sequence: u64,
 }
 
 /// What is fixed by the parameters of a run: symmetries, masks, configs, slides, and the classes,
@@ -211,6 +213,19 @@ impl Space {
         Some(slot.get_or_init(|| Class::new(self, id)))
     }
 
+    /// The ranks, ascending, of the configs of a mask with a small sum that are canonical.
+    pub(crate) fn canonical_ranks<'a>(
+        &'a self,
+        mask: &'a Mask,
+        small_sum: u32,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let cells = mask.small_cells.len();
+        (0..self.configs.count(cells, small_sum)).filter(move |&rank| {
+            let config = self.configs.config(cells, small_sum, rank);
+            mask.stabiliser.iter().all(|&g| self.config_image(mask, config, g) >= config)
+        })
+    }
+
     /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`, one bit a
     /// row: each of those rows with one of its 2s taken away.
     pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> Vec<u64> {
@@ -260,6 +275,14 @@ impl Space {
     /// Where a board is in its block: the class, the row, and the large exponents in the order of
     /// the canonical skeleton, packed as in [`crate::columns`].
     pub fn locate(&self, board: Board) -> Option<(Lane, Layer, u32, u64)> {
+        let Split { lane, layer, mask, config, sequence } = self.split(board)?;
+        let class = self.class(ClassId::of(layer, lane)?)?;
+        let cells = self.params.cells() - lane.k as usize;
+        Some((lane, layer, class.row(&self.configs, cells, mask, config), sequence))
+    }
+
+    /// Takes a board apart into its canonical skeleton and the sequence of its large exponents.
+    pub(crate) fn split(&self, board: Board) -> Option<Split> {
         let (cells, large) = (self.params.cells(), self.params.large);
         let is_large = |cell: usize| board.get(cell) >= large;
         let mask_bits: u32 = (0..cells).map(|cell| u32::from(is_large(cell)) << cell).sum();
@@ -280,8 +303,7 @@ impl Space {
         let layer = Layer(board.tile_sum(cells));
         let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
         let lane = Lane { k: k as u8, large_sum };
-        let class = self.class(ClassId::of(layer, lane)?)?;
-        Some((lane, layer, class.row(&self.configs, mask.small_cells.len(), image.index, config), sequence))
+        Some(Split { lane, layer, mask: image.index, config, sequence })
     }
 
     /// The board of a row and a sequence of large exponents.

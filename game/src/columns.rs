@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
 use crate::params::Params;
+use crate::ranks::ColumnRanks;
 use crate::rules::exponent_potential;
 
 /// A sequence of exponents, one a nibble, the first highest.
@@ -46,17 +47,14 @@ pub struct Group {
 impl Columns {
     /// The columns of a lane. Cost: tens of nanoseconds a column.
     pub fn new(params: &Params, lane: Lane) -> Self {
-        let mut multisets = Vec::new();
-        let mut chosen = Vec::with_capacity(lane.k as usize);
-        multisets_of(params, lane.k, lane.large_sum, params.largest_exponent(), &mut chosen, &mut multisets);
-        multisets.sort_unstable();
+        let ranks = ColumnRanks::new(params, lane);
         let (mut sequences, mut potential, mut groups) = (Vec::new(), Vec::new(), Vec::new());
-        for mut exponents in multisets {
-            let first = sequences.len() as u32;
-            let multiset = pack(&exponents);
-            exponents.reverse();
-            sequences.extend(arrangements(exponents.clone()));
+        for multiset in ranks.multisets() {
+            let mut exponents = unpack(multiset, lane.k);
             let sum: u64 = exponents.iter().map(|&e| exponent_potential(e)).sum();
+            exponents.reverse();
+            let first = sequences.len() as u32;
+            sequences.extend(arrangements(exponents));
             potential.resize(sequences.len(), sum as u32);
             groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
@@ -67,14 +65,7 @@ impl Columns {
 
     /// Number of columns of a lane, without listing them.
     pub fn count(params: &Params, lane: Lane) -> u64 {
-        let mut multisets = Vec::new();
-        let largest = params.largest_exponent();
-        multisets_of(params, lane.k, lane.large_sum, largest, &mut Vec::new(), &mut multisets);
-        let factorial = |n: usize| (1..=n as u64).product::<u64>();
-        let count = |m: &Vec<u8>| {
-            m.chunk_by(|a, b| a == b).fold(factorial(m.len()), |all, same| all / factorial(same.len()))
-        };
-        multisets.iter().map(count).sum()
+        ColumnRanks::new(params, lane).len()
     }
 
     /// The lane.
@@ -170,36 +161,6 @@ pub fn arrangements(exponents: Vec<u8>) -> impl Iterator<Item = Sequence> {
         next = next_arrangement(&mut exponents).then_some(exponents);
         Some(sequence)
     })
-}
-
-/// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
-/// sorted downward behind what is `chosen` already.
-fn multisets_of(
-    params: &Params,
-    left: u8,
-    sum: u32,
-    highest: u8,
-    chosen: &mut Vec<u8>,
-    found: &mut Vec<Vec<u8>>,
-) {
-    if left == 0 {
-        if sum == 0 {
-            found.push(chosen.clone());
-        }
-        return;
-    }
-    for exponent in (params.large..=highest).rev() {
-        let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
-        // All that is left can be at most this large: smaller exponents cannot make up the sum.
-        if u64::from(left) << exponent < u64::from(sum) {
-            return;
-        }
-        if fits {
-            chosen.push(exponent);
-            multisets_of(params, left - 1, sum - (1 << exponent), exponent, chosen, found);
-            chosen.pop();
-        }
-    }
 }
 
 /// The next arrangement in lexicographic order, in place; `false` at the last one.

@@ -1,0 +1,326 @@
+//! Where a board is in its block, without the tables of the solver.
+//!
+//! The solver makes the rows of a class and the columns of a lane once and uses all of them. Whoever asks about single
+//! boards would wait for tables of which one entry is wanted: [`Locator`] counts instead. Numbers are the same.
+
+use std::sync::OnceLock;
+
+use crate::board::Board;
+use crate::class::{ClassId, Space, Split, has_table};
+use crate::lane::{Lane, Layer};
+use crate::params::Params;
+use crate::ranks::ColumnRanks;
+use crate::skeleton::Mask;
+
+/// An entry of a block: where the values of a board and its images are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The layer.
+    pub layer: Layer,
+    /// The lane.
+    pub lane: Lane,
+    /// The row.
+    pub row: u32,
+    /// Number of rows of the block.
+    pub rows: u32,
+    /// The column.
+    pub column: u64,
+    /// Number of columns of the block.
+    pub columns: u64,
+}
+
+/// Finds boards in their blocks. Any number of threads may ask at once.
+///
+/// Keeps what it counted: some tens of MiB where every state of a board of 16 cells was asked for.
+#[derive(Debug)]
+pub struct Locator {
+    space: Space,
+    orbits: OrbitCounts,
+    /// By number of large tiles and half of the small sum.
+    classes: Vec<Vec<OnceLock<ClassRanks>>>,
+    /// By number of large tiles and their sum in units of the smallest large tile.
+    lanes: Vec<Vec<OnceLock<ColumnRanks>>>,
+}
+
+/// The rows of a class.
+#[derive(Debug)]
+struct ClassRanks {
+    /// First row of each canonical mask, and the number of rows at the end.
+    first_row: Box<[u32]>,
+    /// For masks whose canonical configs have numbers of their own, which they are; made when a board is there.
+    canonical: Box<[OnceLock<RankSet>]>,
+}
+
+impl Locator {
+    /// For the boards of a run. Cost: some milliseconds on a board of 16 cells.
+    pub fn new(params: &Params) -> Self {
+        let (space, cells) = (Space::new(params), params.cells());
+        let unmade = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
+        let classes = (0..=cells).map(|k| {
+            let sums = ((cells - k) << (params.large - 1)) / 2 + 1;
+            (0..sums).map(|_| OnceLock::new()).collect()
+        });
+        let units = (params.last_layer().0 >> params.large) as usize + 1;
+        Self {
+            orbits: OrbitCounts::new(cells, params.large),
+            classes: classes.collect(),
+            lanes: (0..=cells).map(|_| unmade(units)).collect(),
+            space,
+        }
+    }
+
+    /// The symmetries, masks and configs.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The entry of a board and its images; `None` where no block has one, because its tiles are too large or too
+    /// many. Cost: half a microsecond, about; up to some milliseconds where nothing near was asked for yet.
+    pub fn place(&self, board: Board) -> Option<Place> {
+        let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
+        let unit = (lane.large_sum >> self.space.params().large) as usize;
+        let lane_slot = self.lanes.get(lane.k as usize)?.get(unit)?;
+        let columns = lane_slot.get_or_init(|| ColumnRanks::new(self.space.params(), lane));
+        let column = columns.column(sequence)?;
+
+        let id = ClassId::of(layer, lane)?;
+        let class_slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
+        let class = class_slot.get_or_init(|| self.class(id));
+        let of_mask = &self.space.masks(lane.k)[mask as usize];
+        let cells = of_mask.small_cells.len();
+        let rank = self.space.configs.rank(cells, id.small_sum, config);
+        let within = if has_table(of_mask, self.space.configs.count(cells, id.small_sum)) {
+            let canonical = class.canonical[mask as usize]
+                .get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)));
+            canonical.number(rank)
+        } else {
+            rank
+        };
+        Some(Place {
+            layer,
+            lane,
+            row: class.first_row[mask as usize] + within,
+            rows: class.first_row.last().copied().unwrap_or(0),
+            column,
+            columns: columns.len(),
+        })
+    }
+
+    /// Counts the rows of a class.
+    fn class(&self, id: ClassId) -> ClassRanks {
+        let masks = self.space.masks(id.k);
+        let mut first_row = Vec::with_capacity(masks.len() + 1);
+        first_row.push(0);
+        let mut rows = 0;
+        for mask in masks {
+            let configs = self.space.configs.count(mask.small_cells.len(), id.small_sum);
+            rows += if has_table(mask, configs) {
+                self.orbits.of(&self.space, mask, id.small_sum)
+            } else {
+                configs
+            };
+            first_row.push(rows);
+        }
+        let canonical = masks.iter().map(|_| OnceLock::new()).collect();
+        ClassRanks { first_row: first_row.into(), canonical }
+    }
+}
+
+/// Counts the orbits of configs under the symmetries of their mask, by Burnside's lemma: the mean, over the
+/// symmetries, of how many configs each leaves as they are.
+#[derive(Debug)]
+struct OrbitCounts {
+    /// `fixed[ones][twos][fours][half_sum]`: configs of so many cycles of 1, 2 and 4 cells with one digit in each.
+    fixed: Vec<Vec<Vec<Vec<u64>>>>,
+}
+
+impl OrbitCounts {
+    /// For up to `cells` cells and digits below `large`.
+    fn new(cells: usize, large: u8) -> Self {
+        let half_tile = |digit: u8| if digit == 0 { 0 } else { 1usize << (digit - 1) };
+        // One more cycle, of `length` cells: any digit, that many times.
+        let with_cycle = move |counts: &[u64], length: usize| {
+            let mut longer = vec![0; counts.len() + length * half_tile(large - 1)];
+            for (half, &count) in counts.iter().enumerate() {
+                (0..large).for_each(|digit| longer[half + length * half_tile(digit)] += count);
+            }
+            longer
+        };
+        let with_cycles = |first: Vec<u64>, length: usize, most: usize| {
+            std::iter::successors(Some(first), move |fewer| Some(with_cycle(fewer, length))).take(most + 1)
+        };
+        let fixed = with_cycles(vec![1], 1, cells).enumerate().map(|(ones, of_ones)| {
+            let left = cells - ones;
+            let of_twos = with_cycles(of_ones, 2, left / 2).enumerate();
+            of_twos.map(|(twos, of_twos)| with_cycles(of_twos, 4, (left - 2 * twos) / 4).collect()).collect()
+        });
+        Self { fixed: fixed.collect() }
+    }
+
+    /// The number of canonical configs of a mask with a small sum.
+    fn of(&self, space: &Space, mask: &Mask, small_sum: u32) -> u32 {
+        let mut all = self.fixed_by(&[mask.small_cells.len(), 0, 0], small_sum);
+        for &symmetry in &mask.stabiliser {
+            let cycles = cycles(&mask.small_cells, &space.symmetries().permutations()[symmetry]);
+            all += self.fixed_by(&cycles, small_sum);
+        }
+        (all / (mask.stabiliser.len() as u64 + 1)) as u32
+    }
+
+    fn fixed_by(&self, &[ones, twos, fours]: &[usize; 3], small_sum: u32) -> u64 {
+        self.fixed[ones][twos][fours].get(small_sum as usize / 2).copied().unwrap_or(0)
+    }
+}
+
+/// How many cycles of 1, 2 and 4 cells a symmetry has among some cells that it keeps. There are no others: every
+/// symmetry of a board has order 1, 2 or 4.
+fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
+    let mut in_cycles = [0usize; 3];
+    for &cell in cells {
+        let length = 1 + std::iter::successors(Some(perm[cell as usize]), |&at| Some(perm[at as usize]))
+            .take_while(|&at| at != cell)
+            .count();
+        in_cycles[length.ilog2() as usize] += 1;
+    }
+    [in_cycles[0], in_cycles[1] / 2, in_cycles[2] / 4]
+}
+
+/// A set of ranks as bits, with the number of those before every 64th.
+#[derive(Debug)]
+struct RankSet {
+    words: Box<[u64]>,
+    before: Box<[u32]>,
+}
+
+impl RankSet {
+    /// From ranks that ascend.
+    fn new(ranks: impl Iterator<Item = u32>) -> Self {
+        let mut words: Vec<u64> = Vec::new();
+        for rank in ranks {
+            words.resize(rank as usize / 64 + 1, 0);
+            words[rank as usize / 64] |= 1 << (rank % 64);
+        }
+        let mut count = 0;
+        let before = words.iter().map(|word| {
+            let before = count;
+            count += word.count_ones();
+            before
+        });
+        Self { before: before.collect(), words: words.into() }
+    }
+
+    /// How many ranks of the set are below one of them.
+    fn number(&self, rank: u32) -> u32 {
+        let (word, bit) = (rank as usize / 64, rank % 64);
+        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Columns;
+    use crate::lane::{lanes, layer_range};
+    use crate::{Objective, Precision, Spawn4};
+
+    fn locator(board: &str, objective: &str, large: u8) -> Locator {
+        let objective: Objective = objective.parse().unwrap();
+        let (spawn4, bits) = (Spawn4::default(), Precision::Bits32);
+        Locator::new(
+            &Params::with_large(board.parse().unwrap(), objective, spawn4, bits, None, large).unwrap(),
+        )
+    }
+
+    /// Boards at every `row_step`-th row and `column_step`-th column of a block are found where the solver has them.
+    fn agree(locator: &Locator, layer: Layer, lane: Lane, row_step: usize, column_step: usize) -> usize {
+        let (space, mut found) = (locator.space(), 0);
+        let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
+        let columns = Columns::new(space.params(), lane);
+        for row in (0..class.rows() as u32).step_by(row_step) {
+            for (column, &sequence) in columns.sequences().iter().enumerate().step_by(column_step) {
+                let board = space.board(class, row, sequence);
+                let (at_lane, at_layer, at_row, at_sequence) = space.locate(board).unwrap();
+                assert_eq!((at_lane, at_layer), (lane, layer));
+                // Rows that are not canonical stay empty, and in symmetric rows one image counts.
+                if (at_row, at_sequence) != (row, sequence) {
+                    continue;
+                }
+                let expected = Place {
+                    layer,
+                    lane,
+                    row,
+                    rows: class.rows() as u32,
+                    column: column as u64,
+                    columns: columns.len() as u64,
+                };
+                assert_eq!(locator.place(board), Some(expected));
+                found += 1;
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_board_is_where_the_solver_has_it() {
+        for (board, objective, large) in
+            [("2x2", "score", 3), ("3x2", "score", 4), ("2x3", "reach:64", 3), ("1x5", "score", 3)]
+        {
+            let locator = locator(board, objective, large);
+            for lane in lanes(locator.space().params()) {
+                let (first, last) = layer_range(locator.space().params(), lane);
+                let layers = (first.0..=last.0).step_by(2).map(Layer);
+                let found: usize = layers.map(|layer| agree(&locator, layer, lane, 1, 1)).sum();
+                assert!(found > 0, "{board} {lane:?}");
+            }
+        }
+    }
+
+    /// Samples of boards whose blocks are too large to look at whole, on both sides of the most configs in a table.
+    #[test]
+    fn boards_of_large_blocks_are_where_the_solver_has_them() {
+        for (board, objective, large, step) in
+            [("3x3", "score", 4, 40), ("4x3", "score", 4, 400), ("4x4", "reach:64", 4, 600)]
+        {
+            let locator = locator(board, objective, large);
+            let params = locator.space().params();
+            let all = lanes(params);
+            // Lanes that a test can list, of every number of large tiles.
+            let few = all.iter().filter(|&&lane| ColumnRanks::new(params, lane).len() < 5000);
+            for &lane in few.step_by(step) {
+                let (first, last) = layer_range(params, lane);
+                let layers =
+                    [(3, 1), (1, 1), (1, 2)].map(|(a, b)| ((a * first.0 + b * last.0) / (a + b)) & !1);
+                for layer in layers.map(Layer) {
+                    assert!(agree(&locator, layer, lane, 4001, 97) > 0, "{board} {lane:?} {layer}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_without_listing_them() {
+        for (board, large) in [("3x3", 4), ("4x3", 3), ("4x4", 3), ("5x2", 4), ("7x2", 3)] {
+            let locator = locator(board, "reach:16", large);
+            for k in 0..=locator.space.params().cells() as u8 {
+                for small_sum in (0..40).step_by(6) {
+                    let id = ClassId { k, small_sum };
+                    let Some(class) = locator.space.class(id) else { continue };
+                    let counted = locator.class(id);
+                    let rows: Vec<_> =
+                        (0..class.masks()).map(|mask| class.mask_rows(mask).end as u32).collect();
+                    assert_eq!(counted.first_row[1..], rows, "{board} {id:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_entry_has_no_place() {
+        let locator = locator("3x3", "reach:64", 4);
+        let size = locator.space().params().board;
+        let place = |text: &str| locator.place(Board::parse(text, size).unwrap());
+        assert!(place("32 32 0 / 0 0 0 / 0 0 2").is_some());
+        assert!(place("64 32 0 / 0 0 0 / 0 0 2").is_none());
+        assert!(place("32768 32768 32768 / 32768 32768 32768 / 32768 32768 32768").is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! The number of a column from its sequence, without a table of the lane's columns.
+//!
+//! [`Columns`](crate::columns::Columns) lists a lane, which may have millions of sequences: right for the solver,
+//! that needs them all, and far too much for a question about one board. Here only the multisets of exponents are
+//! listed, of which a lane has some hundreds, and the rest is counting.
+
+use crate::columns::{Sequence, pack};
+use crate::lane::Lane;
+use crate::params::Params;
+
+/// The numbers of a lane's columns: the same as in [`Columns`](crate::columns::Columns).
+#[derive(Clone, Debug)]
+pub struct ColumnRanks {
+    k: u8,
+    /// The multisets of exponents, each sorted downward and packed, ascending, with their first columns.
+    groups: Box<[(Sequence, u64)]>,
+    len: u64,
+}
+
+impl ColumnRanks {
+    /// The numbers of a lane's columns. Cost: some microseconds, at most about a hundred.
+    pub fn new(params: &Params, lane: Lane) -> Self {
+        let mut multisets = Vec::new();
+        let largest = params.largest_exponent();
+        multisets_of(params, lane.k, lane.large_sum, largest, &mut Vec::new(), &mut multisets);
+        multisets.sort_unstable();
+        let mut len = 0;
+        let groups = multisets.into_iter().map(|multiset| {
+            let first = len;
+            len += Left::of(multiset, lane.k).arrangements;
+            (multiset, first)
+        });
+        Self { k: lane.k, groups: groups.collect(), len }
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the lane has no column.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The multisets of exponents, each sorted downward, in the order of their columns.
+    pub fn multisets(&self) -> impl Iterator<Item = Sequence> + '_ {
+        self.groups.iter().map(|&(multiset, _)| multiset)
+    }
+
+    /// The column of a sequence of `k` exponents, `None` where the lane has no such sequence. Cost: a tenth of a
+    /// microsecond, about.
+    pub fn column(&self, sequence: Sequence) -> Option<u64> {
+        let mut left = Left::of(sequence, self.k);
+        let multiset = left.sorted_downward();
+        let group = self.groups.binary_search_by_key(&multiset, |&(multiset, _)| multiset).ok()?;
+        let mut column = self.groups[group].1;
+        for place in (0..self.k).rev() {
+            let exponent = (sequence >> (4 * place) & 15) as usize;
+            column += left.that_begin_below(exponent);
+            left.take(exponent);
+        }
+        Some(column)
+    }
+}
+
+/// The exponents that are still to be arranged.
+struct Left {
+    /// How often each exponent is left.
+    counts: [u8; 16],
+    total: u64,
+    /// Number of their arrangements: total! / Π count!.
+    arrangements: u64,
+}
+
+impl Left {
+    /// The `k` exponents of a sequence.
+    fn of(sequence: Sequence, k: u8) -> Self {
+        let mut left = Self { counts: [0; 16], total: 0, arrangements: 1 };
+        for place in 0..k {
+            let count = &mut left.counts[(sequence >> (4 * place) & 15) as usize];
+            *count += 1;
+            left.total += 1;
+            // Exact: it is the number of arrangements of what there is so far.
+            left.arrangements = left.arrangements * left.total / u64::from(*count);
+        }
+        left
+    }
+
+    /// The largest arrangement.
+    fn sorted_downward(&self) -> Sequence {
+        let each = self.counts.iter().enumerate().rev();
+        each.fold(0, |sorted, (exponent, &count)| {
+            (0..count).fold(sorted, |sorted, _| sorted << 4 | exponent as Sequence)
+        })
+    }
+
+    /// How many arrangements begin with an exponent below this one.
+    fn that_begin_below(&self, exponent: usize) -> u64 {
+        let below: u64 = self.counts[..exponent].iter().map(|&count| u64::from(count)).sum();
+        // Exact: a share of count / total of all arrangements begins with each exponent.
+        self.arrangements * below / self.total
+    }
+
+    /// Goes on behind an arrangement's first exponent, which must be one of those left.
+    fn take(&mut self, exponent: usize) {
+        self.arrangements = self.arrangements * u64::from(self.counts[exponent]) / self.total;
+        self.counts[exponent] -= 1;
+        self.total -= 1;
+    }
+}
+
+/// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
+/// sorted downward behind what is `chosen` already.
+fn multisets_of(
+    params: &Params,
+    left: u8,
+    sum: u32,
+    highest: u8,
+    chosen: &mut Vec<u8>,
+    found: &mut Vec<Sequence>,
+) {
+    if left == 0 {
+        if sum == 0 {
+            found.push(pack(chosen));
+        }
+        return;
+    }
+    for exponent in (params.large..=highest).rev() {
+        let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
+        // All that is left can be at most this large: smaller exponents cannot make up the sum.
+        if u64::from(left) << exponent < u64::from(sum) {
+            return;
+        }
+        if fits {
+            chosen.push(exponent);
+            multisets_of(params, left - 1, sum - (1 << exponent), exponent, chosen, found);
+            chosen.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Columns;
+    use crate::lane::lanes;
+    use crate::{Objective, Precision, Spawn4};
+
+    fn params(board: &str, objective: &str) -> Params {
+        let objective: Objective = objective.parse().unwrap();
+        Params::new(board.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
+    }
+
+    /// Every `step`-th column of a lane has the number that the solver gives it; returns how many columns there are.
+    fn agree(params: &Params, lane: Lane, step: usize) -> u64 {
+        let (ranks, columns) = (ColumnRanks::new(params, lane), Columns::new(params, lane));
+        assert_eq!(ranks.len(), columns.len() as u64, "{lane:?}");
+        for (column, &sequence) in columns.sequences().iter().enumerate().step_by(step) {
+            assert_eq!(ranks.column(sequence), Some(column as u64), "{lane:?} {sequence:x}");
+        }
+        ranks.len()
+    }
+
+    /// The lane of a board size with the most columns below a number that a test can list.
+    fn largest_lane(params: &Params, below: u64) -> Lane {
+        let sizes = lanes(params).into_iter().map(|lane| (ColumnRanks::new(params, lane).len(), lane));
+        sizes.filter(|&(columns, _)| columns < below).max().unwrap().1
+    }
+
+    #[test]
+    fn columns_have_the_numbers_of_the_solver() {
+        for (board, objective) in [("2x2", "score"), ("3x3", "score"), ("4x2", "score"), ("3x3", "reach:256")]
+        {
+            let params = params(board, objective);
+            let columns: u64 = lanes(&params).into_iter().map(|lane| agree(&params, lane, 1)).sum();
+            assert!(columns > 0);
+        }
+    }
+
+    #[test]
+    fn columns_of_the_largest_lanes_have_the_numbers_of_the_solver() {
+        let of_4x3 = params("4x3", "score");
+        assert_eq!(agree(&of_4x3, largest_lane(&of_4x3, u64::MAX), 997), 6_451_200);
+        let of_4x4 = params("4x4", "reach:64");
+        assert_eq!(agree(&of_4x4, largest_lane(&of_4x4, u64::MAX), 101), 1_167_621);
+        let far = params("4x4", "reach:2048");
+        assert!(agree(&far, largest_lane(&far, 2_000_000), 101) > 1_000_000);
+    }
+
+    #[test]
+    fn sequences_of_other_lanes_have_no_number() {
+        let params = params("3x3", "score");
+        let ranks = ColumnRanks::new(&params, Lane { k: 3, large_sum: 64 });
+        assert_eq!(ranks.len(), 3);
+        assert_eq!(ranks.column(pack(&[4, 4, 5])), Some(0));
+        assert_eq!(ranks.column(pack(&[4, 4, 4])), None);
+        assert_eq!(ranks.column(pack(&[5, 5, 5])), None);
+        assert!(ColumnRanks::new(&params, Lane { k: 1, large_sum: 48 }).is_empty());
+    }
+}
