@@ -3,8 +3,10 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,7 @@ use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, ListLayersRequest, RunPhase,
 };
+use exact2048_storage::ShardReader;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
@@ -51,6 +54,10 @@ fn text(board: &str) -> GetValueRequest {
 
 fn packed(board: u64) -> GetValueRequest {
     GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Packed(board)) }) }
+}
+
+fn values_of(boards: Vec<u64>) -> BatchGetValuesRequest {
+    BatchGetValuesRequest { boards, with_moves: false }
 }
 
 /// Every board of the 3x2 game with tiles up to 16 and at least two of them: reachable or not.
@@ -157,8 +164,7 @@ async fn batches_are_answered_in_order() {
     let mut boards = some_boards();
     boards.sort_unstable_by_key(|board| board.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     boards.insert(0, u64::MAX);
-    let messages: Vec<_> =
-        boards.chunks(777).map(|boards| BatchGetValuesRequest { boards: boards.to_vec() }).collect();
+    let messages: Vec<_> = boards.chunks(777).map(|boards| values_of(boards.to_vec())).collect();
     let empty = BatchGetValuesRequest::default();
     let messages = [&[empty], &messages[..]].concat();
     let lengths: Vec<usize> = messages.iter().map(|message| message.boards.len()).collect();
@@ -199,10 +205,7 @@ async fn values_do_not_depend_on_the_cache() {
     for options in [&["--memory", "256MiB"], &["--memory", "4KiB"], &["--memory", "0B"]] {
         let server = serve(options);
         let mut client = client(&server).await;
-        let messages = [
-            BatchGetValuesRequest { boards: boards.clone() },
-            BatchGetValuesRequest { boards: boards.clone() },
-        ];
+        let messages = [values_of(boards.clone()), values_of(boards.clone())];
         let mut answers = client.batch_get_values(tokio_stream::iter(messages)).await.unwrap().into_inner();
         let first = answers.message().await.unwrap().unwrap();
         assert_eq!(answers.message().await.unwrap().unwrap(), first);
@@ -239,7 +242,7 @@ async fn wrong_requests_name_the_field() {
     assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some("first")));
 
     let of_batch = async |client: &mut QueryClient<Channel>, boards: usize| {
-        let message = BatchGetValuesRequest { boards: vec![0; boards] };
+        let message = values_of(vec![0; boards]);
         let mut answers = client.batch_get_values(tokio_stream::iter([message])).await?.into_inner();
         answers.message().await
     };
@@ -328,6 +331,195 @@ async fn an_unsolved_run_is_told_and_read_again() {
     server.stop();
 }
 
+/// Copies a run.
+fn copy_of(run: &Path, to: &Path) {
+    for folder in ["", "journal", "shards"] {
+        std::fs::create_dir_all(to.join(folder)).unwrap();
+        for file in files(&run.join(folder)).into_iter().filter(|path| path.is_file()) {
+            std::fs::copy(&file, to.join(folder).join(file.file_name().unwrap())).unwrap();
+        }
+    }
+}
+
+/// What a server says of some boards: bits of values, or why there is none.
+async fn values_or_codes(client: &mut QueryClient<Channel>, boards: &[u64]) -> Vec<Result<u64, Code>> {
+    let mut told = Vec::new();
+    for &board in boards {
+        let answer = client.get_value(packed(board)).await;
+        if let Err(status) = &answer
+            && status.code() == Code::DataLoss
+        {
+            // It names the shard, and not where that is.
+            assert!(status.message().contains(".shard "), "{status:?}");
+            assert!(!status.message().contains('/'), "{status:?}");
+        }
+        told.push(answer.map(|answer| answer.into_inner().value.to_bits()).map_err(|status| status.code()));
+    }
+    told
+}
+
+/// Waits until something is so; what it is about comes from the log.
+async fn until(server: &Server, mut is_so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A shard that is damaged, cut short or removed under a server is answered with DATA_LOSS, and what does not need it
+/// with its value; once solve has mended the run, everything is, without a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_mended_run_is_served_again() {
+    let boards: Vec<u64> = some_boards().into_iter().step_by(41).collect();
+    let sound = serve(&[]);
+    let expected = values_or_codes(&mut client(&sound).await, &boards).await;
+    assert!(expected.iter().all(|told| !matches!(told, Err(code) if *code != Code::NotFound)));
+    sound.stop();
+    let flip = |shard: &Path| {
+        let mut bytes = std::fs::read(shard).unwrap();
+        for frame in ShardReader::open_any(shard).unwrap().frames().iter().step_by(2) {
+            bytes[frame.file_offset as usize + 30] ^= 0x5a;
+        }
+        std::fs::write(shard, bytes).unwrap();
+    };
+    let remove = |shard: &Path| std::fs::remove_file(shard).unwrap();
+    let cut = |shard: &Path| {
+        let file = std::fs::File::options().write(true).open(shard).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    };
+    type Harm<'a> = (&'a str, &'a dyn Fn(&Path));
+    let harms: [Harm<'_>; 3] = [("flip", &flip), ("remove", &remove), ("cut", &cut)];
+    for (harm, do_harm) in harms {
+        let place = Place::new();
+        let path = place.join("run");
+        copy_of(&run().run(), &path);
+        let mut shards = common::shards(&path);
+        shards.retain(|shard| shard.file_name().unwrap().to_str().unwrap().starts_with("values"));
+        let start = || Server::start(&path, &["--metrics-listen", "127.0.0.1:0", "--memory", "0B"]);
+        let harm_all = || shards.iter().for_each(|shard| do_harm(shard));
+        let mut server = if harm == "remove" {
+            // What is open can be read to its end; and a server starts on what is there.
+            harm_all();
+            start()
+        } else {
+            let server = start();
+            harm_all();
+            server
+        };
+        let mut client = client(&server).await;
+        let told = values_or_codes(&mut client, &boards).await;
+        let lost = told.iter().filter(|told| **told == Err(Code::DataLoss)).count();
+        assert!(lost > 0, "{harm}");
+        for (told, expected) in told.iter().zip(&expected).filter(|(told, _)| **told != Err(Code::DataLoss)) {
+            assert_eq!(told, expected, "{harm}");
+        }
+        assert!(server.runs());
+        until(&server, async || health(&server, "exact2048.v1.Query").await == ServingStatus::NotServing)
+            .await;
+        assert_eq!(health(&server, "").await, ServingStatus::Serving);
+        assert!(server.scrape().contains("exact2048_run_readable 0"));
+
+        solve(&path, "--board 3x2");
+        until(&server, async || health(&server, "exact2048.v1.Query").await == ServingStatus::Serving).await;
+        assert_eq!(values_or_codes(&mut client, &boards).await, expected, "{harm}");
+        assert!(server.scrape().contains("exact2048_run_readable 1"));
+        server.stop().says(&["cannot be read", "can be read"]);
+    }
+}
+
+/// Batches tell of moves what single questions tell, texts aside.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn batches_can_tell_of_moves() {
+    let server = serve(&[]);
+    let mut client = client(&server).await;
+    let mut boards: Vec<u64> = some_boards().into_iter().step_by(17).collect();
+    boards.insert(0, u64::MAX);
+    let request = BatchGetValuesRequest { boards: boards.clone(), with_moves: true };
+    let answers = client.batch_get_values(tokio_stream::iter([request])).await.unwrap();
+    let batch = answers.into_inner().message().await.unwrap().unwrap();
+    assert_eq!((batch.answers.len(), batch.statuses.len(), batch.values.len()), {
+        let all = boards.len();
+        (all, all, all)
+    });
+    let mut ties = 0;
+    for (i, &board) in boards.iter().enumerate() {
+        match client.get_value(packed(board)).await {
+            Ok(alone) => {
+                let mut alone = alone.into_inner();
+                let best: Vec<_> = alone.moves.iter().filter(|m| m.best).collect();
+                assert_eq!(best.first().map_or(0, |m| m.direction), alone.best);
+                assert!(best.iter().all(|m| m.value.to_bits() == best[0].value.to_bits()));
+                ties += usize::from(best.len() > 1);
+                // Where the game is over nothing is left to come, exactly.
+                assert!(!best.is_empty() || (alone.value, alone.error_bound) == (0.0, 0.0));
+                assert_eq!(batch.values[i].to_bits(), alone.value.to_bits());
+                (alone.board, alone.canonical) = (String::new(), String::new());
+                alone.moves.iter_mut().for_each(|m| m.afterstate = String::new());
+                assert_eq!((batch.statuses[i], &batch.answers[i]), (i32::from(BoardStatus::Ok), &alone));
+            }
+            Err(status) => {
+                let told = if i == 0 { BoardStatus::Invalid } else { BoardStatus::Unreachable };
+                let code = if i == 0 { Code::InvalidArgument } else { Code::NotFound };
+                assert_eq!((status.code(), batch.statuses[i]), (code, told.into()));
+                assert_eq!(batch.answers[i], v1::GetValueResponse::default());
+            }
+        }
+    }
+    assert!(ties > 10, "{ties} ties");
+    let most = client.get_run(GetRunRequest {}).await.unwrap().into_inner().max_batch_boards_with_moves;
+    for (count, code) in [(most, None), (most + 1, Some(Code::InvalidArgument))] {
+        let request = BatchGetValuesRequest { boards: vec![0x11; count as usize], with_moves: true };
+        let answers = client.batch_get_values(tokio_stream::iter([request])).await.unwrap();
+        assert_eq!(answers.into_inner().message().await.err().map(|status| status.code()), code);
+    }
+    server.stop();
+}
+
+/// Many lines are asked in few messages, and a line that comes alone is answered at once.
+#[test]
+fn lines_are_asked_together() {
+    let server = serve(&["--metrics-listen", "127.0.0.1:0"]);
+    let size: BoardSize = "3x2".parse().unwrap();
+    let boards = some_boards().into_iter().step_by(13).map(|board| Board(board).to_text(size));
+    let all = boards.collect::<Vec<_>>().join("\n");
+    let run = run().run();
+    let answers = exact2048_reading(["query", "--run", run.to_str().unwrap(), "--json", "-"], all);
+    let answers = answers.json_lines().into_iter().filter(|answer| answer["value"].is_number());
+    let lines: Vec<String> = answers.map(|answer| common::text(&answer["board"]).to_owned()).collect();
+    let many = lines.join("\n") + "\n";
+    let count = lines.len();
+    assert!(count > 500);
+    let here = exact2048_reading(["query", "--run", run.to_str().unwrap(), "--json", "-"], many.clone());
+    let there = exact2048_reading(["query", "--server", &server.url, "--json", "-"], many);
+    assert!(here.stdout == there.stdout && here.stderr == there.stderr);
+    assert_eq!((here.code, there.code), (Some(0), Some(0)));
+    assert_eq!(here.json_lines().len(), count);
+    let metrics = server.scrape();
+    let asked = |method: &str| -> usize {
+        let name = format!("exact2048_requests_total{{method=\"exact2048.v1.Query/{method}\",code=\"Ok\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |number| number.parse().unwrap())
+    };
+    // A line that comes alone is asked for alone.
+    let messages = asked("GetValue") + asked("BatchGetValues");
+    assert!((1..=count / 4).contains(&messages) && asked("BatchGetValues") > 0, "{metrics}");
+
+    for source in [["--run", run.to_str().unwrap()], ["--server", &server.url]] {
+        let mut query = common::command([&["query"], &source[..], &["--json", "-"]].concat());
+        let mut query = query.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, stdout) = (query.stdin.take().unwrap(), query.stdout.take().unwrap());
+        let mut answers = BufReader::new(stdout).lines();
+        for line in &lines[..3] {
+            writeln!(stdin, "{line}").unwrap();
+            let answer: serde_json::Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+            assert_eq!(common::text(&answer["board"]), line);
+        }
+        drop(stdin);
+        assert!(query.wait().unwrap().success());
+    }
+    server.stop();
+}
+
 async fn health(server: &Server, service: &str) -> ServingStatus {
     let mut client = HealthClient::new(channel(server).await);
     client.check(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner().status()
@@ -377,7 +569,7 @@ async fn deadlines_are_kept_by_the_server() {
     request.set_timeout(Duration::from_millis(200));
     let begun = Instant::now();
     let mut answers = client.batch_get_values(request).await.unwrap().into_inner();
-    sender.send(BatchGetValuesRequest { boards: vec![0] }).await.unwrap();
+    sender.send(values_of(vec![0])).await.unwrap();
     assert!(answers.message().await.unwrap().is_some());
     let status = answers.message().await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
@@ -396,7 +588,7 @@ async fn more_requests_than_may_run_are_turned_away() {
     assert_eq!(health(&server, "").await, ServingStatus::Serving);
     assert!(server.scrape().contains("code=\"ResourceExhausted\""));
     // Room is made when the stream ends.
-    sender.send(BatchGetValuesRequest { boards: vec![0] }).await.unwrap();
+    sender.send(values_of(vec![0])).await.unwrap();
     assert!(answers.message().await.unwrap().is_some());
     drop(sender);
     assert!(answers.message().await.unwrap().is_none());
@@ -470,7 +662,7 @@ async fn a_stopping_server_lets_requests_end() {
         }
         // What was running goes on to its end.
         for _ in 0..3 {
-            sender.send(BatchGetValuesRequest { boards: vec![0x11] }).await.unwrap();
+            sender.send(values_of(vec![0x11])).await.unwrap();
             assert_eq!(answers.message().await.unwrap().unwrap().statuses, [i32::from(BoardStatus::Ok)]);
         }
         drop(sender);

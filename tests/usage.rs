@@ -282,7 +282,11 @@ fn one_writer_at_a_time() {
     on_run(&solved.run(), "verify", &[]).exits(0);
     on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(0);
     drop(writer);
-    solve(&solved.run(), "--board 2x2");
+    // Processes that other tests are starting may hold the lock for a moment, as they hold all files of this one.
+    let begun = std::time::Instant::now();
+    while try_solve(&solved.run(), "--board 2x2").code != Some(0) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the lock stays");
+    }
 }
 
 #[test]
@@ -314,11 +318,56 @@ fn queries_of_what_is_no_board() {
 #[test]
 fn spellings_of_a_board() {
     let solved = Solved::new("--board 2x2");
-    for board in ["2 0 / 0 4", "2,0/0,4", "2 . / . 4", " 2  0/0 4 ", "2,./.,4"] {
-        let answer = on_run(&solved.run(), "query", &["--json", board]).exits(0).json();
+    let spellings: [&[&str]; 8] = [
+        &["2 0 / 0 4"],
+        &["2,0/0,4"],
+        &["2 . / . 4"],
+        &[" 2  0/0 4 "],
+        &["2,./.,4"],
+        &["2 0\n0 4"],
+        // As a shell takes it apart that was given no quotes.
+        &["2", "0", "/", "0", "4"],
+        &["2,.", "/", ".,4"],
+    ];
+    for board in spellings {
+        let answer = on_run(&solved.run(), "query", &[board, &["--json"]].concat()).exits(0).json();
         assert_eq!(text(&answer["board"]), "2 0 / 0 4");
         assert_eq!(whole(&answer["layer"]), 6);
     }
+    let negative =
+        on_run(&solved.run(), "query", &["-2 0 / 0 4"]).exits(2).says(&["cell \"-2\" is not a tile"]);
+    assert!(!negative.stderr.contains("--help"), "{negative:?}");
+    on_run(&solved.run(), "query", &["--jsno"]).exits(2).says(&["--jsno is no option"]);
+    on_run(&solved.run(), "query", &["2 2"]).exits(2).says(&["1 row in \"2 2\", expected 2 rows"]);
+}
+
+/// What people read of a state: no more digits than mean something, the score named, ties as ties.
+#[test]
+fn answers_for_people() {
+    let solved = Solved::new("--board 2x2");
+    let ask = |board: &str| on_run(&solved.run(), "query", &[board]).exits(0).stdout;
+    let tied = ask("2 2 / 0 0");
+    for said in ["(error at most ", "best          left, right, down: equal\n", "value with score"] {
+        assert!(tied.contains(said), "{said:?} is missing from {tied}");
+    }
+    let field = |text: &str, name: &str| -> String {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line[14..].to_owned()
+    };
+    let value = field(&tied, "value");
+    let (value, bound) = value.split_once(" (error at most ").unwrap();
+    let bound: f64 = bound.trim_end_matches(')').parse().unwrap();
+    let decimals = value.split_once('.').map_or(0, |(_, decimals)| decimals.len()) as i32;
+    assert!(10f64.powi(-decimals) <= bound && bound < 10f64.powi(1 - decimals), "{tied}");
+    let json = on_run(&solved.run(), "query", &["--json", "2 2 / 0 0"]).exits(0).json();
+    let best: Vec<bool> = json["moves"].as_array().unwrap().iter().map(|m| m["best"] == true).collect();
+    assert_eq!((best, text(&json["best"])), (vec![true, true, false, true], "left"));
+    assert!(common::number(&json["error_bound"]) <= bound);
+    // Where nothing can move nothing is left to come.
+    let over = ask("2 4 / 4 2");
+    assert!(over.contains("value         0, exactly") && over.contains("the game is over"), "{over}");
+    let json = on_run(&solved.run(), "query", &["--json", "2 4 / 4 2"]).exits(0).json();
+    assert_eq!((common::number(&json["value"]), common::number(&json["error_bound"])), (0.0, 0.0));
 }
 
 #[test]
@@ -365,6 +414,15 @@ fn lines_without_an_answer_do_not_stop_the_others() {
     let mixed = ask("2 2 / 0 0\nrubbish\n8 8 / 8 8\n2 0 / 0 2");
     assert_eq!(mixed.code, Some(2));
     assert_eq!(values(&mixed), [true, false, false, true]);
+    let lines: Vec<u64> = mixed.json_lines().iter().filter_map(|line| line["line"].as_u64()).collect();
+    assert_eq!(lines, [2, 3]);
+    let told = "2 2 / 0 0\n\nrubbish / 2 2\n8 8 / 8 8\n".to_owned();
+    let told = exact2048_reading(["query", "--run", run.to_str().unwrap(), "-"], told).exits(2);
+    let errors: Vec<&str> = told.stderr.lines().collect();
+    assert!(errors.len() == 2, "{told:?}");
+    assert!(errors[0].starts_with("error: line 3: 1 cell in row 1 in \"rubbish / 2 2\""), "{told:?}");
+    assert!(errors[1].starts_with("error: line 4: 8 8 / 8 8 is not reachable"), "{told:?}");
+    assert!(errors.iter().all(|error| error.matches("8 8 / 8 8").count() < 2), "{told:?}");
     let unreachable = ask("8 8 / 8 8\n2 0 / 0 2\n");
     assert_eq!(unreachable.code, Some(3));
     assert_eq!(values(&unreachable), [false, true]);
@@ -419,7 +477,7 @@ fn json_is_one_object_with_all_its_fields() {
     assert_eq!(whole(&solved.summary["bytes_on_disk"]), on_disk);
     let answer = on_run(&solved.run(), "query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
     assert_eq!(fields(&answer), ["best", "board", "canonical", "error_bound", "layer", "moves", "value"]);
-    assert_eq!(fields(&answer["moves"][0]), ["afterstate", "legal", "move", "score", "value"]);
+    assert_eq!(fields(&answer["moves"][0]), ["afterstate", "best", "legal", "move", "score", "value"]);
     on_run(&solved.run(), "info", &["--json"]).exits(0).json();
 }
 

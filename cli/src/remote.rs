@@ -8,18 +8,20 @@ use exact2048_game::{Layer, Objective};
 use exact2048_net::client::{self, Connected};
 use exact2048_proto::v1::board::Spelling;
 use exact2048_proto::v1::query_client::QueryClient;
-use exact2048_proto::v1::{self, GetRunRequest, GetValueRequest, GetValueResponse};
-use exact2048_run::{Evaluation, MoveValue};
+use exact2048_proto::v1::{
+    self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, GetValueResponse,
+};
+use exact2048_run::{Evaluation, MoveValue, Outcome};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
 use crate::network::{ClientArgs, refusal};
 
-/// Time for an answer, which takes a server milliseconds.
+/// Time for an answer, which takes a server milliseconds, and seconds where a batch has to be searched for.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server with a solved run.
+/// A server with a solved run. Several threads may ask at once.
 pub struct Remote {
     runtime: Runtime,
     client: QueryClient<Connected>,
@@ -56,13 +58,44 @@ impl Remote {
         self.objective
     }
 
-    /// The value of a state and of each of its moves.
-    pub fn evaluate(&self, board: Board) -> Result<Evaluation> {
+    /// The values of boards and of their moves, each or why it has none, in their order. So many boards that the
+    /// answer fits a message.
+    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<Evaluation>> {
+        self.runtime.block_on(self.evaluate_all(boards))
+    }
+
+    async fn evaluate_all(&self, boards: &[Board]) -> Vec<Result<Evaluation>> {
+        let known = if boards.len() > 1 { self.batch(boards).await } else { None };
+        // Those that are left are asked for alone, so that each is told what keeps it from being answered.
+        let known = known.unwrap_or_else(|| vec![None; boards.len()]);
+        let mut answers = Vec::with_capacity(boards.len());
+        for (&board, known) in boards.iter().zip(known) {
+            answers.push(match known {
+                Some(known) => Ok(known),
+                None => self.one(board).await,
+            });
+        }
+        answers
+    }
+
+    async fn one(&self, board: Board) -> Result<Evaluation> {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         // Clients of one connection are cheap, and each is its own to change.
-        let mut client = self.client.clone();
-        let answer = self.runtime.block_on(client.get_value(within(GetValueRequest { board })));
+        let answer = self.client.clone().get_value(within(GetValueRequest { board })).await;
         Ok(evaluation(&answer.map_err(|status| failure(&status))?.into_inner()))
+    }
+
+    /// Asks for all boards in one message; `None` where some cannot be answered, and for each that has no value.
+    async fn batch(&self, boards: &[Board]) -> Option<Vec<Option<Evaluation>>> {
+        let packed = boards.iter().map(|board| board.0).collect();
+        let request = BatchGetValuesRequest { boards: packed, with_moves: true };
+        let answers = self.client.clone().batch_get_values(within(tokio_stream::once(request))).await;
+        let answer = answers.ok()?.into_inner().message().await.ok()??;
+        let is_ok = |&status: &i32| status == i32::from(BoardStatus::Ok);
+        let each = answer.answers.iter().zip(&answer.statuses);
+        let answers: Vec<_> =
+            each.map(|(answer, status)| is_ok(status).then(|| evaluation(answer))).collect();
+        (answers.len() == boards.len()).then_some(answers)
     }
 }
 
@@ -86,7 +119,12 @@ fn failure(status: &Status) -> anyhow::Error {
 fn evaluation(answer: &GetValueResponse) -> Evaluation {
     let direction = |direction| exact2048_server::direction_of(direction);
     let moves = answer.moves.iter().filter_map(|m| {
-        let outcome = m.legal.then_some((Board(m.packed_afterstate), m.score, m.value));
+        let outcome = m.legal.then_some(Outcome {
+            after: Board(m.packed_afterstate),
+            score: m.score,
+            value: m.value,
+            is_best: m.best,
+        });
         Some(MoveValue { direction: direction(m.direction())?, outcome })
     });
     Evaluation {

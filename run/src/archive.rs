@@ -34,9 +34,13 @@ struct CachedFrame {
 }
 
 impl FrameCache {
-    /// Keeps a frame, in place of those that were not asked for for longest.
+    /// Keeps a frame, in place of those that were not asked for for longest. One that would take the place of many is
+    /// not kept: it is the single row of a very wide block.
     fn add(&mut self, key: (u64, u32), frame: CachedFrame) {
         let bytes = frame.frame.len();
+        if bytes > BYTES_KEPT / 4 {
+            return;
+        }
         while self.bytes + bytes > BYTES_KEPT
             && let Some(oldest) =
                 self.frames.iter().min_by_key(|(_, cached)| cached.used).map(|(key, _)| *key)
@@ -83,6 +87,10 @@ impl Archive for ShardArchive {
         let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };
         let frame = self.frame(&shard, entry.frame)?;
         let item = entry.slice(&frame).ok_or(WorkerError::ItemMissing(key))?;
-        Ok(Some(item.to_vec()))
+        if item.len() < frame.len() {
+            return Ok(Some(item.to_vec()));
+        }
+        // The item is the frame: without a copy where nobody else has it.
+        Ok(Some(Arc::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec())))
     }
 }

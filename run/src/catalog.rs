@@ -251,6 +251,16 @@ impl Catalog {
         }
     }
 
+    /// Forgets what is open of the shard that holds an item, so that it is opened anew when it is next needed: it may
+    /// have been put right in its place.
+    pub fn reopen(&self, kind: ShardKind, key: ItemKey) {
+        let Some(open) = self.find(kind, key) else { return };
+        let unopened = Arc::new(self.shard(&open.commit, open.record.clone()));
+        let mut ranges = self.write();
+        let shards = ranges.iter_mut().flat_map(|range| &mut range.shards);
+        shards.filter(|shard| shard.serial == open.serial).for_each(|shard| *shard = Arc::clone(&unopened));
+    }
+
     /// Forgets the range of a shard that is lost or damaged.
     pub fn remove(&self, path: &Path) {
         self.retain(|range| range.shards.iter().all(|shard| shard.path != path));

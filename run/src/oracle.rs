@@ -6,19 +6,27 @@
 use std::sync::Arc;
 
 use exact2048_game::board::{Board, BoardError};
-use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::Columns;
 use exact2048_game::fixed::Scale;
+use exact2048_game::locate::{Locator, Place};
 use exact2048_game::rules::{self, Move};
-use exact2048_game::{Lane, Layer, Objective, Params, Precision};
+use exact2048_game::{Layer, Objective, Params, Precision};
 use exact2048_storage::ItemKey;
-use exact2048_worker::{Archive, Backup, Parts, WorkerError};
+use exact2048_worker::{Archive, Backup, PART_ENTRIES, Parts, WorkerError};
 
-use crate::parts::{Bytes, CacheUse, Part, PartCache, WeighedCache, weighed_cache};
+use crate::catalog::Catalog;
+use crate::parts::{CacheUse, Part, PartCache};
 use crate::run::Run;
+use crate::search::{After, Search};
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
+
+/// Boards of a batch whose values are searched for together: so many that what they have in common is read once, and
+/// so few that what they lead to, some thousand states each at most, takes some tens of MiB.
+const SEARCHED_TOGETHER: usize = 128;
+
+/// The same for boards whose moves are asked for too: one spawn more.
+const EVALUATED_TOGETHER: usize = 32;
 
 /// Why a state has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +43,7 @@ pub enum QueryError {
         reason: String,
     },
     /// The run is not solved yet.
-    #[error("this run is not solved: {reason}")]
+    #[error("{reason}")]
     NotSolved {
         /// What is missing.
         reason: String,
@@ -43,7 +51,14 @@ pub enum QueryError {
     /// A shard could not be read.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// Nobody wants the answer any more.
+    #[error("the question was given up before it was answered")]
+    GivenUp,
 }
+
+/// Whether the answer to a question is still wanted. Asked for every state that is searched for and every part
+/// of the run that is read.
+pub type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,9 +71,9 @@ pub struct Evaluation {
     pub layer: Layer,
     /// Expected score still to come, or the probability of reaching the tile.
     pub value: f64,
-    /// Bound on the absolute error of `value`.
+    /// Bound on the absolute error of `value` and of the moves' values; 0 where the game is over.
     pub error_bound: f64,
-    /// The best move, `None` where no move is legal.
+    /// The best move, of equal ones the first; `None` where no move is legal.
     pub best: Option<Move>,
     /// All four moves, in the order of [`Move::ALL`].
     pub moves: Vec<MoveValue>,
@@ -69,9 +84,21 @@ pub struct Evaluation {
 pub struct MoveValue {
     /// The move.
     pub direction: Move,
-    /// The board afterwards, its score and the value of making the move (score included); `None`
-    /// where the move changes nothing.
-    pub outcome: Option<(Board, u32, f64)>,
+    /// What it leads to; `None` where the move changes nothing.
+    pub outcome: Option<Outcome>,
+}
+
+/// What a legal move leads to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// The board after the move and before the spawn.
+    pub after: Board,
+    /// The score that the move makes.
+    pub score: u32,
+    /// The value of making the move, its score included.
+    pub value: f64,
+    /// Whether no other move is worth more, to the last bit that is stored. Several moves may be best.
+    pub is_best: bool,
 }
 
 /// Values of the starts.
@@ -87,21 +114,15 @@ pub struct StartValues {
 
 /// Answers queries on a solved run. Any number of threads may ask at once.
 ///
-/// Memory: the cache's bytes, some tens of MiB of frames, and the tables of the classes that were asked about.
+/// Memory: the cache's bytes, some tens of MiB of frames and of what a question has found so far.
 pub struct Oracle {
     params: Params,
     scale: Scale,
-    space: Space,
+    locator: Locator,
     backup: Backup,
     lines: [Vec<Vec<u8>>; 4],
     parts: PartCache,
-    columns: WeighedCache<Lane, Arc<Columns>>,
-}
-
-impl Bytes for Arc<Columns> {
-    fn bytes(&self) -> u64 {
-        Columns::bytes(self) as u64
-    }
+    catalog: Arc<Catalog>,
 }
 
 impl Oracle {
@@ -114,38 +135,24 @@ impl Oracle {
         Self::with_cache(run, CACHE_BYTES)
     }
 
-    /// An oracle for a run that keeps at most `cache_bytes` of decoded parts and columns.
+    /// An oracle for a run that keeps at most `cache_bytes` of decoded parts.
     ///
     /// # Errors
     ///
     /// [`QueryError::NotSolved`] where the run is not solved.
     pub fn with_cache(run: &Run, cache_bytes: u64) -> Result<Self, QueryError> {
-        if let Some(layer) = run.params().until_layer {
-            let reason = format!(
-                "it only enumerates, up to layer {layer}; solve without --until-layer in another directory"
-            );
-            return Err(QueryError::NotSolved { reason });
-        }
-        if let Some(next) = run.missing().first() {
-            let reason = format!(
-                "there is still to {} layers {} to {}; resume its job if a cluster works on it, else give the solve \
-                 command that began it again",
-                next.phase.name(),
-                next.first,
-                next.last
-            );
+        if let Some(reason) = run.why_not_solved() {
             return Err(QueryError::NotSolved { reason });
         }
         let params = run.params().clone();
         let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
         Ok(Self {
             scale: params.scale(),
-            space: Space::new(&params),
+            locator: Locator::new(&params),
             backup: Backup::new(&params),
             lines: Move::ALL.map(|direction| direction.lines(params.board)),
-            // Columns are few and small but on boards where blocks are large too.
-            parts: PartCache::new(archive, params.precision, cache_bytes - cache_bytes / 4),
-            columns: weighed_cache(cache_bytes / 4, 64 << 10),
+            parts: PartCache::new(archive, params.precision, cache_bytes),
+            catalog: Arc::clone(run.catalog()),
             params,
         })
     }
@@ -164,65 +171,156 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], or [`QueryError::Worker`] where a shard cannot be read.
-    pub fn evaluate(&self, board: Board) -> Result<Evaluation, QueryError> {
-        let size = self.params.board;
-        let layer = Layer(board.tile_sum(size.cells()));
-        self.require_reachable(board)?;
-        let mut moves = Vec::new();
-        for (direction, lines) in Move::ALL.into_iter().zip(&self.lines) {
-            let outcome = match rules::slide(board, lines) {
-                None => None,
-                Some((after, score)) => {
-                    Some((after, score, self.decode(self.afterstate_bits(after)?, board)))
-                }
-            };
-            moves.push(MoveValue { direction, outcome });
+    /// [`QueryError::Unreachable`], [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    pub fn evaluate(&self, board: Board, wanted: Wanted<'_>) -> Result<Evaluation, QueryError> {
+        self.evaluate_all(&[board], wanted)?.swap_remove(0)
+    }
+
+    /// The values of many states and of each of their moves, in their order; [`QueryError::Unreachable`] for each that
+    /// the run does not reach. What they have in common is read once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    pub fn evaluate_all(
+        &self,
+        boards: &[Board],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
+        let refuse = |&board: &Board| {
+            let reason = self.why_out_of_range(board).unwrap_or_default();
+            Err(QueryError::Unreachable {
+                board: board.to_text(self.params.board),
+                reason: reason.to_owned(),
+            })
+        };
+        let mut answers: Vec<_> = boards.iter().map(refuse).collect();
+        for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
+            let mut search = Search::new(self, wanted);
+            let mut questions = Vec::with_capacity(entries.len());
+            for (entry, i) in entries {
+                questions
+                    .extend(self.question(boards[*i], entry, &mut search)?.map(|question| (question, *i)));
+            }
+            search.settle()?;
+            for (question, i) in questions {
+                answers[i] = Ok(self.answer(question, &search)?);
+            }
         }
-        let best = moves.iter().filter(|m| m.outcome.is_some()).fold(None, |best: Option<&MoveValue>, m| {
-            let value = |m: &MoveValue| m.outcome.map_or(f64::NEG_INFINITY, |(_, _, value)| value);
-            if best.is_none_or(|best| value(m) > value(best)) { Some(m) } else { best }
+        Ok(answers)
+    }
+
+    /// Asks what the moves of a state are worth; `None` where it is not reachable.
+    fn question(
+        &self,
+        board: Board,
+        entry: &Entry,
+        search: &mut Search<'_>,
+    ) -> Result<Option<Question>, QueryError> {
+        let Some(part) = self.part(entry)? else { return Ok(None) };
+        let Some(rank) = part.rank(entry.number) else { return Ok(None) };
+        let layer = self.layer(board);
+        let moves = self.lines.each_ref().map(|lines| {
+            let (after, score) = rules::slide(board, lines)?;
+            Some((after, score, search.ask_after(layer.0, after)))
         });
+        Ok(Some(Question { board, part, rank, moves }))
+    }
+
+    /// The answer, once the search is settled.
+    fn answer(&self, question: Question, search: &Search<'_>) -> Result<Evaluation, QueryError> {
+        let Question { board, part, rank, moves } = question;
+        let mut found = Vec::with_capacity(moves.len());
+        for asked in &moves {
+            let bits = |(after, score, spawns): &(Board, u32, After)| {
+                Ok::<_, QueryError>((*after, *score, search.after_bits(spawns, part.key())?))
+            };
+            found.push(asked.as_ref().map(bits).transpose()?);
+        }
+        let most = found.iter().flatten().map(|&(.., bits)| bits).max();
+        let outcome = |(after, score, bits)| {
+            let value = self.decode(bits, board);
+            Outcome { after, score, value, is_best: Some(bits) == most }
+        };
+        let moves: Vec<_> = std::iter::zip(Move::ALL, found)
+            .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
+            .collect();
+        let bits = match part.value(rank)? {
+            Some(bits) => bits,
+            None => most.unwrap_or_else(|| self.terminal(board)),
+        };
+        part.keep(rank, bits);
+        let layer = self.layer(board);
         Ok(Evaluation {
             board,
-            canonical: self.space.symmetries().canonical(board),
+            canonical: self.locator.space().symmetries().canonical(board),
             layer,
-            value: self.decode(self.state_bits(board)?, board),
-            error_bound: self.scale.error_bound(layer),
-            best: best.map(|m| m.direction),
+            value: self.decode(bits, board),
+            error_bound: if most.is_some() { self.scale.error_bound(layer) } else { 0.0 },
+            best: moves
+                .iter()
+                .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))
+                .map(|m| m.direction),
             moves,
         })
     }
 
     /// The values of many states, in their order; `None` where the run does not reach the board.
     ///
-    /// Boards are taken part by part, so that many boards at once cost less each than one by one.
+    /// Boards are taken part by part, so that many boards at once cost less each than one by one, in whatever order
+    /// they come.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Worker`] where a shard cannot be read.
-    pub fn values(&self, boards: &[Board]) -> Result<Vec<Option<f64>>, QueryError> {
+    /// [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
-        let mut entries = Vec::with_capacity(boards.len());
-        for (i, &board) in boards.iter().enumerate() {
-            if self.why_out_of_range(board).is_none()
-                && let Some(entry) = self.entry(board)?
-            {
-                entries.push((entry, i));
+        let entries = self.entries(boards);
+        let mut open = Vec::with_capacity(SEARCHED_TOGETHER);
+        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            if !wanted() {
+                return Err(QueryError::GivenUp);
             }
-        }
-        entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
-        for same_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            let first = &same_part[0].0;
-            let Some(part) = self.parts.get(first.key, first.parts, first.columns)? else { continue };
-            for (entry, i) in same_part {
-                if let Some(rank) = part.rank(entry.number) {
-                    let bits = self.bits_in(&part, rank, boards[*i])?;
-                    values[*i] = Some(self.decode(bits, boards[*i]));
+            let Some(part) = self.part(&of_part[0].0)? else { continue };
+            for (entry, i) in of_part {
+                let Some(rank) = part.rank(entry.number) else { continue };
+                match part.value(rank)? {
+                    Some(bits) => values[*i] = Some(self.decode(bits, boards[*i])),
+                    None => open.push(*i),
+                }
+                if open.len() == SEARCHED_TOGETHER {
+                    self.search(boards, &mut open, &mut values, wanted)?;
                 }
             }
         }
+        self.search(boards, &mut open, &mut values, wanted)?;
         Ok(values)
+    }
+
+    /// Where those boards are that may be reachable, part by part, with their places among `boards`.
+    fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
+        let in_range =
+            boards.iter().enumerate().filter(|&(_, &board)| self.why_out_of_range(board).is_none());
+        let mut entries: Vec<_> = in_range.filter_map(|(i, &board)| Some((self.entry(board)?, i))).collect();
+        entries.sort_unstable_by_key(|(entry, i)| (entry.key, entry.number, *i));
+        entries
+    }
+
+    /// Finds the values of those boards whose places are given, and forgets the places.
+    fn search(
+        &self,
+        boards: &[Board],
+        open: &mut Vec<usize>,
+        values: &mut [Option<f64>],
+        wanted: Wanted<'_>,
+    ) -> Result<(), QueryError> {
+        let mut search = Search::new(self, wanted);
+        let asked: Vec<_> = open.drain(..).map(|i| (i, search.ask(boards[i]))).collect();
+        search.settle()?;
+        for (i, state) in asked {
+            values[i] = search.bits(state).map(|bits| self.decode(bits, boards[i]));
+        }
+        Ok(())
     }
 
     /// Values of the starts of the game: exact sums of the stored values, each divided once.
@@ -233,10 +331,22 @@ impl Oracle {
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
         let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
+        let mut search = Search::new(self, &|| true);
+        let starts: Vec<_> = rules::starts(self.params.board)
+            .map(|(board, exponents)| {
+                let state = (!self.is_won(board)).then(|| search.ask(board));
+                (board, exponents, state)
+            })
+            .collect();
+        search.settle()?;
         let mut layers = [(0u128, 0u32); 3];
         let mut weighted = 0u128;
-        for (board, exponents) in rules::starts(self.params.board) {
-            let bits = u128::from(self.value_bits(self.state_bits(board)?, board));
+        for (board, exponents, state) in starts {
+            let bits = match state {
+                Some(state) => search.bits(state).ok_or_else(|| self.unreachable(board, ""))?,
+                None => self.one(),
+            };
+            let bits = u128::from(self.value_bits(bits, board));
             weighted += bits * weight(exponents[0]) * weight(exponents[1]);
             let slot = &mut layers[(board.tile_sum(cells) / 2 - 2) as usize];
             *slot = (slot.0 + bits, slot.1 + 1);
@@ -259,58 +369,45 @@ impl Oracle {
     ///
     /// [`QueryError::Unreachable`], or [`QueryError::Worker`] where a shard cannot be read.
     pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
-        let (part, rank) = self.place(board)?.ok_or_else(|| self.unreachable(board, ""))?;
-        self.bits_in(&part, rank, board)
+        let mut search = Search::new(self, &|| true);
+        let state = search.ask(board);
+        search.settle()?;
+        search.bits(state).ok_or_else(|| self.unreachable(board, ""))
     }
 
-    /// The fixed-point value of a reachable state: `W = V + Φ`, or the probability.
-    fn state_bits(&self, board: Board) -> Result<u64, QueryError> {
-        if self.is_won(board) {
-            return Ok(self.one());
-        }
-        let (part, rank) = self.place(board)?.ok_or_else(|| self.unreachable(board, ""))?;
-        self.bits_in(&part, rank, board)
+    /// Whether every part of the run that was asked for could be read, as far as is known.
+    pub fn is_sound(&self) -> bool {
+        self.parts.unreadable().is_empty()
     }
 
-    /// The fixed-point value of a state whose place is known: kept there, or backed up and kept from now on.
-    fn bits_in(&self, part: &Part, rank: usize, board: Board) -> Result<u64, QueryError> {
-        if let Some(bits) = part.value(rank)? {
-            return Ok(bits);
-        }
-        let mut best = None;
-        for lines in &self.lines {
-            if let Some((after, _)) = rules::slide(board, lines) {
-                best = best.max(Some(self.afterstate_bits(after)?));
+    /// Opens those shards anew that could not be read, which may have been mended, and reads again what failed, up to
+    /// the first that fails again. Blocks on files.
+    pub fn read_again(&self) {
+        let unreadable = self.parts.unreadable();
+        unreadable.iter().for_each(|&(kind, key)| self.catalog.reopen(kind, key));
+        for (kind, key) in unreadable {
+            if self.parts.read(kind, key).is_err() {
+                break;
             }
         }
-        let bits = best.unwrap_or_else(|| self.terminal(board));
-        part.keep(rank, bits);
-        Ok(bits)
     }
 
-    /// The fixed-point value of an afterstate: the rounded mean over its spawns.
-    fn afterstate_bits(&self, after: Board) -> Result<u64, QueryError> {
-        if self.is_won(after) {
-            return Ok(self.one());
-        }
-        let (mut twos, mut fours, mut empty) = ([0; 16], [0; 16], 0);
-        for cell in rules::empty_cells(after, self.params.board) {
-            twos[empty] = self.state_bits(after.with(cell, 1))?;
-            fours[empty] = self.state_bits(after.with(cell, 2))?;
-            empty += 1;
-        }
-        let (twos, fours) = (&twos[..empty], &fours[..empty]);
-        Ok(match self.params.precision {
+    /// The layer of a board.
+    pub(crate) fn layer(&self, board: Board) -> Layer {
+        Layer(board.tile_sum(self.params.cells()))
+    }
+
+    /// The boards that moves lead to.
+    pub(crate) fn afterstates(&self, board: Board) -> impl Iterator<Item = Board> + '_ {
+        self.lines.iter().filter_map(move |lines| rules::slide(board, lines)).map(|(after, _)| after)
+    }
+
+    /// The rounded mean over the spawns of an afterstate.
+    pub(crate) fn mean(&self, twos: &[u64], fours: &[u64]) -> u64 {
+        match self.params.precision {
             Precision::Bits32 => self.backup.mean_of::<u32>(twos, fours),
             Precision::Bits64 => self.backup.mean_of::<u64>(twos, fours),
-        })
-    }
-
-    fn require_reachable(&self, board: Board) -> Result<(), QueryError> {
-        if let Some(reason) = self.why_out_of_range(board) {
-            return Err(self.unreachable(board, reason));
         }
-        self.place(board)?.map(drop).ok_or_else(|| self.unreachable(board, ""))
     }
 
     /// Why a board cannot be reachable, where that is plain to see.
@@ -318,7 +415,7 @@ impl Oracle {
         if self.is_won(board) {
             return Some(": it holds the wanted tile, and won boards are not expanded");
         }
-        let layer = board.tile_sum(self.params.cells());
+        let layer = self.layer(board).0;
         if layer < 4 {
             return Some(": a game starts with two tiles");
         }
@@ -329,42 +426,34 @@ impl Oracle {
         QueryError::Unreachable { board: board.to_text(self.params.board), reason: reason.to_owned() }
     }
 
-    /// The decoded part that a reachable board is in, and its rank there; `None` where it is not reachable.
-    fn place(&self, board: Board) -> Result<Option<(Arc<Part>, usize)>, QueryError> {
-        let Some(entry) = self.entry(board)? else { return Ok(None) };
-        let Some(part) = self.parts.get(entry.key, entry.parts, entry.columns)? else { return Ok(None) };
-        Ok(part.rank(entry.number).map(|rank| (part, rank)))
-    }
-
     /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
-    fn entry(&self, board: Board) -> Result<Option<Entry>, QueryError> {
-        let Some((lane, layer, row, sequence)) = self.space.locate(board) else { return Ok(None) };
-        let columns = self.columns(lane)?;
-        let Some(column) = columns.column(sequence) else { return Ok(None) };
-        let Some(class) = ClassId::of(layer, lane).and_then(|id| self.space.class(id)) else {
-            return Ok(None);
-        };
-        let parts = Parts::new(class.rows(), columns.len());
-        let part = parts.of_row(row as usize);
-        let row = row as usize - parts.rows(part).start;
-        let number = row * columns.len() + column as usize;
-        Ok(Some(Entry { key: Parts::key(layer, lane, part), parts, columns: columns.len(), number }))
+    pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
+        let Place { layer, lane, row, rows, column, columns } = self.locator.place(board)?;
+        let (row, columns) = (row as usize, columns as usize);
+        let parts = Parts::new(rows as usize, columns);
+        let part = parts.of_row(row);
+        let number = (row - parts.rows(part).start) * columns + column as usize;
+        Some(Entry { key: Parts::key(layer, lane, part), parts, number })
     }
 
-    fn columns(&self, lane: Lane) -> Result<Arc<Columns>, QueryError> {
-        self.columns.get_or_insert_with(&lane, || Ok(Arc::new(Columns::new(&self.params, lane))))
+    /// The decoded part that an entry is in; `None` where nothing of it is reachable.
+    pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
+        Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
     }
 
-    fn is_won(&self, board: Board) -> bool {
+    /// Whether a board holds the wanted tile.
+    pub(crate) fn is_won(&self, board: Board) -> bool {
         let wins = self.params.winning_exponent();
         wins.is_some_and(|e| (0..self.params.cells()).any(|cell| board.get(cell) >= e))
     }
 
-    fn one(&self) -> u64 {
+    /// The fixed-point value of a won board.
+    pub(crate) fn one(&self) -> u64 {
         self.scale.encode(1)
     }
 
-    fn terminal(&self, board: Board) -> u64 {
+    /// The fixed-point value of a board without a legal move.
+    pub(crate) fn terminal(&self, board: Board) -> u64 {
         match self.params.objective {
             Objective::Score => self.scale.encode(rules::potential(board, self.params.board)),
             Objective::Reach { .. } => 0,
@@ -387,11 +476,28 @@ impl Oracle {
     }
 }
 
+/// A reachable state whose moves were asked for.
+struct Question {
+    board: Board,
+    part: Arc<Part>,
+    rank: usize,
+    /// In the order of [`Move::ALL`]: the board afterwards, the score, and what was asked about it.
+    moves: [Option<(Board, u32, After)>; 4],
+}
+
 /// Where an entry of a block is.
-struct Entry {
-    key: ItemKey,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: ItemKey,
     parts: Parts,
-    columns: usize,
     /// Row × columns + column, within the part.
-    number: usize,
+    pub(crate) number: usize,
+}
+
+impl Entry {
+    /// Whether values that are computed of this part are kept with it. Where a single row has more entries than parts
+    /// have elsewhere, few of them are ever asked for, and room for all would be a waste.
+    pub(crate) fn keeps_values(&self) -> bool {
+        self.parts.columns() <= PART_ENTRIES
+    }
 }

@@ -4,8 +4,8 @@
 //! layer's values are kept, and else filled in as they are computed. So a value is searched for once, as long
 //! as its part stays in the cache.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exact2048_coordinator::is_kept;
 use exact2048_game::{Layer, Precision};
@@ -16,6 +16,12 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 /// Bytes that an entry of the cache takes beside what it holds, about.
 const ENTRY_BYTES: u64 = 128;
+
+/// Bytes of a part, about.
+const PART_BYTES: u64 = 64 << 10;
+
+/// Items known to be unreadable: to tell that a run is mended, some of them will do.
+const MOST_UNREADABLE: usize = 64;
 
 /// Shards of a cache: enough for its locks not to be waited for, and few, since no entry can be larger than one.
 const CACHE_SHARDS: usize = 4;
@@ -72,21 +78,29 @@ pub(crate) struct PartCache {
     archive: Arc<dyn Archive>,
     precision: Precision,
     parts: WeighedCache<ItemKey, Option<Arc<Part>>>,
+    /// Items that could not be read, of which at most [`MOST_UNREADABLE`] are known.
+    unreadable: Mutex<Vec<(ShardKind, ItemKey)>>,
 }
 
 impl PartCache {
     pub(crate) fn new(archive: Arc<dyn Archive>, precision: Precision, capacity_bytes: u64) -> Self {
-        Self { archive, precision, parts: weighed_cache(capacity_bytes, 64 << 10) }
+        Self {
+            archive,
+            precision,
+            parts: weighed_cache(capacity_bytes, PART_BYTES),
+            unreadable: Mutex::default(),
+        }
     }
 
-    /// A part of a block; `None` where nothing of it is reachable.
+    /// A part of a block; `None` where nothing of it is reachable. Where its layer's values are not stored, it has
+    /// room for those that are computed if `keeps_values`.
     pub(crate) fn get(
         &self,
         key: ItemKey,
         parts: Parts,
-        columns: usize,
+        keeps_values: bool,
     ) -> Result<Option<Arc<Part>>, WorkerError> {
-        self.parts.get_or_insert_with(&key, || self.load(key, parts, columns))
+        self.parts.get_or_insert_with(&key, || self.load(key, parts, keeps_values))
     }
 
     pub(crate) fn usage(&self) -> CacheUse {
@@ -98,18 +112,42 @@ impl PartCache {
         }
     }
 
-    fn load(&self, key: ItemKey, parts: Parts, columns: usize) -> Result<Option<Arc<Part>>, WorkerError> {
-        let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(None) };
+    /// Items that could not be read, and have not been read since.
+    pub(crate) fn unreadable(&self) -> Vec<(ShardKind, ItemKey)> {
+        self.lock_unreadable().clone()
+    }
+
+    fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, WorkerError> {
+        let Some(item) = self.read(ShardKind::Reach, key)? else { return Ok(None) };
         let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
         parts.decode_reach_part(key, &item, &mut rows)?;
-        let marked = Marked::new(&rows, columns);
+        let marked = Marked::new(&rows, parts.columns());
         let values = if is_kept(Layer(key.layer)) {
-            let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
+            let item = self.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
             PartValues::Stored(item)
-        } else {
+        } else if keeps_values {
             PartValues::computed(self.precision, marked.count())
+        } else {
+            PartValues::Unkept
         };
         Ok(Some(Arc::new(Part { key, precision: self.precision, marked, values })))
+    }
+
+    /// Reads an item, and notes whether it could be.
+    pub(crate) fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+        let item = self.archive.read(kind, key);
+        let mut unreadable = self.lock_unreadable();
+        let noted = unreadable.iter().position(|&noted| noted == (kind, key));
+        match (&item, noted) {
+            (Ok(_), Some(at)) => drop(unreadable.swap_remove(at)),
+            (Err(_), None) if unreadable.len() < MOST_UNREADABLE => unreadable.push((kind, key)),
+            _ => {}
+        }
+        item
+    }
+
+    fn lock_unreadable(&self) -> MutexGuard<'_, Vec<(ShardKind, ItemKey)>> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,6 +161,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Which part it is.
+    pub(crate) fn key(&self) -> ItemKey {
+        self.key
+    }
+
     /// The number of an entry (row × columns + column, within the part) among the reachable ones; `None` where
     /// it is not reachable.
     pub(crate) fn rank(&self, entry: usize) -> Option<usize> {
@@ -150,13 +193,14 @@ impl Part {
                 let bits = slots.get(rank).ok_or(missing)?.load(Ordering::Relaxed);
                 (bits != 0).then_some(!bits)
             }
+            PartValues::Unkept => None,
         })
     }
 
     /// Keeps the value of an entry that was computed. Threads that compute the same one store the same bits.
     pub(crate) fn keep(&self, rank: usize, bits: u64) {
         match &self.values {
-            PartValues::Stored(_) => {}
+            PartValues::Stored(_) | PartValues::Unkept => {}
             PartValues::Computed32(slots) => slots[rank].store(!(bits as u32), Ordering::Relaxed),
             PartValues::Computed64(slots) => slots[rank].store(!bits, Ordering::Relaxed),
         }
@@ -170,6 +214,7 @@ impl Bytes for Option<Arc<Part>> {
             PartValues::Stored(bytes) => bytes.len(),
             PartValues::Computed32(slots) => size_of_val(&**slots),
             PartValues::Computed64(slots) => size_of_val(&**slots),
+            PartValues::Unkept => 0,
         };
         (values + part.marked.words.len() * 12 + size_of::<Part>()) as u64
     }
@@ -184,6 +229,8 @@ enum PartValues {
     Computed32(Box<[AtomicU32]>),
     /// The same in 64 bits.
     Computed64(Box<[AtomicU64]>),
+    /// Neither stored nor kept.
+    Unkept,
 }
 
 impl PartValues {

@@ -313,6 +313,24 @@ impl Run {
         self.params.until_layer.is_none() && self.missing().is_empty()
     }
 
+    /// Why states have no values, or not all of them; `None` for a solved run.
+    pub fn why_not_solved(&self) -> Option<String> {
+        let reason = match (self.params.until_layer, self.missing().first()) {
+            (Some(layer), _) => format!(
+                "it only enumerates, up to layer {layer}; solve without --until-layer in another directory"
+            ),
+            (None, Some(next)) => format!(
+                "there is still to {} layers {} to {}; resume its job if a cluster works on it, else give the solve \
+                 command that began it again",
+                next.phase.name(),
+                next.first,
+                next.last
+            ),
+            (None, None) => return None,
+        };
+        Some(format!("this run is not solved: {reason}"))
+    }
+
     /// The fingerprint of a solved run.
     pub fn fingerprint(&self) -> Option<u128> {
         self.is_solved().then(|| {

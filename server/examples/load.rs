@@ -100,7 +100,7 @@ async fn batch(client: &QueryClient<Connected>, boards: &Arc<Vec<u64>>, streams:
                 .chunks(BOARDS_A_MESSAGE)
                 .skip(stream)
                 .step_by(streams)
-                .map(|boards| BatchGetValuesRequest { boards: boards.to_vec() })
+                .map(|boards| BatchGetValuesRequest { boards: boards.to_vec(), with_moves: false })
                 .collect();
             let wanted: usize = messages.iter().map(|message| message.boards.len()).sum();
             let mut answers = client.batch_get_values(tokio_stream::iter(messages)).await?.into_inner();

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_game::board::Board;
+use exact2048_game::board::{Board, BoardSize};
 use exact2048_net::status;
-use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus};
-use exact2048_run::{Oracle, QueryError};
+use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, GetValueResponse};
+use exact2048_run::{Oracle, QueryError, Wanted};
 use futures_util::{Stream, StreamExt};
 use metrics::counter;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::messages::is_board;
+use crate::messages::{is_board, packed_value};
 use crate::{failures, observe};
 
 /// Boards that one message may hold.
 pub const MAX_BOARDS: usize = 1 << 16;
 
-/// Boards after which a question looks whether anyone still waits for its answer.
-const CHUNK: usize = 4096;
+/// The same where the moves of each board are asked for: answers are twenty times as long then.
+pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
 /// Messages of a stream that are worked on at once, beside those that wait for their turn to be sent.
 const UNDER_WAY: usize = 4;
@@ -38,7 +38,7 @@ pub fn answer(
         async move {
             let idle = || format!("no message came for {} s", idle_time.as_secs_f64());
             let request = request.map_err(|_| Status::deadline_exceeded(idle()))??;
-            answer_one(oracle, &threads, request.boards).await
+            answer_one(oracle, &threads, request).await
         }
     });
     StreamExt::buffered(answers, UNDER_WAY)
@@ -47,10 +47,13 @@ pub fn answer(
 async fn answer_one(
     oracle: Arc<Oracle>,
     threads: &Semaphore,
-    boards: Vec<u64>,
+    request: BatchGetValuesRequest,
 ) -> Result<BatchGetValuesResponse, Status> {
-    if boards.len() > MAX_BOARDS {
-        let what = format!("{} boards in a message: expected at most {MAX_BOARDS}", boards.len());
+    let BatchGetValuesRequest { boards, with_moves } = request;
+    let most = if with_moves { MAX_BOARDS_WITH_MOVES } else { MAX_BOARDS };
+    if boards.len() > most {
+        let moves = if with_moves { " with moves" } else { "" };
+        let what = format!("{} boards{moves} in a message: expected at most {most}", boards.len());
         return Err(status::invalid_argument("boards", what));
     }
     // Kept until the answer is there: whoever gives the request up cancels the rest of the work.
@@ -58,14 +61,8 @@ async fn answer_one(
     let _guard = given_up.clone().drop_guard();
     let _thread = threads.acquire().await.map_err(|_| status::unavailable("the server is stopping"))?;
     let work = move || {
-        let mut response = BatchGetValuesResponse {
-            values: Vec::with_capacity(boards.len()),
-            statuses: Vec::with_capacity(boards.len()),
-        };
-        for chunk in boards.chunks(CHUNK).take_while(|_| !given_up.is_cancelled()) {
-            append(&oracle, chunk, &mut response)?;
-        }
-        Ok(response)
+        let wanted: Wanted<'_> = &|| !given_up.is_cancelled();
+        if with_moves { evaluations(&oracle, &boards, wanted) } else { values(&oracle, &boards, wanted) }
     };
     let answered = tokio::task::spawn_blocking(work).await.map_err(|error| failures::of_panic(&error))?;
     let response = answered.map_err(|error: QueryError| failures::of_query(&error))?;
@@ -73,21 +70,51 @@ async fn answer_one(
     Ok(response)
 }
 
-fn append(oracle: &Oracle, packed: &[u64], to: &mut BatchGetValuesResponse) -> Result<(), QueryError> {
+/// The values of boards.
+fn values(oracle: &Oracle, packed: &[u64], wanted: Wanted<'_>) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
-    // What is no board is asked as the empty one, which no run reaches, so that all keep their places.
-    let board = |&packed: &u64| if is_board(packed, size) { Board(packed) } else { Board::default() };
-    let boards: Vec<Board> = packed.iter().map(board).collect();
-    for (value, &packed) in oracle.values(&boards)?.into_iter().zip(packed) {
-        let status = match value {
-            Some(_) => BoardStatus::Ok,
-            None if is_board(packed, size) => BoardStatus::Unreachable,
-            None => BoardStatus::Invalid,
-        };
-        to.values.push(value.unwrap_or_default());
-        to.statuses.push(status.into());
+    let values = oracle.values(&boards_of(packed, size), wanted)?;
+    let status = |(value, &packed): (&Option<f64>, &u64)| status_of(value.is_some(), packed, size);
+    Ok(BatchGetValuesResponse {
+        statuses: values.iter().zip(packed).map(status).collect(),
+        values: values.into_iter().map(Option::unwrap_or_default).collect(),
+        answers: Vec::new(),
+    })
+}
+
+/// The values of boards and of their moves.
+fn evaluations(
+    oracle: &Oracle,
+    packed: &[u64],
+    wanted: Wanted<'_>,
+) -> Result<BatchGetValuesResponse, QueryError> {
+    let size = oracle.params().board;
+    let mut response = BatchGetValuesResponse::default();
+    for (answer, &packed) in oracle.evaluate_all(&boards_of(packed, size), wanted)?.into_iter().zip(packed) {
+        response.statuses.push(status_of(answer.is_ok(), packed, size));
+        response.values.push(answer.as_ref().map_or(0.0, |answer| answer.value));
+        response.answers.push(answer.map_or_else(|_| GetValueResponse::default(), |a| packed_value(&a)));
     }
-    Ok(())
+    Ok(response)
+}
+
+/// The boards of a message. What is no board is asked as the empty one, which no run reaches, so that all keep their
+/// places.
+fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
+    packed
+        .iter()
+        .map(|&packed| if is_board(packed, size) { Board(packed) } else { Board::default() })
+        .collect()
+}
+
+/// What to say of a board of a message.
+fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
+    let status = match (has_value, is_board(packed, size)) {
+        (true, _) => BoardStatus::Ok,
+        (false, true) => BoardStatus::Unreachable,
+        (false, false) => BoardStatus::Invalid,
+    };
+    status.into()
 }
 
 /// Counts the states answered, by what they were told.

@@ -1,8 +1,11 @@
 //! What the failures of the oracle are called over gRPC.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
+
 use exact2048_net::status;
 use exact2048_run::QueryError;
-use exact2048_storage::ErrorKind;
+use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::WorkerError;
 use tonic::Status;
 
@@ -16,6 +19,7 @@ pub fn of_query(error: &QueryError) -> Status {
             tracing::error!(error = %chain(worker), "a question failed");
             of_worker(worker)
         }
+        QueryError::GivenUp => Status::cancelled("the client gave the request up"),
     }
 }
 
@@ -26,15 +30,28 @@ pub fn of_panic(error: &tokio::task::JoinError) -> Status {
 }
 
 fn of_worker(error: &WorkerError) -> Status {
+    let mend = "solve on the run makes it again, or resume of its job; this server finds it then";
     match error {
-        WorkerError::Storage(error) if error.kind() == ErrorKind::Unavailable => {
-            status::unavailable("the server cannot read a file of the run at the moment; try again")
-        }
+        WorkerError::Storage(storage) => match lost_shard(storage) {
+            // The name alone: where the run is, is the server's business.
+            Some(name) => Status::data_loss(format!("{name} is damaged or missing; {mend}")),
+            None if storage.kind() == ErrorKind::Unavailable => {
+                status::unavailable("the server cannot read a file of the run at the moment; try again")
+            }
+            None => Status::data_loss(format!(
+                "a file of the run is of no use; the server's log says why; {mend}"
+            )),
+        },
         WorkerError::NotCovered { .. } => Status::failed_precondition(error.to_string()),
-        WorkerError::Storage(_) | WorkerError::Payload(_) | WorkerError::ItemMissing(_) => Status::data_loss(
-            "a file of the run is damaged or missing; the server's log says which, and solve mends it",
-        ),
+        WorkerError::Payload(_) | WorkerError::ItemMissing(_) => {
+            Status::data_loss(format!("a shard of the run is damaged; the server's log says how; {mend}"))
+        }
     }
+}
+
+/// The name of the file that is lost, if that is what failed.
+fn lost_shard(error: &StorageError) -> Option<Cow<'_, str>> {
+    error.lost_file()?.file_name().map(OsStr::to_string_lossy)
 }
 
 /// An error and what it came from.
@@ -46,26 +63,28 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_storage::{ItemKey, ShardKind, StorageError};
+    use exact2048_storage::{ItemKey, ShardKind};
     use tonic::Code;
 
     #[test]
-    fn failures_are_told_apart_and_name_no_file() {
-        let io = StorageError::Io {
-            doing: "read",
-            path: "/srv/secret".into(),
-            source: std::io::Error::other("the disk is away"),
-        };
+    fn failures_are_told_apart_and_name_no_folder() {
+        let file = || std::path::PathBuf::from("/srv/secret/values-4-20.shard");
+        let source = std::io::Error::other("the disk is away");
+        let away = StorageError::Io { doing: "read", path: file(), source };
+        let gone = StorageError::ShardMissing { file: file() };
         let reach = ShardKind::Reach;
         for (error, code) in [
-            (WorkerError::Storage(io), Code::Unavailable),
-            (WorkerError::Storage(StorageError::ShardMissing { file: "/srv/secret".into() }), Code::DataLoss),
+            (WorkerError::Storage(away), Code::Unavailable),
+            (WorkerError::Storage(gone), Code::DataLoss),
             (WorkerError::ItemMissing(ItemKey { layer: 8, lane: 0, part: 0 }), Code::DataLoss),
             (WorkerError::NotCovered { kind: reach, layer: 8 }, Code::FailedPrecondition),
         ] {
+            let is_storage = matches!(error, WorkerError::Storage(_));
             let status = of_query(&QueryError::Worker(error));
             assert_eq!(status.code(), code);
             assert!(!status.message().contains("secret"));
+            let names_the_shard = status.message().contains("values-4-20.shard ");
+            assert_eq!(names_the_shard, code == Code::DataLoss && is_storage);
         }
         let unreachable = QueryError::Unreachable { board: "2 0 / 0 0".to_owned(), reason: String::new() };
         assert_eq!(of_query(&unreachable).code(), Code::NotFound);

@@ -1,8 +1,8 @@
 //! The query service: answers over gRPC what the states of a run are worth (`proto/exact2048/v1/query.proto`).
 //!
-//! [`Served`] is the run, opened again until it is solved; [`QueryService`] turns requests into questions to its
-//! oracle and answers into messages; [`serve`](serve()) joins it with health and reflection on a server of
-//! [`exact2048_net`]. No request names a file.
+//! [`Served`] is the run, read again while it is not solved or could not be read in part; [`QueryService`] turns
+//! requests into questions to its oracle and answers into messages; [`serve`](serve()) joins it with health and
+//! reflection on a server of [`exact2048_net`]. No request names a file.
 
 mod batch;
 mod failures;

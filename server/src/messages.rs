@@ -5,9 +5,10 @@ use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_run::{Evaluation, MoveValue, StartValues};
+use exact2048_run::{Evaluation, MoveValue, Run, StartValues};
 use tonic::Status;
 
+use crate::batch;
 use crate::served::Snapshot;
 
 /// Longest text of a board, many times what any needs: errors repeat it, and travel in headers of bounded size.
@@ -68,51 +69,65 @@ fn direction(direction: Move) -> v1::Direction {
 
 /// The answer to a question about one state.
 pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueResponse {
+    let mut message = packed_value(answer);
+    message.board = answer.board.to_text(size);
+    message.canonical = answer.canonical.to_text(size);
+    for (to, of) in message.moves.iter_mut().zip(&answer.moves) {
+        to.afterstate = of.outcome.map(|outcome| outcome.after.to_text(size)).unwrap_or_default();
+    }
+    message
+}
+
+/// The same without texts.
+pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     v1::GetValueResponse {
-        board: answer.board.to_text(size),
-        canonical: answer.canonical.to_text(size),
         layer: answer.layer.0,
         value: answer.value,
         error_bound: answer.error_bound,
         best: answer.best.map_or(v1::Direction::Unspecified, direction).into(),
-        moves: answer.moves.iter().map(|m| move_value(m, size)).collect(),
+        moves: answer.moves.iter().map(move_value).collect(),
         packed_board: answer.board.0,
         packed_canonical: answer.canonical.0,
+        ..v1::GetValueResponse::default()
     }
 }
 
-fn move_value(of: &MoveValue, size: BoardSize) -> v1::MoveValue {
+fn move_value(of: &MoveValue) -> v1::MoveValue {
     let mut message = v1::MoveValue { direction: direction(of.direction).into(), ..v1::MoveValue::default() };
-    if let Some((after, score, value)) = of.outcome {
+    if let Some(outcome) = of.outcome {
         message.legal = true;
-        message.score = score;
-        message.value = value;
-        message.afterstate = after.to_text(size);
-        message.packed_afterstate = after.0;
+        message.score = outcome.score;
+        message.value = outcome.value;
+        message.packed_afterstate = outcome.after.0;
+        message.best = outcome.is_best;
     }
     message
 }
 
 /// What a run is.
-pub(crate) fn run(snapshot: &Snapshot, max_batch_boards: u32) -> v1::GetRunResponse {
-    let run = &snapshot.run;
-    let layers = run.layer_counts();
-    let phase = match (run.is_solved(), run.missing().is_empty()) {
-        (true, _) => v1::RunPhase::Solved,
-        (false, true) => v1::RunPhase::Enumerated,
-        (false, false) => v1::RunPhase::Unfinished,
-    };
+pub(crate) fn run(snapshot: &Snapshot) -> v1::GetRunResponse {
+    let layers = &snapshot.layers;
     v1::GetRunResponse {
-        run_id: run.dir().run_id().to_string(),
-        parameters: Some(run.params().into()),
-        phase: phase.into(),
+        run_id: snapshot.run_id.clone(),
+        parameters: Some((&snapshot.params).into()),
+        phase: snapshot.phase.into(),
         layers: layers.len() as u32,
         states: layers.iter().map(|counts| counts.states).sum(),
         afterstates: layers.iter().map(|counts| counts.afterstates).sum(),
-        fingerprint: run.fingerprint().map(|sum| format!("{sum:032x}")).unwrap_or_default(),
+        fingerprint: snapshot.fingerprint.map(|sum| format!("{sum:032x}")).unwrap_or_default(),
         start: snapshot.start.as_ref().map(start),
-        not_solved: snapshot.not_solved().unwrap_or_default().to_owned(),
-        max_batch_boards,
+        not_solved: snapshot.not_solved.clone().unwrap_or_default(),
+        max_batch_boards: batch::MAX_BOARDS as u32,
+        max_batch_boards_with_moves: batch::MAX_BOARDS_WITH_MOVES as u32,
+    }
+}
+
+/// How far a run is.
+pub(crate) fn phase(run: &Run) -> v1::RunPhase {
+    match (run.is_solved(), run.missing().is_empty()) {
+        (true, _) => v1::RunPhase::Solved,
+        (false, true) => v1::RunPhase::Enumerated,
+        (false, false) => v1::RunPhase::Unfinished,
     }
 }
 

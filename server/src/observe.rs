@@ -15,6 +15,9 @@ pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
 /// Whether values can be asked for.
 pub const RUN_SOLVED: &str = "exact2048_run_solved";
 
+/// Whether everything that was asked for could be read.
+pub const RUN_READABLE: &str = "exact2048_run_readable";
+
 /// A state with a value.
 pub const OK: &str = "ok";
 /// A state that the run does not reach.
@@ -30,6 +33,7 @@ pub fn describe() {
     describe_gauge!(CACHE_BYTES, Unit::Bytes, "Bytes of decoded parts in memory");
     describe_gauge!(CACHE_CAPACITY_BYTES, Unit::Bytes, "Bytes of decoded parts that may be in memory");
     describe_gauge!(RUN_SOLVED, "1 when values can be asked for");
+    describe_gauge!(RUN_READABLE, "0 while a shard that was asked for is damaged or missing");
     for status in [OK, UNREACHABLE, INVALID] {
         counter!(STATES, "status" => status).increment(0);
     }

@@ -15,7 +15,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 use crate::served::Served;
 use crate::service::QueryService;
 
-/// How often a run that is not solved is read again.
+/// How often a run is read again that is not solved, or of which a part could not be read.
 const REFRESH: Duration = Duration::from_secs(2);
 
 /// The health of the service, beside that of the server as a whole, which has no name.
@@ -23,7 +23,8 @@ const SERVICE: &str = "exact2048.v1.Query";
 
 /// Serves a run until it is told to stop. `threads` work on batches.
 ///
-/// The server is healthy while it takes requests, and the service while the run is solved besides.
+/// The server is healthy while it takes requests, and the service while besides the run is solved and all of it that
+/// was asked for can be read.
 ///
 /// # Errors
 ///
@@ -45,17 +46,28 @@ pub async fn serve(
     Ok(services.with(query).serve(stop).await?)
 }
 
-/// Keeps the health as the run is, and reads a run again that is not solved yet.
+/// Keeps the health as the run is, and reads it again while it is not solved or could not be read in part.
 async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
+    let mut was_healthy = None;
     loop {
-        let solved = served.now().is_solved();
-        let status = if solved { ServingStatus::Serving } else { ServingStatus::NotServing };
-        health.set_service_status(SERVICE, status).await;
-        if solved {
-            stop.begun.cancelled().await;
-        } else {
-            stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
+        let now = served.now();
+        let is_healthy = now.is_healthy();
+        if was_healthy != Some(is_healthy) {
+            let status = if is_healthy { ServingStatus::Serving } else { ServingStatus::NotServing };
+            health.set_service_status(SERVICE, status).await;
+            match was_healthy {
+                Some(false) => {
+                    tracing::info!("the run is solved now, and all that was asked for can be read")
+                }
+                Some(true) => {
+                    tracing::warn!("a part of the run cannot be read; it is looked for again and again")
+                }
+                None => {}
+            }
+            was_healthy = Some(is_healthy);
         }
+        drop(now);
+        stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
         if stop.begun.is_cancelled() {
             break;
         }
@@ -64,9 +76,6 @@ async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "cannot read the run again"),
             Err(error) => tracing::error!(%error, "cannot read the run again"),
-        }
-        if served.now().is_solved() {
-            tracing::info!("the run is solved now");
         }
     }
     for service in ["", SERVICE] {

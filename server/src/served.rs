@@ -1,34 +1,48 @@
-//! The run that is served: read again until it is solved.
+//! The run that is served: read again while it is not solved, or while a part of it cannot be read.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use anyhow::{Context, Result};
-use exact2048_run::{Oracle, QueryError, Run, StartValues};
+use anyhow::Result;
+use exact2048_coordinator::LayerCounts;
+use exact2048_game::Params;
+use exact2048_proto::v1::RunPhase;
+use exact2048_run::{Oracle, Run, StartValues};
 use metrics::{counter, gauge};
 use tonic::Status;
 
-use crate::observe;
+use crate::{messages, observe};
 
 /// Opens the run that is served. The one place that knows where it is.
 pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
 
-/// A run that is served, also while another process still solves it.
+/// A run that is served, also while another process still solves or mends it.
 pub struct Served {
     open: OpenRun,
     cache_bytes: u64,
     /// Held while the run is read again, which one thread at a time does.
-    reading: Mutex<()>,
+    run: Mutex<Run>,
     now: RwLock<Arc<Snapshot>>,
 }
 
-/// A run as it was when it was opened last.
+/// A run as it was when it was read last.
 pub struct Snapshot {
-    /// The run.
-    pub run: Run,
-    /// What answers, or why nothing does.
-    oracle: Result<Arc<Oracle>, String>,
-    /// What the starts are worth, of a solved run.
+    /// Its id, 32 hexadecimal digits.
+    pub run_id: String,
+    /// Its parameters.
+    pub params: Params,
+    /// How far it is.
+    pub phase: RunPhase,
+    /// The counts of its layers.
+    pub layers: Vec<LayerCounts>,
+    /// Of a solved run, its fingerprint.
+    pub fingerprint: Option<u128>,
+    /// Why states have no values, or not all of them.
+    pub not_solved: Option<String>,
+    /// What the starts are worth, of a solved run, unless that could not be read.
     pub start: Option<StartValues>,
+    /// What answers. Once there is one it stays: what is made again of a run has the same values, and the rest of it
+    /// goes on being served.
+    oracle: Option<Arc<Oracle>>,
 }
 
 impl Served {
@@ -36,10 +50,11 @@ impl Served {
     ///
     /// # Errors
     ///
-    /// Those of `open`, and of reading the values of the starts.
+    /// Those of `open`.
     pub fn new(open: OpenRun, cache_bytes: u64) -> Result<Self> {
-        let now = RwLock::new(Arc::new(Snapshot::take(&open, cache_bytes)?));
-        Ok(Self { open, cache_bytes, reading: Mutex::default(), now })
+        let run = open()?;
+        let now = RwLock::new(Arc::new(Snapshot::take(&run, None, cache_bytes)?));
+        Ok(Self { open, cache_bytes, run: Mutex::new(run), now })
     }
 
     /// The run as it was read last.
@@ -47,25 +62,41 @@ impl Served {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads a run again that was not solved. Blocks on files.
+    /// Reads what was committed since, where the run is not solved or could not be read in part, and tries again to
+    /// read what failed. Costs nothing where all is well. Blocks on files.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new); what was read before stays.
+    /// Those of reading the journal; what was read before stays.
     pub fn refresh(&self) -> Result<()> {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.now().is_solved() {
-            let snapshot = Arc::new(Snapshot::take(&self.open, self.cache_bytes)?);
-            *self.now.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.now();
+        if before.is_healthy() {
+            return Ok(());
         }
+        if let Err(error) = run.reread() {
+            // Perhaps the journal is another one by now, because the run was put back from a copy.
+            *run = (self.open)().map_err(|_| error)?;
+            self.put(Snapshot::take(&run, None, self.cache_bytes)?);
+            return Ok(());
+        }
+        if let Some(oracle) = &before.oracle {
+            oracle.read_again();
+        }
+        self.put(Snapshot::take(&run, Some(&before), self.cache_bytes)?);
         Ok(())
+    }
+
+    fn put(&self, snapshot: Snapshot) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
     /// Puts the use of the cache into the metrics.
     pub fn record_metrics(&self) {
         let now = self.now();
         gauge!(observe::RUN_SOLVED).set(if now.is_solved() { 1.0 } else { 0.0 });
-        if let Ok(oracle) = &now.oracle {
+        gauge!(observe::RUN_READABLE).set(if now.is_readable() { 1.0 } else { 0.0 });
+        if let Some(oracle) = &now.oracle {
             let cache = oracle.cache_use();
             counter!(observe::CACHE_HITS).absolute(cache.hits);
             counter!(observe::CACHE_MISSES).absolute(cache.misses);
@@ -76,28 +107,46 @@ impl Served {
 }
 
 impl Snapshot {
-    fn take(open: &OpenRun, cache_bytes: u64) -> Result<Self> {
-        let run = open()?;
-        let oracle = match Oracle::with_cache(&run, cache_bytes) {
-            Ok(oracle) => Ok(Arc::new(oracle)),
-            Err(error @ QueryError::NotSolved { .. }) => Err(error.to_string()),
-            Err(error) => return Err(error.into()),
+    /// What a run is now, after what it was `before`.
+    fn take(run: &Run, before: Option<&Self>, cache_bytes: u64) -> Result<Self> {
+        let not_solved = run.why_not_solved();
+        let oracle = match before.and_then(|before| before.oracle.clone()) {
+            Some(oracle) => Some(oracle),
+            None if not_solved.is_some() => None,
+            None => Some(Arc::new(Oracle::with_cache(run, cache_bytes)?)),
         };
-        let start = oracle.as_ref().ok().map(|oracle| oracle.starts());
-        let start = start.transpose().context("cannot read what the starts are worth")?;
-        Ok(Self { run, oracle, start })
+        let start = match before.and_then(|before| before.start.clone()) {
+            Some(start) => Some(start),
+            None => oracle.as_ref().and_then(|oracle| start_of(oracle)),
+        };
+        Ok(Self {
+            run_id: run.dir().run_id().to_string(),
+            params: run.params().clone(),
+            phase: messages::phase(run),
+            layers: run.layer_counts(),
+            fingerprint: run.fingerprint(),
+            not_solved,
+            start,
+            oracle,
+        })
     }
 
     /// Whether every state has a value.
     #[must_use]
     pub fn is_solved(&self) -> bool {
-        self.oracle.is_ok()
+        self.not_solved.is_none()
     }
 
-    /// Why states have no values, where they have none.
+    /// Whether everything that was asked for could be read, as far as is known.
     #[must_use]
-    pub fn not_solved(&self) -> Option<&str> {
-        self.oracle.as_ref().err().map(String::as_str)
+    pub fn is_readable(&self) -> bool {
+        self.oracle.as_ref().is_none_or(|oracle| oracle.is_sound())
+    }
+
+    /// Whether there is nothing that reading the run again could better.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.is_solved() && self.is_readable()
     }
 
     /// What answers.
@@ -106,6 +155,64 @@ impl Snapshot {
     ///
     /// FAILED_PRECONDITION where the run is not solved.
     pub fn oracle(&self) -> Result<Arc<Oracle>, Status> {
-        self.oracle.clone().map_err(Status::failed_precondition)
+        let not_solved = || Status::failed_precondition(self.not_solved.clone().unwrap_or_default());
+        self.oracle.clone().ok_or_else(not_solved)
+    }
+}
+
+/// What the starts are worth. Where that cannot be read, the rest of the run is served all the same, and it is tried
+/// again.
+fn start_of(oracle: &Oracle) -> Option<StartValues> {
+    let start = oracle.starts();
+    start.inspect_err(|error| tracing::error!(%error, "cannot read what the starts are worth")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use exact2048_coordinator::{Commit, Phase};
+    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_run::{JournalRecord, Record, Unnamed};
+    use exact2048_storage::ShardWriter;
+
+    use super::*;
+
+    /// A run that is not solved is opened once, and from then on only what is new in its journal is read.
+    #[test]
+    fn an_unsolved_run_is_not_opened_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("run");
+        let params = Params::new(
+            "2x2".parse().unwrap(),
+            Objective::Score,
+            Spawn4::default(),
+            Precision::Bits32,
+            Some(8),
+        );
+        let mut writer = Run::open_or_create(&path, &params.unwrap(), Unnamed::Refuse).unwrap();
+        let opened = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&opened);
+        let open = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(Run::open(&path)?)
+        };
+        let served = Served::new(Box::new(open), 0).unwrap();
+        assert!(served.now().layers.is_empty());
+        for layer in [4, 6, 8].map(Layer) {
+            let identity = writer.catalog().identity(Phase::Enumerate, layer, layer);
+            let shards = vec![ShardWriter::create(writer.dir(), identity).unwrap().finish().unwrap()];
+            let layers = vec![LayerCounts { layer, states: 3, afterstates: 0 }];
+            let commit =
+                Commit { phase: Phase::Enumerate, first: layer, last: layer, layers, fingerprint: None };
+            writer
+                .append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None }))
+                .unwrap();
+            served.refresh().unwrap();
+            assert_eq!(served.now().layers.last().map(|counts| counts.layer), Some(layer));
+        }
+        assert_eq!((served.now().phase, served.now().layers.len()), (RunPhase::Enumerated, 3));
+        assert!(!served.now().is_solved());
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
     }
 }

@@ -14,6 +14,7 @@ use exact2048_run::QueryError;
 use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::served::Served;
@@ -45,10 +46,14 @@ impl Query for QueryService {
         request: Request<GetValueRequest>,
     ) -> Result<Response<GetValueResponse>, Status> {
         let snapshot = self.served.now();
-        let size = snapshot.run.params().board;
+        let size = snapshot.params.board;
         let board = messages::board_of(request.into_inner().board, size)?;
         let oracle = snapshot.oracle()?;
-        let answer = tokio::task::spawn_blocking(move || oracle.evaluate(board)).await;
+        // Kept until the answer is there: when the client goes, or its time is over, the work ends too.
+        let given_up = CancellationToken::new();
+        let _guard = given_up.clone().drop_guard();
+        let work = move || oracle.evaluate(board, &|| !given_up.is_cancelled());
+        let answer = tokio::task::spawn_blocking(work).await;
         let answer = answer.map_err(|error| failures::of_panic(&error))?;
         match &answer {
             Ok(_) => counter!(observe::STATES, "status" => observe::OK).increment(1),
@@ -73,7 +78,7 @@ impl Query for QueryService {
     }
 
     async fn get_run(&self, _request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
-        Ok(Response::new(messages::run(&self.served.now(), batch::MAX_BOARDS as u32)))
+        Ok(Response::new(messages::run(&self.served.now())))
     }
 
     type ListLayersStream = Answers<ListLayersResponse>;
@@ -88,9 +93,9 @@ impl Query for QueryService {
             let what = format!("layers from {first} to {last}: expected a first that is not above the last");
             return Err(status::invalid_argument("first", what));
         }
-        let mut layers = self.served.now().run.layer_counts();
-        layers.retain(|counts| (first..=last).contains(&counts.layer.0));
-        let answers = layers.into_iter().map(|counts| Ok(messages::layer(&counts)));
+        let snapshot = self.served.now();
+        let asked = snapshot.layers.iter().filter(|counts| (first..=last).contains(&counts.layer.0));
+        let answers: Vec<_> = asked.map(|counts| Ok(messages::layer(counts))).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(answers))))
     }
 }

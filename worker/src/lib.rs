@@ -36,7 +36,7 @@ pub use bytes_list::BytesList;
 pub use fingerprint::state_hash;
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;
-pub use payload::{Parts, PayloadError, for_each_bit};
+pub use payload::{PART_ENTRIES, Parts, PayloadError, for_each_bit};
 pub use seal::Sealed;
 pub use value::{Backup, Value};
 

@@ -12,7 +12,7 @@ use crate::pieces::Pieces;
 use crate::value::Value;
 
 /// Entries (rows × columns) that a part has at most, unless a single row has more.
-const PART_ENTRIES: usize = 1 << 16;
+pub const PART_ENTRIES: usize = 1 << 16;
 
 /// An item that does not parse: the file passed its checksums, so it was written by other code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

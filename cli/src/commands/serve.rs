@@ -64,7 +64,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     let bound = Bound::new(options).await?;
     let location = args.place.location()?;
     let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), args.memory.as_u64())?);
-    if let Some(reason) = served.now().not_solved() {
+    if let Some(reason) = &served.now().not_solved {
         tracing::warn!(reason, "values have to wait until the run is solved");
     }
     if let Some(address) = args.server.metrics_listen {

@@ -26,7 +26,7 @@ impl Remote {
         match *self {}
     }
 
-    pub fn evaluate(&self, _: Board) -> Result<Evaluation> {
+    pub fn evaluate(&self, _: &[Board]) -> Vec<Result<Evaluation>> {
         match *self {}
     }
 }

@@ -1,0 +1,201 @@
+//! Answers as text for people and as JSON.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use exact2048_game::Objective;
+use exact2048_game::board::{Board, BoardSize, tile};
+use exact2048_game::rules::Move;
+use exact2048_run::{Evaluation, MoveValue};
+use serde::Serialize;
+
+use crate::{output, units};
+
+/// Prints answers about one run.
+pub struct Printer {
+    /// The size of the run's board.
+    pub size: BoardSize,
+    /// What the run maximises.
+    pub objective: Objective,
+    /// Whether to print JSON.
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    board: String,
+    canonical: String,
+    layer: u32,
+    value: f64,
+    error_bound: f64,
+    best: Option<&'static str>,
+    moves: Vec<MoveAnswer>,
+}
+
+#[derive(Serialize)]
+struct MoveAnswer {
+    #[serde(rename = "move")]
+    direction: &'static str,
+    legal: bool,
+    score: Option<u32>,
+    value: Option<f64>,
+    afterstate: Option<String>,
+    best: bool,
+}
+
+#[derive(Serialize)]
+struct Refusal<'a> {
+    line: u64,
+    board: &'a str,
+    error: String,
+}
+
+impl Printer {
+    /// Prints an answer.
+    pub fn write(&self, out: &mut impl Write, answer: &Evaluation) -> Result<()> {
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&self.in_json(answer))?)?;
+        } else {
+            self.write_for_people(out, answer)?;
+        }
+        Ok(())
+    }
+
+    /// The same for one of many, which are set apart.
+    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &Evaluation) -> Result<()> {
+        self.write(out, answer)?;
+        if !self.json {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Tells why a line has no answer.
+    pub fn refuse(&self, out: &mut impl Write, line: u64, board: &str, error: &anyhow::Error) -> Result<()> {
+        if self.json {
+            let refusal = Refusal { line, board, error: format!("{error:#}") };
+            writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
+        } else {
+            eprintln!("error: line {line}: {error:#}");
+        }
+        Ok(())
+    }
+
+    fn in_json(&self, answer: &Evaluation) -> Answer {
+        let moves = answer.moves.iter().map(|m| MoveAnswer {
+            direction: m.direction.name(),
+            legal: m.outcome.is_some(),
+            score: m.outcome.map(|outcome| outcome.score),
+            value: m.outcome.map(|outcome| outcome.value),
+            afterstate: m.outcome.map(|outcome| outcome.after.to_text(self.size)),
+            best: is_best(m),
+        });
+        Answer {
+            board: answer.board.to_text(self.size),
+            canonical: answer.canonical.to_text(self.size),
+            layer: answer.layer.0,
+            value: answer.value,
+            error_bound: answer.error_bound,
+            best: answer.best.map(Move::name),
+            moves: moves.collect(),
+        }
+    }
+
+    fn write_for_people(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
+        let error = answer.error_bound;
+        writeln!(out, "{}", self.grid(answer.board))?;
+        output::write_field(out, "layer", answer.layer)?;
+        output::write_field(out, "canonical", answer.canonical.to_text(self.size))?;
+        output::write_field(out, "objective", self.objective)?;
+        if answer.best.is_none() {
+            output::write_field(out, "value", "0, exactly")?;
+            return writeln!(out, "\nNo move is legal: the game is over.");
+        }
+        let value = format!("{} (error at most {})", units::value(answer.value, error), shown_bound(error));
+        output::write_field(out, "value", value)?;
+        output::write_field(out, "best", best_of(&answer.moves))?;
+        let row = |m: &MoveValue| {
+            let cells = match m.outcome {
+                Some(outcome) => {
+                    let after = outcome.after.to_text(self.size);
+                    [outcome.score.to_string(), units::value(outcome.value, error), after]
+                }
+                None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
+            };
+            let [score, value, after] = cells;
+            let mark = if is_best(m) { "best" } else { "" };
+            vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after]
+        };
+        let value = match self.objective {
+            Objective::Score => "value with score",
+            Objective::Reach { .. } => "value",
+        };
+        let mut table =
+            output::table(&["move", "", "score", value, "afterstate"], 2, answer.moves.iter().map(row));
+        if let Some(column) = table.column_mut(4) {
+            column.set_cell_alignment(CellAlignment::Left);
+        }
+        writeln!(out)?;
+        output::write_table(out, &table)
+    }
+
+    /// The board as a drawing.
+    fn grid(&self, board: Board) -> Table {
+        let (rows, cols) = (self.size.rows(), self.size.cols());
+        let mut grid = Table::new();
+        grid.load_style(UTF8_FULL_CONDENSED);
+        for row in 0..rows {
+            grid.add_row((0..cols).map(|col| match tile(board.get(row * cols + col)) {
+                0 => ".".to_owned(),
+                tile => tile.to_string(),
+            }));
+        }
+        grid.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        grid
+    }
+}
+
+fn is_best(of: &MoveValue) -> bool {
+    of.outcome.is_some_and(|outcome| outcome.is_best)
+}
+
+/// The best move, or all of them where several are equally good: `left`, or `left, right: equal`.
+fn best_of(moves: &[MoveValue]) -> String {
+    let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
+    match best[..] {
+        [one] => one.to_owned(),
+        _ => format!("{}: equal", best.join(", ")),
+    }
+}
+
+/// A bound, in two digits, rounded upward so that it stays one.
+fn shown_bound(error: f64) -> String {
+    let unit = 10f64.powf(error.log10().floor() - 1.0);
+    format!("{:.1e}", (error / unit).ceil() * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_run::Outcome;
+
+    #[test]
+    fn bounds_are_rounded_upward() {
+        for (error, text) in [(3.41e-3, "3.5e-3"), (3.5e-3, "3.5e-3"), (9.96e-7, "1.0e-6"), (1.0, "1.0e0")] {
+            assert_eq!(shown_bound(error), text);
+        }
+    }
+
+    #[test]
+    fn ties_are_named() {
+        let outcome = |is_best| Outcome { after: Board::default(), score: 0, value: 1.0, is_best };
+        let moves = |best: [Option<bool>; 4]| -> Vec<MoveValue> {
+            let each = Move::ALL.into_iter().zip(best);
+            each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()
+        };
+        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)])), "up");
+        assert_eq!(best_of(&moves([Some(true), Some(true), Some(false), None])), "left, right: equal");
+    }
+}

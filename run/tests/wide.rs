@@ -1,0 +1,323 @@
+//! Questions to runs that are too large to be solved in a test: 4×3 in its widest lanes, 4×4. Only what the questions need
+//! is there, put in its place by the tables of the solver, which the oracle does not use.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use exact2048_coordinator::{Commit, Phase, is_kept};
+use exact2048_game::board::Board;
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::{Columns, pack, unpack};
+use exact2048_game::rules::{self, Move};
+use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
+use exact2048_run::{JournalRecord, Oracle, QueryError, Record, Run, Unnamed};
+use exact2048_storage::{Frame, ItemKey, ShardWriter};
+use exact2048_worker::{Backup, Parts};
+use tempfile::TempDir;
+
+const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
+
+/// A run that holds what some boards lead to, and nothing else.
+struct Made {
+    place: TempDir,
+    params: Params,
+    /// The stored value of every state that is needed, by canonical board.
+    stored: HashMap<Board, u64>,
+}
+
+/// The value that is made up for an entry: near the top, so that it is above every score made.
+fn made_up(key: ItemKey, number: usize) -> u32 {
+    let mixed =
+        (key.lane ^ u64::from(key.layer) << 40 ^ u64::from(key.part) << 20).wrapping_add(number as u64);
+    u32::MAX - (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) as u32
+}
+
+impl Made {
+    /// Of the entries in the same parts, each `filler`-th is reachable besides.
+    fn new(params: &Params, boards: &[Board], filler: usize) -> Self {
+        let space = Space::new(params);
+        let mut states = BTreeSet::new();
+        boards.iter().for_each(|&board| needed(params, &space, board, &mut states, true));
+
+        // Row and number of every state, lane by lane: the columns of one lane may take a hundred MB.
+        let mut by_lane: BTreeMap<Lane, Vec<(Board, Layer, u32, u64)>> = BTreeMap::new();
+        for &board in &states {
+            let (lane, layer, row, sequence) = space.locate(board).unwrap();
+            by_lane.entry(lane).or_default().push((board, layer, row, sequence));
+        }
+        let (mut reach, mut values) = (BTreeMap::new(), BTreeMap::new());
+        let mut stored = HashMap::new();
+        for (lane, states) in by_lane {
+            let columns = Columns::new(params, lane);
+            let mut parts_of: BTreeMap<ItemKey, (Parts, BTreeSet<usize>)> = BTreeMap::new();
+            for (board, layer, row, sequence) in states {
+                let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
+                let parts = Parts::new(class.rows(), columns.len());
+                let key = Parts::key(layer, lane, parts.of_row(row as usize));
+                let first_row = parts.rows(key.part).start;
+                let number = (row as usize - first_row) * columns.len() + column(&columns, sequence);
+                let entry = parts_of.entry(key).or_insert_with(|| (parts, BTreeSet::new()));
+                entry.1.insert(number);
+                if is_kept(layer) {
+                    stored.insert(board, u64::from(made_up(key, number)));
+                }
+            }
+            for (key, (parts, mut numbers)) in parts_of {
+                let rows = parts.rows(key.part).len();
+                numbers.extend((0..rows * columns.len()).step_by(filler));
+                reach.insert(key, reach_item(rows, columns.len(), &numbers));
+                if is_kept(Layer(key.layer)) {
+                    let bytes = numbers.iter().flat_map(|&number| made_up(key, number).to_le_bytes());
+                    values.insert(key, bytes.collect());
+                }
+            }
+        }
+        let place = TempDir::new().unwrap();
+        let mut run = Run::open_or_create(&place.path().join("run"), params, Unnamed::Refuse).unwrap();
+        commit(&mut run, Phase::Enumerate, &reach);
+        commit(&mut run, Phase::BackUp, &values);
+        assert!(run.is_solved());
+        Self { place, params: params.clone(), stored }
+    }
+
+    fn oracle(&self, cache_bytes: u64) -> Oracle {
+        Oracle::with_cache(&Run::open(&self.place.path().join("run")).unwrap(), cache_bytes).unwrap()
+    }
+
+    /// What the oracle should find, by plain recursion.
+    fn state_bits(&self, backup: &Backup, board: Board, known: &mut HashMap<Board, u64>) -> u64 {
+        let space_board = canonical(&self.params, board);
+        if let Some(&bits) = self.stored.get(&space_board).or_else(|| known.get(&space_board)) {
+            return bits;
+        }
+        let size = self.params.board;
+        let moves = Move::ALL.into_iter().filter_map(|direction| rules::make_move(board, direction, size));
+        let moves: Vec<Board> = moves.map(|(after, _)| after).collect();
+        let bits = moves.into_iter().map(|after| self.after_bits(backup, after, known)).max();
+        let bits = bits.unwrap_or_else(|| match self.params.winning_exponent() {
+            None => self.params.scale().encode(rules::potential(board, size)),
+            Some(_) => 0,
+        });
+        known.insert(space_board, bits);
+        bits
+    }
+
+    fn after_bits(&self, backup: &Backup, after: Board, known: &mut HashMap<Board, u64>) -> u64 {
+        if is_won(&self.params, after) {
+            return self.params.scale().encode(1);
+        }
+        let [twos, fours] = [1, 2].map(|exponent| -> Vec<u64> {
+            let cells = rules::empty_cells(after, self.params.board);
+            cells.map(|cell| self.state_bits(backup, after.with(cell, exponent), known)).collect()
+        });
+        backup.mean_of::<u32>(&twos, &fours)
+    }
+}
+
+fn canonical(params: &Params, board: Board) -> Board {
+    exact2048_game::symmetry::Symmetries::new(params.board).canonical(board)
+}
+
+fn is_won(params: &Params, board: Board) -> bool {
+    params.winning_exponent().is_some_and(|e| (0..params.cells()).any(|cell| board.get(cell) >= e))
+}
+
+/// Collects the states that a question looks at, of which the first is asked about its moves whether it is stored or not.
+fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Board>, asked: bool) {
+    let board = space.symmetries().canonical(board);
+    let is_new = states.insert(board);
+    if !asked && (!is_new || is_kept(Layer(board.tile_sum(params.cells())))) {
+        return;
+    }
+    for direction in Move::ALL {
+        let Some((after, _)) = rules::make_move(board, direction, params.board) else { continue };
+        if is_won(params, after) {
+            continue;
+        }
+        for cell in rules::empty_cells(after, params.board).collect::<Vec<_>>() {
+            needed(params, space, after.with(cell, 1), states, false);
+            needed(params, space, after.with(cell, 2), states, false);
+        }
+    }
+}
+
+/// The column of a sequence, by search among those with its multiset: a table of all would take gigabytes.
+fn column(columns: &Columns, sequence: u64) -> usize {
+    let mut exponents = unpack(sequence, columns.lane().k);
+    exponents.sort_unstable_by(|a, b| b.cmp(a));
+    let group = columns.group(pack(&exponents)).unwrap();
+    let of_group = &columns.sequences()[group.first as usize..][..group.count as usize];
+    group.first as usize + of_group.binary_search(&sequence).unwrap()
+}
+
+/// A reach item as docs/dev/format.md has it.
+fn reach_item(rows: usize, columns: usize, numbers: &BTreeSet<usize>) -> Vec<u8> {
+    let mut occupancy = vec![0u8; rows.div_ceil(8)];
+    let mut bits: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    for number in numbers {
+        let (row, column) = (number / columns, number % columns);
+        occupancy[row / 8] |= 1 << (row % 8);
+        bits.entry(row).or_insert_with(|| vec![0; columns.div_ceil(8)])[column / 8] |= 1 << (column % 8);
+    }
+    occupancy.into_iter().chain(bits.into_values().flatten()).collect()
+}
+
+fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
+    let (first, last) = (Layer(4), run.params().last_layer());
+    let identity = run.catalog().identity(phase, first, last);
+    let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+    for (&key, item) in items {
+        writer.push(Frame::encode(&[(key, item)], 1).unwrap()).unwrap();
+    }
+    let shards = vec![writer.finish().unwrap()];
+    let fingerprint = (phase == Phase::BackUp).then_some(0);
+    let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint };
+    run.append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None })).unwrap();
+}
+
+fn params(board: &str, objective: &str) -> Params {
+    let bits = Precision::Bits32;
+    Params::new(board.parse().unwrap(), objective.parse().unwrap(), Spawn4::default(), bits, None).unwrap()
+}
+
+/// A board of a lane: one of its sequences, spread over the cells, with small tiles in what is left.
+fn board_of(params: &Params, lane: Lane, small: &[u8], seed: usize) -> Board {
+    let columns = Columns::new(params, lane);
+    let large = unpack(columns.sequences()[seed * 7919 % columns.len()], lane.k);
+    let exponents: Vec<u8> = large.into_iter().chain(small.iter().copied()).collect();
+    // Every cell once: 5 has no factor in common with 12 and 16.
+    let cell = |i: usize| (5 * i + seed) % params.cells();
+    exponents.iter().enumerate().fold(Board::default(), |board, (i, &e)| board.with(cell(i), e))
+}
+
+/// The widest lane of 4×3, with small tiles of every residue of the layer modulo 8.
+fn boards_of_4x3(params: &Params) -> Vec<Board> {
+    let widest = Lane { k: 10, large_sum: 11_760 };
+    assert_eq!(Columns::count(params, widest), 6_451_200);
+    let small: [&[u8]; 4] = [&[1, 0], &[2, 0], &[2, 1], &[3, 0]];
+    small.iter().enumerate().map(|(seed, small)| board_of(params, widest, small, seed)).collect()
+}
+
+fn boards_of_4x4(params: &Params) -> Vec<Board> {
+    let widest = Lane { k: 15, large_sum: 264 };
+    assert!(Columns::count(params, widest) > 1_000_000);
+    let half = Lane { k: 8, large_sum: 136 };
+    let small: [&[u8]; 2] = [&[1], &[2]];
+    let few: [&[u8]; 2] = [&[1, 2, 0, 0, 1], &[2, 2, 2, 1, 1, 0]];
+    let full = small.iter().enumerate().map(|(seed, small)| board_of(params, widest, small, seed));
+    let open = few.iter().enumerate().map(|(seed, small)| board_of(params, half, small, seed + 2));
+    full.chain(open).collect()
+}
+
+fn check_answers(params: &Params, boards: &[Board]) {
+    let made = Made::new(params, boards, 1009);
+    let (oracle, backup) = (made.oracle(64 << 20), Backup::new(params));
+    let mut known = HashMap::new();
+    for &board in boards {
+        let answer = oracle.evaluate(board, ALWAYS).unwrap();
+        for (direction, found) in Move::ALL.into_iter().zip(&answer.moves) {
+            let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
+                let bits = made.after_bits(&backup, after, &mut known);
+                let past = match params.winning_exponent() {
+                    None => params.scale().encode(rules::potential(board, params.board)),
+                    Some(_) => 0,
+                };
+                (after, score, params.scale().decode(bits - past))
+            });
+            let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));
+            assert_eq!(found, expected, "{} {direction:?}", board.to_text(params.board));
+        }
+        let bits = made.state_bits(&backup, board, &mut known);
+        assert_eq!(oracle.stored_bits(board).unwrap(), bits);
+        let values = oracle.values(&[board], ALWAYS).unwrap();
+        assert_eq!(values[0].map(f64::to_bits), Some(answer.value.to_bits()));
+    }
+}
+
+#[test]
+fn boards_of_the_widest_lanes_of_4x3_are_answered() {
+    let params = params("4x3", "score");
+    check_answers(&params, &boards_of_4x3(&params));
+}
+
+#[test]
+fn boards_of_4x4_are_answered() {
+    let params = params("4x4", "reach:64");
+    check_answers(&params, &boards_of_4x4(&params));
+}
+
+/// However the boards of a batch are ordered, and with no cache at all, each part is read once.
+#[test]
+fn the_order_of_a_batch_does_not_matter() {
+    let params = params("4x4", "reach:64");
+    let some = boards_of_4x4(&params);
+    let made = Made::new(&params, &some, 1009);
+    let mut boards: Vec<Board> = made.stored.keys().copied().collect();
+    boards.sort_unstable();
+    let ask = |boards: &[Board]| {
+        let oracle = made.oracle(0);
+        let values = oracle.values(boards, ALWAYS).unwrap();
+        (values, oracle.cache_use().misses)
+    };
+    let (sorted, reads) = ask(&boards);
+    let mixed: Vec<usize> = (0..boards.len()).map(|i| i * 7919 % boards.len()).collect();
+    assert_eq!(mixed.iter().collect::<BTreeSet<_>>().len(), boards.len());
+    let (values, reads_mixed) = ask(&mixed.iter().map(|&i| boards[i]).collect::<Vec<_>>());
+    assert_eq!(values, mixed.iter().map(|&i| sorted[i]).collect::<Vec<_>>());
+    assert_eq!(reads, reads_mixed);
+    assert!(reads < boards.len() as u64);
+}
+
+/// A question that nobody waits for ends where it is.
+#[test]
+fn questions_are_given_up() {
+    let params = params("4x4", "reach:64");
+    let boards = boards_of_4x4(&params);
+    let made = Made::new(&params, &boards, 1009);
+    let oracle = made.oracle(64 << 20);
+    let asked = AtomicUsize::new(0);
+    let last = boards[boards.len() - 1];
+    oracle.evaluate(last, &|| asked.fetch_add(1, Ordering::Relaxed) < usize::MAX).unwrap();
+    let all = asked.load(Ordering::Relaxed);
+    assert!(all > 100, "{all}");
+    for patience in [0, 1, all / 2] {
+        let oracle = made.oracle(64 << 20);
+        let asked = AtomicUsize::new(0);
+        let wanted = || asked.fetch_add(1, Ordering::Relaxed) < patience;
+        assert!(matches!(oracle.evaluate(last, &wanted), Err(QueryError::GivenUp)));
+        assert_eq!(asked.load(Ordering::Relaxed), patience + 1);
+        assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
+    }
+}
+
+/// Prints what docs/dev/performance.md has on look-ups: rows are as full as those of a solved run.
+#[test]
+#[ignore = "a measurement, for a release build: takes 2 GB of disk"]
+fn measure_look_ups() {
+    for (board, objective, boards) in
+        [("4x3", "score", boards_of_4x3 as fn(&Params) -> Vec<Board>), ("4x4", "reach:64", boards_of_4x4)]
+    {
+        let params = params(board, objective);
+        let boards = boards(&params);
+        let made = Made::new(&params, &boards, 2);
+        for cache_mib in [64, 256, 1024] {
+            let begun = Instant::now();
+            let oracle = made.oracle(cache_mib << 20);
+            println!("{board} {objective}, {cache_mib} MiB: opened in {:.1?}", begun.elapsed());
+            for round in ["cold", "warm"] {
+                for &board in &boards {
+                    let (begun, before) = (Instant::now(), oracle.cache_use().misses);
+                    oracle.evaluate(board, ALWAYS).unwrap();
+                    let reads = oracle.cache_use().misses - before;
+                    println!(
+                        "  {round} {}: {:.1?}, {reads} parts",
+                        board.to_text(params.board),
+                        begun.elapsed()
+                    );
+                }
+            }
+        }
+    }
+}
