@@ -8,15 +8,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::certificates::{Ca, token_file};
+use common::script::Script;
 use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
-use exact2048_cluster::wire::{Answer, pull_message, refusal_of, worker_of};
-use exact2048_coordinator::cluster::{
-    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Refusal, Secret, WorkerReport,
-};
+use exact2048_cluster::wire::{pull_message, refusal_of};
+use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Refusal, WorkerReport};
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
+use exact2048_run::Run;
+use exact2048_storage::{Attempt, Location, ShardWriter};
 use serde_json::Value;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -66,69 +67,11 @@ impl Coordinator {
     }
 }
 
-/// A worker that does as it is told here.
-struct Script {
-    client: Client,
-    secret: Secret,
-    pull: Pull,
-}
-
-impl Script {
-    /// Workers of different numbers are different ones.
-    async fn new(coordinator: &Coordinator, number: u8) -> Self {
-        let secret = Secret::new([number; 16]);
-        let pull = Pull {
-            version: PROTOCOL_VERSION,
-            worker: worker_of(&secret),
-            incarnation: 1,
-            threads: 2,
-            memory_bytes: 8 << 30,
-            address: format!("http://192.0.2.1:{number}"),
-            leaving: false,
-            epoch: None,
-            stage: EpochStage::Working,
-            first_report: 0,
-            reports: Vec::new(),
-        };
-        Self { client: coordinator.client().await, secret, pull }
-    }
-
-    /// Pulls once, and forgets what is acknowledged.
-    async fn pull(&mut self) -> Result<Answer, Status> {
-        let answer = self.client.pull(pull_message(&self.pull, &self.secret)).await?.into_inner();
-        let answer = Answer::try_from(answer).unwrap();
-        let known = (answer.acknowledged - self.pull.first_report) as usize;
-        self.pull.reports.drain(..known);
-        self.pull.first_report = answer.acknowledged;
-        if answer.withdrawn.is_some() {
-            self.pull.epoch = None;
-        }
-        if let Some(assignment) = &answer.assignment {
-            self.pull.epoch = Some(assignment.share.epoch);
-        }
-        Ok(answer)
-    }
-
-    /// Pulls until an answer is as wanted.
-    #[track_caller]
-    fn until(&mut self, wanted: impl Fn(&Answer) -> bool) -> impl Future<Output = Answer> {
-        let begun = Instant::now();
-        async move {
-            loop {
-                let answer = self.pull().await.unwrap();
-                if wanted(&answer) {
-                    return answer;
-                }
-                assert!(begun.elapsed() < Duration::from_secs(20), "waited too long: {answer:?}");
-            }
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn workers_get_shares_and_lose_them_with_their_lease() {
     let coordinator = Coordinator::new();
-    let (mut one, mut two) = (Script::new(&coordinator, 1).await, Script::new(&coordinator, 2).await);
+    let (mut one, mut two) =
+        (Script::new(&coordinator.server.url, 1).await, Script::new(&coordinator.server.url, 2).await);
     coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
     let (first, second) = tokio::join!(
         one.until(|answer| answer.assignment.is_some()),
@@ -161,7 +104,7 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn pulls_without_news_are_held_and_news_is_told_at_once() {
     let coordinator = Coordinator::new();
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     worker.pull().await.unwrap();
     let begun = Instant::now();
     let pulls = 4;
@@ -184,7 +127,7 @@ async fn pulls_without_news_are_held_and_news_is_told_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let coordinator = Coordinator::new();
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "8"]).exits(0);
     let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
     let epoch = assignment.share.epoch;
@@ -205,25 +148,32 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     assert_eq!((order.epoch, order.first.0, order.last.0), (epoch, 4, 8));
     assert!(worker.pull.reports.is_empty(), "they are acknowledged");
     assert_eq!(whole(&coordinator.status("2x2-to8")["states"]), 6);
-    let record = |file: &str, kind: &str, last: u32| {
+    let me = worker.pull.worker.0;
+    let file = format!("reach-000004-000008-000001-{epoch:x}.{me:x}.shard");
+    let record = |file: &str, last: u32| {
         serde_json::json!({
-            "file": file, "kind": kind, "first_layer": 4, "last_layer": last, "bytes": 100, "frames": 1, "items": 3,
+            "file": file, "kind": "reach", "first_layer": 4, "last_layer": last, "bytes": 100, "frames": 1, "items": 3,
             "header_checksum": "0123456789abcdef",
         })
         .to_string()
     };
-    let good = record("reach-000004-000008-000000-1.1.shard", "reach", 8);
     for wrong in [
         "no JSON".to_owned(),
         "{}".to_owned(),
-        record("../../etc/passwd.shard", "reach", 8),
-        record("x.shard", "reach", 10),
+        record(&format!("../{file}"), 8),
+        record("../../etc/passwd.shard", 8),
+        record(&file, 10),
     ] {
         worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: wrong }];
         let refused = worker.pull().await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
         assert_eq!(field_of(&refused).as_deref(), Some("reports[0].shard_written.record"));
     }
+    let run = Run::open(&Location::from(&*coordinator.place.join("store/2x2-to8"))).unwrap();
+    let identity = run.catalog().identity(assignment.share.segment.phase, order.first, order.last);
+    let attempt = Attempt { opening: assignment.opening, epoch, member: me };
+    let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
+    let good = serde_json::json!(written).to_string();
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: good }];
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
     let status = coordinator.status("2x2-to8");
@@ -235,7 +185,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_can_never_be_committed_fails_its_epoch() {
     let coordinator = Coordinator::new();
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "4"]).exits(0);
     let epoch = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap().share.epoch;
     let layer = exact2048_game::Layer(4);
@@ -251,7 +201,8 @@ async fn what_can_never_be_committed_fails_its_epoch() {
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
     let record = serde_json::json!({
-        "file": "values-000004-000004-000000-1.1.shard", "kind": "values", "first_layer": 4, "last_layer": 4,
+        "file": format!("values-000004-000004-000001-{epoch:x}.{:x}.shard", worker.pull.worker.0),
+        "kind": "values", "first_layer": 4, "last_layer": 4,
         "bytes": 100, "frames": 1, "items": 3, "header_checksum": "0123456789abcdef",
     });
     worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: record.to_string() });
@@ -271,7 +222,7 @@ async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
     // Where there are no workers yet, it is taken.
     coordinator.ask(&["submit", "--board", "3x3", "--name", "earlier"]).exits(0);
     coordinator.ask(&["cancel", "earlier"]).exits(0);
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     worker.pull.memory_bytes = 1 << 20;
     worker.pull().await.unwrap();
     let refused = coordinator.ask(&["submit", "--board", "3x3"]).exits(1);
@@ -289,7 +240,7 @@ async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn failures_of_workers_are_shown() {
     let coordinator = Coordinator::new();
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     let failure = Failure::DiskFull("no space in /scratch".to_owned());
     worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure });
     worker.pull().await.unwrap();
@@ -313,7 +264,7 @@ async fn failures_of_workers_are_shown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn other_versions_and_old_processes_are_refused() {
     let coordinator = Coordinator::new();
-    let mut worker = Script::new(&coordinator, 7).await;
+    let mut worker = Script::new(&coordinator.server.url, 7).await;
     // Of whatever version, and whatever the rest of the message means there.
     for version in [0, PROTOCOL_VERSION + 1, u32::MAX] {
         let message = v1::PullRequest { protocol_version: version, ..v1::PullRequest::default() };
@@ -342,7 +293,7 @@ async fn other_versions_and_old_processes_are_refused() {
 async fn wrong_and_oversized_requests_do_no_harm() {
     let coordinator = Coordinator::new();
     let mut client = coordinator.client().await;
-    let script = Script::new(&coordinator, 1).await;
+    let script = Script::new(&coordinator.server.url, 1).await;
     let good = pull_message(&script.pull, &script.secret);
     for (wrong, field) in [
         (v1::PullRequest { threads: 0, ..good.clone() }, "threads"),
@@ -582,7 +533,7 @@ async fn a_coordinator_that_stops_lets_go_of_everybody() {
         assert_eq!(health.check(request).await.unwrap().into_inner().status, 1, "{service}");
     }
     drop(health);
-    let mut worker = Script::new(&coordinator, 1).await;
+    let mut worker = Script::new(&coordinator.server.url, 1).await;
     let mut watching = worker.client.clone();
     let mut watched = watching.watch(v1::WatchRequest::default()).await.unwrap().into_inner();
     watched.message().await.unwrap().unwrap();

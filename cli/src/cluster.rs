@@ -3,14 +3,13 @@
 use std::future::Future;
 
 use anyhow::{Context, Result, anyhow};
-use exact2048_cluster::client::{self, Client};
+use exact2048_cluster::client::{self, Client, Shown};
 use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt;
 
 use crate::Failure;
-use crate::job_view::plain;
-use crate::network::{ClientArgs, refusal};
+use crate::network::{ClientArgs, refusal, words};
 
 /// Where the coordinator is.
 #[derive(clap::Args, Debug)]
@@ -47,12 +46,14 @@ impl Coordinator {
     }
 
     /// Makes a call and waits for its answer.
-    pub fn ask<T, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T>
+    pub fn ask<T: Shown, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let answer = self.runtime.block_on(call(self.client()));
-        answer.map(Response::into_inner).map_err(|status| failure(&status))
+        let mut answer = answer.map_err(|status| failure(&status))?.into_inner();
+        answer.make_plain();
+        Ok(answer)
     }
 
     /// Waits for what an answer still brings.
@@ -64,7 +65,7 @@ impl Coordinator {
 /// What a status is on the command line.
 pub fn failure(status: &Status) -> anyhow::Error {
     // It may quote what others sent.
-    let message = plain(status.message());
+    let message = words(status);
     let reason = status.get_details_error_info().map(|info| info.reason);
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),

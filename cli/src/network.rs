@@ -146,9 +146,17 @@ impl ClientArgs {
     }
 }
 
+/// Bytes of what a server says that are shown.
+pub const MOST_WORDS: usize = 4096;
+
+/// What a server says, fit for a terminal.
+pub fn words(status: &Status) -> String {
+    exact2048_net::text::plain_words(status.message(), MOST_WORDS)
+}
+
 /// What a status is on the command line that has no meaning of its own there: who said it, and what may help.
 pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
-    let message = status.message();
+    let message = words(status);
     match status.code() {
         Code::Unimplemented => anyhow!(
             "there is no {who} at this address (something else answers there): is it the right host and port?"

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{Layer, Objective};
 use exact2048_net::client::{self, Connected};
+use exact2048_net::text::plain_words;
 use exact2048_proto::v1::board::Spelling;
 use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
-use crate::network::{ClientArgs, refusal};
+use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 
 /// Time for an answer, which takes a server milliseconds, and seconds where a batch has to be searched for.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,7 +42,7 @@ impl Remote {
         let run = runtime.block_on(client.get_run(within(GetRunRequest {}))).map_err(|s| failure(&s))?;
         let run = run.into_inner();
         if !run.not_solved.is_empty() {
-            return Err(anyhow!(run.not_solved));
+            return Err(anyhow!(plain_words(&run.not_solved, MOST_WORDS)));
         }
         let parameters = run.parameters.context("the server does not say what its run is")?;
         let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
@@ -107,7 +108,7 @@ fn within<T>(message: T) -> Request<T> {
 
 /// What a status is on the command line: the same message and exit code that a run here would have led to.
 fn failure(status: &Status) -> anyhow::Error {
-    let message = status.message().to_owned();
+    let message = words(status);
     match status.code() {
         Code::NotFound => Failure::unreachable(message).into(),
         Code::InvalidArgument => Failure::usage(message).into(),

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
+use exact2048_net::text::plain_words;
+use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use tonic::Request;
 
@@ -29,4 +31,83 @@ pub fn within<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
     request
+}
+
+/// Bytes of a text in an answer that are shown.
+const MOST_WORDS: usize = 4096;
+
+/// An answer of a coordinator, which is shown to people.
+pub trait Shown {
+    /// Makes its texts fit for a terminal, whoever wrote them: see [`plain_words`].
+    fn make_plain(&mut self);
+}
+
+fn make_plain<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+    texts.into_iter().for_each(|text| *text = plain_words(text, MOST_WORDS));
+}
+
+impl Shown for v1::Job {
+    fn make_plain(&mut self) {
+        let parameters = self.parameters.iter_mut().map(|parameters| &mut parameters.objective);
+        let own =
+            [&mut self.name, &mut self.run_url, &mut self.failure, &mut self.fingerprint, &mut self.trouble];
+        make_plain(own.into_iter().chain(parameters));
+    }
+}
+
+impl Shown for v1::Worker {
+    fn make_plain(&mut self) {
+        make_plain([&mut self.id, &mut self.address, &mut self.job, &mut self.reason]);
+    }
+}
+
+/// Answers with jobs, and some with workers.
+macro_rules! shown {
+    ($($answer:ident: $($field:ident),+;)+) => {$(
+        impl Shown for v1::$answer {
+            fn make_plain(&mut self) {
+                $(self.$field.iter_mut().for_each(Shown::make_plain);)+
+            }
+        }
+    )+};
+}
+
+shown! {
+    SubmitResponse: job;
+    GetResponse: job;
+    ListResponse: jobs, workers;
+    WatchResponse: jobs, workers;
+    CancelResponse: job;
+    ResumeResponse: job;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_an_answer_commands_a_terminal() {
+        let evil = || "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07".to_owned();
+        let job = v1::Job {
+            name: evil(),
+            run_url: evil(),
+            failure: evil(),
+            fingerprint: evil(),
+            trouble: evil(),
+            parameters: Some(v1::RunParameters { objective: evil(), ..v1::RunParameters::default() }),
+            ..v1::Job::default()
+        };
+        let worker =
+            v1::Worker { id: evil(), address: evil(), job: evil(), reason: evil(), ..v1::Worker::default() };
+        let mut answer = v1::ListResponse { jobs: vec![job], workers: vec![worker] };
+        answer.make_plain();
+        let found = answer.jobs.iter().flat_map(|job| {
+            let objective = &job.parameters.as_ref().unwrap().objective;
+            [&job.name, &job.run_url, &job.failure, &job.fingerprint, &job.trouble, objective]
+        });
+        let found = found.chain(answer.workers.iter().flat_map(|w| [&w.id, &w.address, &w.job, &w.reason]));
+        for text in found {
+            assert!(text.contains("EVIL") && !text.chars().any(char::is_control), "{text:?}");
+        }
+    }
 }

@@ -1,9 +1,14 @@
 //! Logs on stderr, for people or as JSON lines.
 
-use std::io;
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
+
+use crate::text::plain;
 
 /// Crates that could log headers, and with them tokens, at their lowest levels.
 const SEE_HEADERS: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower"];
@@ -49,12 +54,75 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
         let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;
         levels = levels.add_directive(quiet);
     }
-    let lines = tracing_subscriber::fmt().with_env_filter(levels).with_writer(io::stderr).with_target(false);
+    let lines = tracing_subscriber::fmt().with_env_filter(levels).with_target(false);
     let started = match format {
-        LogFormat::Human => lines.with_ansi(false).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Human => lines.with_ansi(false).with_writer(|| Plain(io::stderr())).try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).with_writer(io::stderr).try_init(),
     };
     started.map_err(|_| LogError::Twice)
+}
+
+/// Writes lines, each in one call, without what could command a terminal or look like another line: some of what they
+/// say is what others said. In JSON that is escaped anyway.
+struct Plain<W>(W);
+
+impl<W: Write> Write for Plain<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let (body, end) = text.strip_suffix('\n').map_or((&*text, ""), |body| (body, "\n"));
+        self.0.write_all(format!("{}{end}", plain(body)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Lets some log lines of one kind pass, and after them one a second: for what anybody may bring about who reaches
+/// a port, so that nobody can fill a disk.
+#[derive(Debug)]
+pub struct Seldom(Mutex<Passed>);
+
+/// Lines that pass at once.
+const BURST: u32 = 100;
+
+#[derive(Debug)]
+struct Passed {
+    room: u32,
+    /// When there was last room for one more.
+    since: Option<Instant>,
+    left_out: u64,
+}
+
+impl Seldom {
+    /// Of which none has passed.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))
+    }
+
+    /// Whether a line passes now: then how many were left out since the one before it, `Some(None)` where none was.
+    #[must_use]
+    pub fn passes(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
+        let mut passed = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let since = *passed.since.get_or_insert(now);
+        let seconds = now.saturating_duration_since(since).as_secs();
+        passed.since = Some(since + Duration::from_secs(seconds));
+        passed.room = passed.room.saturating_add(u32::try_from(seconds).unwrap_or(BURST)).min(BURST);
+        if passed.room == 0 {
+            passed.left_out += 1;
+            return None;
+        }
+        passed.room -= 1;
+        Some(NonZero::new(std::mem::take(&mut passed.left_out)))
+    }
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// An error with what caused it, on one line. Some errors repeat their cause in their own text: it is told once.
@@ -107,5 +175,27 @@ mod tests {
     #[test]
     fn times_are_told_in_thousandths() {
         assert_eq!(seconds(std::time::Duration::from_nanos(501_925_042)), 0.502);
+    }
+
+    #[test]
+    fn a_line_stays_one_line_whatever_others_said() {
+        let mut written = Vec::new();
+        let line = "WARN a worker failed failure=\x1b[2Jx\n2026-01-01 ERROR forged\n";
+        Plain(&mut written).write_all(line.as_bytes()).unwrap();
+        let expected = "WARN a worker failed failure=\\u{1b}[2Jx\\n2026-01-01 ERROR forged\n";
+        assert_eq!(String::from_utf8(written).unwrap(), expected);
+    }
+
+    #[test]
+    fn lines_that_anybody_may_cause_are_few() {
+        let (lines, now) = (Seldom::new(), Instant::now());
+        let passed = (0..20_000).filter(|_| lines.passes(now).is_some()).count();
+        assert_eq!(passed, 100);
+        assert_eq!(lines.passes(now + Duration::from_millis(900)), None);
+        assert_eq!(lines.passes(now + Duration::from_millis(1100)), Some(NonZero::new(19_901)));
+        assert_eq!(lines.passes(now + Duration::from_millis(1900)), None);
+        assert_eq!(lines.passes(now + Duration::from_millis(2000)), Some(NonZero::new(1)));
+        assert_eq!(lines.passes(now + Duration::from_secs(1000)), Some(None));
+        assert_eq!((0..200).filter(|_| lines.passes(now + Duration::from_secs(1000)).is_some()).count(), 99);
     }
 }

@@ -174,6 +174,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Whether a shard of this name was made by this member in this epoch, on behalf of any writer.
+    #[must_use]
+    pub fn has_made(file: &str, epoch: u64, member: u64) -> bool {
+        let made = Self { opening: 0, epoch, member };
+        writer_of(file).is_some() && file.ends_with(&format!("-{}.shard", made.which()))
+    }
+
     pub(crate) fn which(&self) -> String {
         format!("{:x}.{:x}", self.epoch, self.member)
     }
@@ -273,6 +280,9 @@ mod tests {
         let name = identity.unique_name(attempt.opening, &attempt.which());
         assert_eq!(name, "values-000004-1234567-000009-100000002.ffffffffffffffff.shard");
         assert_eq!((writer_of(&name), member_of(&name)), (Some(9), Some(u64::MAX)));
+        assert!(Attempt::has_made(&name, attempt.epoch, attempt.member));
+        assert!(!Attempt::has_made(&name, attempt.epoch, 7) && !Attempt::has_made(&name, 0x2, u64::MAX));
+        assert!(!Attempt::has_made("100000002.ffffffffffffffff.shard", attempt.epoch, attempt.member));
         assert_eq!(member_of(&identity.unique_name(17, "3")), None);
         for other in [&identity.file_name(), "a-b-c-d-e.shard", "a-b-c-1-2-3.shard", "a-b-c-1.shard", "notes"]
         {

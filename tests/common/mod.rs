@@ -7,6 +7,8 @@ pub mod forge;
 pub mod golden;
 pub mod proxy;
 pub mod reference;
+#[cfg(feature = "net")]
+pub mod script;
 pub mod serving;
 pub mod terminal;
 pub mod wire;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use exact2048_cluster::client::within;
+use exact2048_cluster::client::{Shown, within};
 use exact2048_proto::v1::{GetRequest, Job, JobState, ListRequest, WatchRequest, WatchResponse, Worker};
 use exact2048_run::Run;
 use exact2048_storage::{Location, StoreSettings};
@@ -100,7 +100,8 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
         let watched: Result<(), tonic::Status> = coordinator.wait(async {
             let mut client = coordinator.client();
             let mut stream = client.watch(request).await?.into_inner();
-            while let Some(message) = stream.message().await? {
+            while let Some(mut message) = stream.message().await? {
+                message.make_plain();
                 silent_since = None;
                 display
                     .show(message)

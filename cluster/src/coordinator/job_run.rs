@@ -1,11 +1,33 @@
 //! The run of a job, open for writing: the one place from which its journal grows.
 
+use std::time::{Duration, Instant};
+
 use exact2048_coordinator::Commit;
 use exact2048_game::Params;
-use exact2048_run::{JournalRecord, Retraction, Run, RunError, Unnamed};
-use exact2048_storage::Location;
+use exact2048_run::{JournalRecord, Record, Retraction, Run, RunError, Unnamed};
+use exact2048_storage::{Location, StorageError};
 
 use super::AppendError;
+
+/// For how long a shard may stay unseen that its worker has written: file systems on a network show files late.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a record was not appended to the journal of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAppended {
+    /// A shard that it names is not there, or is not what it says: it never will be.
+    #[error("{error}")]
+    Shard {
+        /// Which one of the record's shards.
+        number: usize,
+        /// What is wrong with it.
+        error: StorageError,
+    },
+    /// As for any journal.
+    #[error(transparent)]
+    Other(#[from] AppendError),
+}
 
 /// What a run holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,27 +111,29 @@ impl JobRun {
         self.run.as_ref().map_or(0, bytes_of)
     }
 
-    /// Appends a record to the journal. The same record may be appended again after a failure: it will be there once.
+    /// Appends a record to the journal, after a look at the shards that it names: 104 bytes of each. The same record may
+    /// be appended again after a failure: it will be there once.
     /// `confirm` says whether this process still owns the store; it is asked before a run is opened again, which
     /// fences others off.
     ///
     /// # Errors
     ///
-    /// [`AppendError::Fenced`] if another process owns the store; [`AppendError::Foreign`] if another has written to this
+    /// [`NotAppended::Shard`] if a shard is not what the record says; [`AppendError::Fenced`] if another process owns the
+    /// store; [`AppendError::Foreign`] if another has written to this
     /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
         &mut self,
         record: JournalRecord,
         confirm: impl FnOnce() -> Result<(), AppendError>,
-    ) -> Result<(), AppendError> {
+    ) -> Result<(), NotAppended> {
         let run = match self.run.take() {
             Some(run) if !self.uncertain => run,
             broken => {
                 confirm()?;
                 // First, as it holds the lock.
                 drop(broken);
-                let mut run = Run::open_again(&self.location)?;
-                self.opening = run.share()?;
+                let mut run = Run::open_again(&self.location).map_err(AppendError::from)?;
+                self.opening = run.share().map_err(AppendError::from)?;
                 match compare(&run, self.records, &record) {
                     Found::Nothing => run,
                     Found::Record => {
@@ -123,7 +147,7 @@ impl JobRun {
                             "another process has written to the journal of {}: stop it, then resume the job",
                             self.location
                         );
-                        return Err(AppendError::Foreign(what));
+                        return Err(AppendError::Foreign(what).into());
                     }
                     Found::Fewer(left) => {
                         let what = format!(
@@ -131,17 +155,42 @@ impl JobRun {
                              them from a copy, then resume the job",
                             self.location, self.records
                         );
-                        return Err(AppendError::Foreign(what));
+                        return Err(AppendError::Foreign(what).into());
                     }
                 }
             }
         };
         let run = self.run.insert(run);
+        if let JournalRecord::Commit(record) = &record {
+            look(run, record)?;
+        }
         self.uncertain = true;
-        run.append(record)?;
+        run.append(record).map_err(AppendError::from)?;
         self.uncertain = false;
         self.records += 1;
         Ok(())
+    }
+}
+
+/// Looks whether the shards of a record that is to be appended are there, and are what it says.
+fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
+    let Commit { phase, first, last, .. } = record.commit;
+    let identity = run.catalog().identity(phase, first, last);
+    let shards: Vec<_> = record.shards.iter().map(|shard| (shard, identity)).collect();
+    let begun = Instant::now();
+    loop {
+        let looked = run.catalog().files().look(&shards).map_err(AppendError::from)?;
+        let wrong = looked.into_iter().enumerate().find_map(|(number, looked)| Some((number, looked.err()?)));
+        match wrong {
+            None => return Ok(()),
+            Some((_, StorageError::ShardMissing { .. })) if begun.elapsed() < SHOWN_WITHIN => {
+                std::thread::sleep(PAUSE);
+            }
+            Some((number, error)) if error.lost_file().is_some() => {
+                return Err(NotAppended::Shard { number, error });
+            }
+            Some((_, error)) => return Err(AppendError::from(error).into()),
+        }
     }
 }
 
@@ -170,9 +219,9 @@ fn compare(run: &Run, known: usize, pending: &JournalRecord) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::Phase;
+    use exact2048_coordinator::{LayerCounts, Phase};
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_storage::RunDir;
+    use exact2048_storage::{Attempt, RunDir, ShardRecord, ShardWriter};
     use serde_json::{Value, json};
 
     fn params() -> Params {
@@ -214,6 +263,44 @@ mod tests {
         assert_eq!(journal(&location), [8, 16, 24, 32].map(|last| json!(record(last))));
     }
 
+    /// A commit of the first layer with one shard, whose record is as in the store but for what a test changes.
+    fn commit(run: &JobRun, change: impl FnOnce(&mut ShardRecord)) -> JournalRecord {
+        let open = Run::open(&run.location).unwrap();
+        let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
+        let identity = open.catalog().identity(phase, first, last);
+        let attempt = Attempt { opening: run.opening(), epoch: 1, member: 1 };
+        let mut shard = ShardWriter::create_as(open.catalog().files(), identity, attempt).unwrap().finish().unwrap();
+        change(&mut shard);
+        let layers = vec![LayerCounts { layer: first, states: 1, afterstates: 1 }];
+        let commit = Commit { phase, first, last, layers, fingerprint: None };
+        JournalRecord::Commit(Record { commit, shards: vec![shard], threads: vec![1] })
+    }
+
+    #[test]
+    fn only_shards_that_are_there_are_committed() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        type Change = fn(&mut ShardRecord);
+        let changes: [(Change, &str); 5] = [
+            (|shard| shard.file = shard.file.replace("1.1.shard", "1.2.shard"), "1.2.shard"),
+            (|shard| shard.header_checksum ^= 1, "header checksum"),
+            (|shard| shard.bytes = u64::MAX >> 1, "length"),
+            (|shard| shard.items += 1, "number of items"),
+            (|shard| shard.frames += 1, "number of frames"),
+        ];
+        for (change, word) in changes {
+            let made_up = commit(&run, change);
+            let refused = run.append(made_up, || panic!("nothing has failed")).unwrap_err();
+            assert!(matches!(refused, NotAppended::Shard { number: 0, .. }), "{refused:?}");
+            assert!(refused.to_string().contains(word), "{refused}");
+        }
+        assert_eq!(journal(&location), [] as [Value; 0]);
+        let sound = commit(&run, |_| {});
+        run.append(sound, || panic!("nothing has failed")).unwrap();
+        assert_eq!(journal(&location).len(), 1);
+    }
+
     #[test]
     fn whoever_does_not_own_the_store_opens_nothing() {
         let place = tempfile::tempdir().unwrap();
@@ -222,7 +309,8 @@ mod tests {
         run.uncertain = true;
         let opening = run.opening();
         let taken_over = || Err(AppendError::Fenced("another".to_owned()));
-        assert!(matches!(run.append(record(8), taken_over), Err(AppendError::Fenced(_))));
+        let refused = run.append(record(8), taken_over);
+        assert!(matches!(refused, Err(NotAppended::Other(AppendError::Fenced(_)))));
         assert_eq!((run.opening(), journal(&location)), (opening, vec![]));
     }
 
@@ -237,7 +325,8 @@ mod tests {
         let (mut other, _) = JobRun::go_on(&location).unwrap();
         other.append(record(16), || Ok(())).unwrap();
         drop(other);
-        assert!(matches!(run.append(record(24), || Ok(())), Err(AppendError::Foreign(_))));
+        let refused = run.append(record(24), || Ok(()));
+        assert!(matches!(refused, Err(NotAppended::Other(AppendError::Foreign(_)))));
         assert_eq!(journal(&location).len(), 2);
     }
 }

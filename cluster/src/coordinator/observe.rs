@@ -1,7 +1,9 @@
 //! What happens, in logs and metrics.
 
-use exact2048_coordinator::cluster::{Action, Event, JobState, spell_epoch};
-use exact2048_net::logs::with_causes;
+use std::time::Instant;
+
+use exact2048_coordinator::cluster::{Action, Event, JobState, WorkerId, spell_epoch};
+use exact2048_net::logs::{Seldom, with_causes};
 use exact2048_proto::v1;
 use exact2048_run::{RunError, kind_of};
 use exact2048_storage::ShardKind;
@@ -70,23 +72,49 @@ pub fn record(now: &Snapshot, states: u64) {
     }
 }
 
+/// Lines that anybody may cause who may pull.
+static JOINED: Seldom = Seldom::new();
+static LOST: Seldom = Seldom::new();
+static FAILED: Seldom = Seldom::new();
+static WELL: Seldom = Seldom::new();
+static NOT_UNDERSTOOD: Seldom = Seldom::new();
+
+/// Logs that what a worker says makes no sense.
+pub fn not_understood(worker: WorkerId, what: &str) {
+    if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
+        tracing::warn!(%worker, what, left_out, "a worker is not understood");
+    }
+}
+
 /// Logs and counts what happened.
 pub fn tell(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
-            let what = if *again { "a worker was started again" } else { "a worker joined" };
-            tracing::info!(%worker, threads, memory_bytes, address, "{what}");
+            if let Some(left_out) = JOINED.passes(Instant::now()) {
+                let what = if *again { "a worker was started again" } else { "a worker joined" };
+                tracing::info!(%worker, threads, memory_bytes, address, left_out, "{what}");
+            }
         }
-        Event::WorkerLost { worker, leaving: true } => tracing::info!(%worker, "a worker left"),
-        Event::WorkerLost { worker, leaving: false } => {
-            counter!(WORKERS_LOST).increment(1);
-            tracing::warn!(%worker, "a worker is lost: it was not heard for longer than its lease");
+        Event::WorkerLost { worker, leaving } => {
+            counter!(WORKERS_LOST).increment(u64::from(!leaving));
+            let Some(left_out) = LOST.passes(Instant::now()) else { return };
+            if *leaving {
+                tracing::info!(%worker, left_out, "a worker left");
+            } else {
+                tracing::warn!(%worker, left_out, "a worker is lost: it was not heard for longer than its lease");
+            }
         }
         Event::WorkerFailed { worker, epoch, failure } => {
-            let epoch = epoch.map(spell_epoch);
-            tracing::warn!(%worker, epoch, %failure, "a worker failed");
+            if let Some(left_out) = FAILED.passes(Instant::now()) {
+                let epoch = epoch.map(spell_epoch);
+                tracing::warn!(%worker, epoch, %failure, left_out, "a worker failed");
+            }
         }
-        Event::WorkerWell { worker } => tracing::info!(%worker, "a worker can work again"),
+        Event::WorkerWell { worker } => {
+            if let Some(left_out) = WELL.passes(Instant::now()) {
+                tracing::info!(%worker, left_out, "a worker can work again");
+            }
+        }
         Event::EpochBegan(share) => {
             counter!(EPOCHS).increment(1);
             let (job, epoch, segment) = (&share.job, spell_epoch(share.epoch), share.segment);

@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WriteShard};
+use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WorkerId, WriteShard};
 use exact2048_run::{JournalRecord, Record, Retraction, Took, kind_of};
-use exact2048_storage::ShardRecord;
+use exact2048_storage::{Attempt, ShardRecord};
 
-/// Requires that what a worker says of a shard is a record of the shard that it was to write.
+/// Requires that what a worker says of a shard is a record of the shard that it was to write. What the record says of
+/// the file is looked at before it is committed.
 ///
 /// # Errors
 ///
 /// What is wrong with it.
-pub fn check(record: &str, shard: &WriteShard) -> Result<ShardRecord, String> {
+pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<ShardRecord, String> {
     let record: ShardRecord = serde_json::from_str(record).map_err(|error| error.to_string())?;
     let (first, last) = (record.first_layer, record.last_layer);
     if (first, last) != (shard.first.0, shard.last.0) {
@@ -20,6 +21,9 @@ pub fn check(record: &str, shard: &WriteShard) -> Result<ShardRecord, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !record.file.ends_with(".shard") || record.file.len() > 255 || !record.file.bytes().all(plain) {
         return Err("its file has no name of a shard".to_owned());
+    }
+    if !Attempt::has_made(&record.file, shard.epoch, worker.0) {
+        return Err(format!("its file has not the name of what this worker makes in epoch {}", shard.epoch));
     }
     Ok(record)
 }
@@ -41,7 +45,7 @@ pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
     let mut records = Vec::with_capacity(shards.len());
     for shard in shards {
         let wrong = |what| format!("what worker {} says of its shard: {what}", shard.worker);
-        let record = check(&shard.record, &range).map_err(wrong)?;
+        let record = check(&shard.record, &range, shard.worker).map_err(wrong)?;
         let expected = kind_of(commit.phase);
         if record.kind != expected {
             return Err(wrong(format!("it is of kind {}, expected {expected}", record.kind)));
@@ -66,7 +70,7 @@ pub fn bytes(shards: &[OfWorker]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::cluster::{JobId, WorkerId};
+    use exact2048_coordinator::cluster::JobId;
     use exact2048_coordinator::{Commit, Phase};
     use exact2048_game::Layer;
     use exact2048_storage::ShardKind;
@@ -106,17 +110,19 @@ mod tests {
 
     #[test]
     fn only_the_shards_of_the_range_are_committed() {
-        let good = record("values-1.shard", ShardKind::Values, 4, 8);
-        let other = record("values-2.shard", ShardKind::Values, 4, 8);
+        let good = record("values-000004-000008-000000-1.0.shard", ShardKind::Values, 4, 8);
+        let other = record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8);
         let Ok(JournalRecord::Commit(made)) = of_action(&commit(&[good.clone(), other])) else { panic!() };
         assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
         assert_eq!(made.took, Some(Took { seconds: 1.5, threads: 6 }));
         for wrong in [
             String::new(),
-            record("values-2.shard", ShardKind::Reach, 4, 8),
-            record("values-2.shard", ShardKind::Values, 4, 10),
-            record("values-1.shard", ShardKind::Values, 4, 8),
-            record("../values-2.shard", ShardKind::Values, 4, 8),
+            record("values-000004-000008-000000-1.1.shard", ShardKind::Reach, 4, 8),
+            record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 10),
+            record("values-000004-000008-000000-1.0.shard", ShardKind::Values, 4, 8),
+            record("values-000004-000008-000000-2.1.shard", ShardKind::Values, 4, 8),
+            record("values-000004-000008.shard", ShardKind::Values, 4, 8),
+            record("../values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8),
             record("journal", ShardKind::Values, 4, 8),
         ] {
             let refused = of_action(&commit(&[good.clone(), wrong])).unwrap_err();

@@ -15,8 +15,8 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::board::{FRESH, Snapshot};
-use super::records;
 use super::shell::Shell;
+use super::{observe, records};
 use crate::names;
 use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
 
@@ -131,8 +131,8 @@ impl Coordinator for CoordinatorService {
 fn check_records(pull: &Pull) -> Result<(), Status> {
     for (i, report) in pull.reports.iter().enumerate() {
         if let WorkerReport::ShardWritten { shard, record } = report {
-            records::check(record, shard).map_err(|what| {
-                tracing::warn!(worker = %pull.worker, what, "a worker is not understood");
+            records::check(record, shard, pull.worker).map_err(|what| {
+                observe::not_understood(pull.worker, &what);
                 invalid_argument(&format!("reports[{i}].shard_written.record"), what)
             })?;
         }

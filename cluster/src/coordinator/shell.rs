@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::{self, Changes, Snapshot};
 use super::estimates::{Estimate, Estimates};
 use super::holding::{Hold, Told, hold};
-use super::job_run::{Contents, JobRun};
+use super::job_run::{Contents, JobRun, NotAppended};
 use super::queue::Queue;
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 use crate::wire::{Answer, cluster_status};
@@ -367,9 +367,9 @@ impl Shell {
             Ok(committed_bytes) => {
                 return self.with(|state, now| state.cluster.committed(now, ticket, committed_bytes));
             }
-            Err(Refused::Never(reason)) => {
+            Err(Refused::Never(worker, reason)) => {
                 tracing::error!(job = %action.job(), reason, "a range cannot be committed");
-                return self.with(|state, now| state.cluster.commit_refused(now, ticket, None, reason));
+                return self.with(|state, now| state.cluster.commit_refused(now, ticket, worker, reason));
             }
             Err(Refused::Append(AppendError::Fenced(reason))) => return self.fence(reason),
             Err(Refused::Append(AppendError::Foreign(reason))) => {
@@ -396,7 +396,7 @@ impl Shell {
 
     /// Makes an append, and returns the bytes of the run's shards after it.
     fn append(self: &Arc<Self>, action: &Action) -> Result<u64, Refused> {
-        let record = records::of_action(action).map_err(Refused::Never)?;
+        let record = records::of_action(action).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(action.job())?;
         let mut run = lock(&run);
         let appended = run.append(record, || lock(&self.queue).confirm());
@@ -407,7 +407,7 @@ impl Shell {
                 held.opening = opening;
             }
         });
-        appended?;
+        appended.map_err(|error| Refused::of(error, action))?;
         Ok(committed_bytes)
     }
 
@@ -424,7 +424,7 @@ impl Shell {
                 let (run, _) = JobRun::go_on(&location).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
-            None => Err(Refused::Never(format!("there is no job {job}"))),
+            None => Err(Refused::Never(None, format!("there is no job {job}"))),
         }
     }
 
@@ -539,9 +539,26 @@ impl Shell {
 
 /// Why an append was not made.
 enum Refused {
-    /// And never will be.
-    Never(String),
+    /// And never will be; the worker that is to blame, where it is known which one.
+    Never(Option<WorkerId>, String),
     Append(AppendError),
+}
+
+impl Refused {
+    /// Of this append.
+    fn of(error: NotAppended, action: &Action) -> Self {
+        match error {
+            NotAppended::Shard { number, error } => {
+                let worker = match action {
+                    Action::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
+                    Action::Retract { .. } => None,
+                };
+                let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
+                Self::Never(worker, format!("{whose} says of its shard what is not so: {}", with_causes(&error)))
+            }
+            NotAppended::Other(error) => error.into(),
+        }
+    }
 }
 
 impl From<AppendError> for Refused {

@@ -1,8 +1,9 @@
 //! Who may speak to this worker: the members of its epoch, by the epoch's secret.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{Secret, Share};
+use exact2048_net::logs::Seldom;
 use metrics::counter;
 use tokio::sync::watch;
 use tonic::Status;
@@ -59,6 +60,10 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
 
 /// The status of who does not show what a member would.
 pub fn denied(epoch: u64) -> Status {
+    static LINES: Seldom = Seldom::new();
     counter!(observe::DENIED).increment(1);
+    if let Some(left_out) = LINES.passes(Instant::now()) {
+        tracing::warn!(epoch, left_out, "somebody who does not know the secret of an epoch was turned away");
+    }
     Status::permission_denied(format!("this is not the secret of epoch {epoch}, which its members know"))
 }

@@ -14,6 +14,7 @@ use exact2048_net::logs::{seconds, with_causes};
 use exact2048_net::serve::{Bound, Capacity};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
+use exact2048_net::text::plain_words;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use exact2048_storage::{Peers, StoreSettings};
@@ -48,6 +49,9 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Bytes of a message from a peer.
 const MESSAGE_BYTES: usize = 4 << 20;
+
+/// Bytes of what the coordinator says that are passed on.
+const MOST_WORDS: usize = 2048;
 
 /// What a worker needs to know.
 #[derive(Clone, Debug)]
@@ -358,7 +362,7 @@ impl Process {
 
     /// Takes in a status that is none of the coordinator's own refusals.
     fn unanswered(&mut self, status: &Status) -> Result<()> {
-        let message = status.message();
+        let message = plain_words(status.message(), MOST_WORDS);
         match status.code() {
             Code::Unimplemented => anyhow::bail!(
                 "there is no coordinator at {} (something else answers there): is it the right host and port?",

@@ -1,0 +1,417 @@
+//! Clusters with somebody in them, or near them, who says what is not so: real processes, and callers that do what
+//! no worker does.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::cluster::{Cluster, start_coordinator, start_worker};
+use common::script::Script;
+use common::serving::Server;
+use common::{Place, Solved, exact2048, text, whole};
+use exact2048_cluster::wire::Assignment;
+use exact2048_coordinator::Phase;
+use exact2048_coordinator::cluster::{
+    Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerReport, WriteShard,
+};
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::{Lane, Layer};
+use exact2048_proto::v1::exchange_client::ExchangeClient;
+use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
+use exact2048_proto::v1::push_request::Content;
+use exact2048_proto::v1::{FetchRequest, FetchResponse, PushBlock, PushHello, PushRequest, PushResponse};
+use exact2048_run::Run;
+use exact2048_storage::{Attempt, Location, ShardWriter};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+/// The number of the first epoch of a store's first coordinator: anybody can work it out.
+const FIRST_EPOCH: u64 = 1 << 32;
+
+/// How long anything may take here: a bound for what hangs, not a measure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A block without entries, with the checksum that it should have.
+fn empty_block(layer: Layer, lane: Lane) -> Content {
+    let checksum = xxhash_rust::xxh3::xxh3_64(&[]);
+    Content::Block(PushBlock {
+        layer: layer.0,
+        lane: lane.code(),
+        bytes: 0,
+        first: Vec::new().into(),
+        checksum,
+    })
+}
+
+fn hello(epoch: u64, worker: u64, secret: &[u8]) -> Content {
+    Content::Hello(PushHello { protocol_version: PROTOCOL_VERSION, epoch, worker, secret: secret.to_vec() })
+}
+
+/// What becomes of a stream with these messages.
+async fn push(url: &str, contents: Vec<Content>) -> Result<u64, Status> {
+    let mut client = ExchangeClient::connect(url.to_owned()).await.unwrap();
+    let messages: Vec<_> =
+        contents.into_iter().map(|content| PushRequest { content: Some(content) }).collect();
+    Ok(client.push(tokio_stream::iter(messages)).await?.into_inner().blocks)
+}
+
+/// (B1) It knows who the workers are, where they listen, and which epochs there will be. It comes before the epoch begins,
+/// so that its blocks would be the first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_no_member_puts_no_block_into_an_epoch() {
+    let cluster = Cluster::new(2);
+    let begun = Instant::now();
+    let workers = loop {
+        let all = cluster.client(&["status", "--json"]).exits(0).json();
+        let workers = all["workers"].as_array().unwrap().clone();
+        if workers.len() == 2 {
+            break workers;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{all}");
+    };
+    let alone = Solved::new("--board 3x2");
+    let params = Run::open(&Location::from(&*alone.run())).unwrap().params().clone();
+    let blocks: Vec<Content> = lanes(&params)
+        .into_iter()
+        .flat_map(|lane| {
+            let (first, last) = layer_range(&params, lane);
+            (first.0..=last.0).step_by(2).map(move |layer| empty_block(Layer(layer), lane))
+        })
+        .collect();
+    let id = |worker: &Value| u64::from_str_radix(text(&worker["id"]), 16).unwrap();
+    let mut forgers = Vec::new();
+    for (victim, other) in [(0, 1), (1, 0)] {
+        for epoch in FIRST_EPOCH..FIRST_EPOCH + 3 {
+            for secret in [vec![0; 16], id(&workers[other]).to_be_bytes().repeat(2), vec![]] {
+                let url = text(&workers[victim]["address"]).to_owned();
+                let mut contents = vec![hello(epoch, id(&workers[other]), &secret)];
+                contents.extend(blocks.iter().cloned());
+                forgers.push(tokio::spawn(async move { push(&url, contents).await }));
+            }
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let job = cluster.submit("--board 3x2");
+    let done = cluster.wait(&job);
+    assert_eq!(whole(&done["retries"]), 0, "{done}");
+    assert_eq!(cluster.verified_fingerprint(&job), alone.fingerprint());
+    let mut denied = 0;
+    for forger in forgers {
+        match forger.await.unwrap() {
+            Err(status) if status.code() == Code::PermissionDenied => denied += 1,
+            // It came when the epoch was over, or to an epoch that never was.
+            Ok(0) => {}
+            Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(denied >= 2, "{denied} of the forgers were turned away by name");
+    assert!(cluster.workers[0].log().contains("does not know the secret"), "{}", cluster.logs());
+}
+
+/// The port of a worker that takes whatever comes, and keeps nothing.
+struct Deaf;
+
+#[tonic::async_trait]
+impl Exchange for Deaf {
+    type FetchStream = tokio_stream::Empty<Result<FetchResponse, Status>>;
+
+    async fn fetch(&self, _: Request<FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
+        Err(Status::not_found("no copy"))
+    }
+
+    async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
+        let mut messages = request.into_inner();
+        while messages.message().await?.is_some() {}
+        Ok(Response::new(PushResponse { blocks: 0 }))
+    }
+}
+
+/// A cluster of a genuine worker and a member that says what a test wants, in their first epoch.
+struct Pair {
+    place: Place,
+    coordinator: Server,
+    genuine: Server,
+    member: Script,
+    assignment: Assignment,
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let place = Place::new();
+        std::fs::create_dir(place.join("store")).unwrap();
+        let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+        let genuine = start_worker(&coordinator.url, &place.join("cache"), &[]);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut member = Script::new(&coordinator.url, 1).await;
+        member.pull.address = format!("http://{}", listener.local_addr().unwrap());
+        let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+        let service = tonic::transport::Server::builder().add_service(ExchangeServer::new(Deaf));
+        tokio::spawn(service.serve_with_incoming(incoming));
+        let begun = Instant::now();
+        loop {
+            member.pull().await.unwrap();
+            let all = ask(&coordinator, &["status", "--json"]);
+            if all["workers"].as_array().unwrap().len() == 2 {
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{all}");
+        }
+        exact2048(["submit", "--coordinator", &coordinator.url, "--board", "3x2"]).exits(0);
+        let assignment = member.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+        assert_eq!(assignment.share.members.len(), 2);
+        Self { place, coordinator, genuine, member, assignment }
+    }
+
+    /// A block of the member, that the other may expect of it.
+    fn own_block(&self) -> (Layer, Lane) {
+        let share = &self.assignment.share;
+        let (owners, me) = (share.owners(), share.member(self.member.pull.worker).unwrap());
+        let lane = lanes(&share.params).into_iter().find(|&lane| owners.owner(lane) == me).unwrap();
+        (layer_range(&share.params, lane).0.max(share.segment.first), lane)
+    }
+
+    /// Begins a stream to the genuine worker as a member does.
+    async fn open(&self) -> UnboundedSender<PushRequest> {
+        let (send, messages) = unbounded_channel();
+        let mut client = ExchangeClient::connect(self.genuine.url.clone()).await.unwrap();
+        tokio::spawn(async move { client.push(UnboundedReceiverStream::new(messages)).await });
+        let share = &self.assignment.share;
+        let shown = hello(share.epoch, self.member.pull.worker.0, share.secret.bytes());
+        send.send(PushRequest { content: Some(shown) }).unwrap();
+        send
+    }
+
+    /// Sends messages, and waits until the epoch has failed for this reason, with nothing committed.
+    async fn fails_with(mut self, contents: Vec<Content>, reason: &str) {
+        let stream = self.open().await;
+        for content in contents {
+            stream.send(PushRequest { content: Some(content) }).unwrap();
+        }
+        let epoch = self.assignment.share.epoch;
+        self.member.until(|answer| answer.withdrawn == Some(epoch)).await;
+        let log = self.coordinator.log();
+        assert!(log.lines().any(|line| line.contains("an epoch failed") && line.contains(reason)), "{log}");
+        let job = ask(&self.coordinator, &["status", "3x2", "--json"]);
+        assert!(whole(&job["retries"]) >= 1 && whole(&job["bytes"]) == 0, "{job}");
+        let journal = Run::open(&Location::from(&*self.place.join("store/3x2"))).unwrap();
+        assert!(journal.catalog().commits().is_empty(), "{log}");
+    }
+}
+
+fn ask(coordinator: &Server, args: &[&str]) -> Value {
+    exact2048([&args[..1], &["--coordinator", &coordinator.url], &args[1..]].concat()).exits(0).json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_block_that_changed_on_its_way_ends_the_epoch() {
+    let pair = Pair::new().await;
+    let (layer, lane) = pair.own_block();
+    let first = vec![1, 2, 3].into();
+    let block = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first, checksum: 4 };
+    pair.fails_with(vec![Content::Block(block)], "sent a bad block").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_second_block_with_other_contents_ends_the_epoch() {
+    let pair = Pair::new().await;
+    let (layer, lane) = pair.own_block();
+    let first = vec![1, 2, 3];
+    let checksum = xxhash_rust::xxh3::xxh3_64(&first);
+    let other = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first: first.into(), checksum };
+    // The same one again is none.
+    let again = [empty_block(layer, lane), empty_block(layer, lane), Content::Block(other)];
+    pair.fails_with(again.to_vec(), "another one came before, with other contents").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_member_that_pushes_the_block_of_another_ends_the_epoch() {
+    let pair = Pair::new().await;
+    let share = &pair.assignment.share;
+    let (owners, me) = (share.owners(), share.member(pair.member.pull.worker).unwrap());
+    let lane = lanes(&share.params).into_iter().find(|&lane| owners.owner(lane) != me).unwrap();
+    let layer = layer_range(&share.params, lane).0.max(share.segment.first);
+    pair.fails_with(vec![empty_block(layer, lane)], "has no such block in this epoch").await;
+}
+
+/// What a member says it sent is not what the other took in: as when a block was lost, or somebody else sent one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_taken_in_has_to_be_what_was_sent() {
+    let mut pair = Pair::new().await;
+    let share = &pair.assignment.share;
+    assert_eq!((share.segment.phase, share.segment.first), (Phase::Enumerate, Layer(4)));
+    let part = LayerPart {
+        layer: Layer(4),
+        states: 0,
+        afterstates: 0,
+        fingerprint: 0,
+        sealed_bytes: 0,
+        sent: 12_345,
+        received: 0,
+    };
+    pair.member.pull.reports.push(WorkerReport::LayerDone { epoch: share.epoch, part });
+    let (layer, lane) = pair.own_block();
+    let contents = if layer == Layer(4) { vec![empty_block(layer, lane)] } else { Vec::new() };
+    let contents = contents.into_iter().chain([Content::Frontier(6)]).collect();
+    pair.fails_with(contents, "is not what was sent to them").await;
+}
+
+/// (B4) Its id is on show. With it, any incarnation and any secret but its own, nobody ends a worker or speaks for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nobody_ends_a_worker_by_naming_it() {
+    let cluster = Cluster::new(1);
+    let job = cluster.submit("--board 3x2");
+    cluster.wait_until(&job, |status| status["worker_count"] == 1 || status["state"] == "done");
+    let all = cluster.client(&["status", "--json"]).exits(0).json();
+    let id = text(&all["workers"][0]["id"]).to_owned();
+    let bytes = u64::from_str_radix(&id, 16).unwrap().to_be_bytes();
+    let mut attacker = Script::new(&cluster.coordinator.url, 1).await;
+    for secret in [[bytes, bytes].concat(), [bytes, [0; 8]].concat(), [[0; 8], bytes].concat()] {
+        attacker.secret = Secret::new(secret.try_into().unwrap());
+        let last = u64::MAX;
+        // Too small for any job: it is not to take part, only to speak.
+        attacker.pull = Pull { incarnation: last, memory_bytes: 1, first_report: 0, ..attacker.pull };
+        let failure = Failure::Other("I am not well".to_owned());
+        attacker.pull.reports = vec![WorkerReport::Failed { epoch: Some(FIRST_EPOCH), failure }];
+        attacker.pull().await.unwrap();
+    }
+    let done = cluster.wait(&job);
+    assert_eq!(whole(&done["retries"]), 0, "{}", cluster.logs());
+    let all = cluster.client(&["status", "--json"]).exits(0).json();
+    let workers = all["workers"].as_array().unwrap();
+    let genuine = workers.iter().find(|worker| worker["id"] == *id).unwrap();
+    assert_ne!(genuine["activity"], "unwell", "{all}");
+    assert!(!cluster.workers[0].log().contains("started again"), "{}", cluster.logs());
+}
+
+/// A coordinator with a job of one layer, and its only worker, which has reported that layer.
+async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, u64, Option<WriteShard>) {
+    std::fs::create_dir(place.join("store")).unwrap();
+    let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+    let mut worker = Script::new(&coordinator.url, 1).await;
+    let submit = ["submit", "--coordinator", &coordinator.url, "--board", "2x2", "--until-layer", "4"];
+    exact2048(submit).exits(0);
+    let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+    let epoch = assignment.share.epoch;
+    worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
+    let ordered = |epoch| {
+        move |answer: &exact2048_cluster::wire::Answer| {
+            answer.write.is_some() || answer.withdrawn == Some(epoch)
+        }
+    };
+    let order = worker.until(ordered(epoch)).await.write;
+    (coordinator, worker, epoch, order)
+}
+
+const PART: LayerPart = LayerPart {
+    layer: Layer(4),
+    states: 2,
+    afterstates: 1,
+    fingerprint: 0,
+    sealed_bytes: 10,
+    sent: 0,
+    received: 0,
+};
+
+/// (B5) The journal names nothing that is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn shards_that_are_made_up_are_not_committed() {
+    let place = Place::new();
+    let (coordinator, mut worker, epoch, order) = to_the_order(&place, PART).await;
+    let order = order.unwrap();
+    let me = worker.pull.worker.0;
+    let record = |file: &str, header_checksum: &str, bytes: u64| {
+        json!({
+            "file": file, "kind": "reach", "first_layer": 4, "last_layer": 4, "bytes": bytes, "frames": 1, "items": 3,
+            "header_checksum": header_checksum,
+        })
+        .to_string()
+    };
+    // Named after another epoch, or another worker: it is refused where it is said.
+    for file in [format!("reach-000004-000004-000000-1.{me:x}.shard"), "reach-000004-000004.shard".to_owned()]
+    {
+        let made_up = record(&file, "0000000000000007", 100);
+        worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
+        assert_eq!(worker.pull().await.unwrap_err().code(), Code::InvalidArgument);
+    }
+    // There is none.
+    let file = format!("reach-000004-000004-000001-{epoch:x}.{me:x}.shard");
+    let made_up = record(&file, "0000000000000007", 100);
+    worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
+    worker.until(|answer| answer.withdrawn == Some(epoch)).await;
+    let store = Location::from(&*place.join("store/2x2-to4"));
+    let commits = || Run::open(&store).unwrap().catalog().commits().len();
+    assert_eq!(commits(), 0);
+    let all = ask(&coordinator, &["status", "--json"]);
+    assert_eq!(all["workers"][0]["activity"], "backing off", "{all}");
+
+    // The next one is there, and is committed.
+    let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+    let epoch = assignment.share.epoch;
+    worker.pull.reports.push(WorkerReport::LayerDone { epoch, part: PART });
+    let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
+    let run = Run::open(&store).unwrap();
+    let identity = run.catalog().identity(Phase::Enumerate, shard.first, shard.last);
+    let attempt = Attempt { opening: assignment.opening, epoch, member: me };
+    let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
+    worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: json!(written).to_string() });
+    worker.until(|answer| answer.withdrawn == Some(epoch)).await;
+    assert_eq!(commits(), 1);
+    coordinator.stop().says(&["says of its shard what is not so", "committed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn counts_that_cannot_be_end_the_epoch() {
+    let place = Place::new();
+    let (coordinator, .., order) = to_the_order(&place, LayerPart { states: 1 << 45, ..PART }).await;
+    assert_eq!(order, None);
+    coordinator.stop().says(&["an epoch failed", "layer 4 cannot have 35184372088832 states"]);
+}
+
+/// Whether a text holds what could command a terminal.
+fn commands(text: &str) -> bool {
+    text.chars().any(|char| char.is_control() && char != '\n')
+}
+
+/// (B6)
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_workers_say_commands_no_terminal() {
+    let place = Place::new();
+    let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+    let mut worker = Script::new(&coordinator.url, 1).await;
+    worker.pull.address = "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1".to_owned();
+    let refused = worker.pull().await.unwrap_err();
+    assert_eq!((refused.code(), commands(refused.message())), (Code::InvalidArgument, false), "{refused}");
+    worker.pull.address = "http://127.0.0.1:9".to_owned();
+    let what = "\x1b[2J\x1b[31mfail\n2026-01-01T00:00:00Z ERROR forged\x07".to_owned();
+    worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure: Failure::Other(what) });
+    worker.pull().await.unwrap();
+    let shown = exact2048(["status", "--coordinator", &coordinator.url]).exits(0);
+    assert!(shown.stdout.contains("fail"), "{shown:?}");
+    let log = coordinator.stop().stderr;
+    assert!(log.contains("a worker failed"), "{log}");
+    for text in [&shown.stdout, &shown.stderr, &log] {
+        assert!(!commands(text), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("2026-01-01T00:00:00Z ERROR")), "{text}");
+    }
+}
+
+/// (B9)
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn whoever_may_pull_does_not_fill_the_disk_with_logs() {
+    let place = Place::new();
+    let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
+    let mut worker = Script::new(&coordinator.url, 1).await;
+    let begun = Instant::now();
+    for number in 0..1000u128 {
+        worker.secret = Secret::new(number.to_be_bytes());
+        worker.pull().await.unwrap();
+    }
+    let seconds = begun.elapsed().as_secs() as usize + 1;
+    let log = coordinator.stop().stderr;
+    let lines = log.lines().filter(|line| line.contains("a worker joined")).count();
+    assert!((100..=101 + seconds).contains(&lines), "{lines} lines in {seconds} s");
+}
