@@ -81,7 +81,7 @@ async fn who_is_no_member_puts_no_block_into_an_epoch() {
             (first.0..=last.0).step_by(2).map(move |layer| empty_block(Layer(layer), lane))
         })
         .collect();
-    let id = |worker: &Value| u64::from_str_radix(text(&worker["id"]), 16).unwrap();
+    let id = |worker: &Value| u64::from_str_radix(text(&worker["worker"]), 16).unwrap();
     let mut forgers = Vec::new();
     for (victim, other) in [(0, 1), (1, 0)] {
         for epoch in FIRST_EPOCH..FIRST_EPOCH + 3 {
@@ -266,7 +266,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
     let job = cluster.submit("--board 3x2");
     cluster.wait_until(&job, |status| status["worker_count"] == 1 || status["state"] == "done");
     let all = cluster.client(&["status", "--json"]).exits(0).json();
-    let id = text(&all["workers"][0]["id"]).to_owned();
+    let id = text(&all["workers"][0]["worker"]).to_owned();
     let bytes = u64::from_str_radix(&id, 16).unwrap().to_be_bytes();
     let mut attacker = Script::new(&cluster.coordinator.url, 1).await;
     for secret in [[bytes, bytes].concat(), [bytes, [0; 8]].concat(), [[0; 8], bytes].concat()] {
@@ -282,7 +282,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
     assert_eq!(whole(&done["retries"]), 0, "{}", cluster.logs());
     let all = cluster.client(&["status", "--json"]).exits(0).json();
     let workers = all["workers"].as_array().unwrap();
-    let genuine = workers.iter().find(|worker| worker["id"] == *id).unwrap();
+    let genuine = workers.iter().find(|worker| worker["worker"] == *id).unwrap();
     assert_ne!(genuine["activity"], "unwell", "{all}");
     assert!(!cluster.workers[0].log().contains("started again"), "{}", cluster.logs());
 }
@@ -346,7 +346,7 @@ async fn shards_that_are_made_up_are_not_committed() {
     let commits = || Run::open(&store).unwrap().catalog().commits().len();
     assert_eq!(commits(), 0);
     let all = ask(&coordinator, &["status", "--json"]);
-    assert_eq!(all["workers"][0]["activity"], "backing off", "{all}");
+    assert_eq!(all["workers"][0]["activity"], "backing_off", "{all}");
 
     // The next one is there, and is committed.
     let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();

@@ -19,8 +19,8 @@ use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_run::Run;
 use exact2048_storage::{Attempt, Location, ShardWriter};
 use serde_json::Value;
+use tonic::Code;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 

@@ -269,7 +269,8 @@ mod tests {
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
         let identity = open.catalog().identity(phase, first, last);
         let attempt = Attempt { opening: run.opening(), epoch: 1, member: 1 };
-        let mut shard = ShardWriter::create_as(open.catalog().files(), identity, attempt).unwrap().finish().unwrap();
+        let mut shard =
+            ShardWriter::create_as(open.catalog().files(), identity, attempt).unwrap().finish().unwrap();
         change(&mut shard);
         let layers = vec![LayerCounts { layer: first, states: 1, afterstates: 1 }];
         let commit = Commit { phase, first, last, layers, fingerprint: None };

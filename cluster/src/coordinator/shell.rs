@@ -554,7 +554,10 @@ impl Refused {
                     Action::Retract { .. } => None,
                 };
                 let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
-                Self::Never(worker, format!("{whose} says of its shard what is not so: {}", with_causes(&error)))
+                Self::Never(
+                    worker,
+                    format!("{whose} says of its shard what is not so: {}", with_causes(&error)),
+                )
             }
             NotAppended::Other(error) => error.into(),
         }

@@ -60,8 +60,13 @@ impl Identity {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
-    // It may have been made by an earlier version, or by hand.
-    file.set_permissions(Permissions::from_mode(0o600))?;
+    // It may have been made by hand, or where files have no owners.
+    if file.metadata()?.permissions().mode() & 0o077 != 0
+        && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
+    {
+        let file = path.display();
+        tracing::warn!(%file, %error, "others may read the secret by which the coordinator knows this worker");
+    }
     Ok(file)
 }
 
