@@ -169,7 +169,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
         assert_eq!(field_of(&refused).as_deref(), Some("reports[0].shard_written.record"));
     }
-    let run = Run::open(&Location::from(&*coordinator.place.join("store/2x2-to8"))).unwrap();
+    let run = Run::open(Location::from(&*coordinator.place.join("store/2x2-to8"))).unwrap();
     let identity = run.catalog().identity(assignment.share.segment.phase, order.first, order.last);
     let attempt = Attempt { opening: assignment.opening, epoch, member: me };
     let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();

@@ -79,6 +79,7 @@ shown! {
     WatchResponse: jobs, workers;
     CancelResponse: job;
     ResumeResponse: job;
+    ForgetResponse: job;
 }
 
 #[cfg(test)]
