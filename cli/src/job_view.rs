@@ -212,7 +212,7 @@ impl From<&Worker> for WorkerView {
 
 /// A text from elsewhere without control characters, which could move the cursor or forge lines.
 pub fn plain(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    exact2048_net::text::plain(text).into_owned()
 }
 
 /// When the job is done.

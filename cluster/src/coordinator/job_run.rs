@@ -274,7 +274,7 @@ mod tests {
         change(&mut shard);
         let layers = vec![LayerCounts { layer: first, states: 1, afterstates: 1 }];
         let commit = Commit { phase, first, last, layers, fingerprint: None };
-        JournalRecord::Commit(Record { commit, shards: vec![shard], threads: vec![1] })
+        JournalRecord::Commit(Record { commit, shards: vec![shard], threads: vec![1], took: None })
     }
 
     #[test]
