@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
 use http::{Request, Response};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use tonic::body::Body;
 use tonic::codegen::{Bytes, StdError as BoxError};
 use tonic::server::NamedService;
@@ -196,4 +198,58 @@ async fn no_address_takes_all_connections() {
     other.write_all(&[PREFACE, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat()).unwrap();
     assert!(other.read(&mut [0; 64]).unwrap() > 0);
     other.shutdown(Shutdown::Both).unwrap();
+}
+
+/// A certificate and its key from a CA, in files of a folder.
+fn identity(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>, name: &str) -> TlsFiles {
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().unwrap();
+    let file = |kind: &str, text: String| {
+        let path = folder.join(format!("{name}.{kind}"));
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    };
+    TlsFiles {
+        cert: file("pem", params.signed_by(&key, ca).unwrap().pem()),
+        key: file("key", key.serialize_pem()),
+        ca: None,
+    }
+}
+
+/// In TLS 1.3 a client is done before the server has looked at its certificate. What the server thinks of it is told all
+/// the same, each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_with_a_wrong_certificate_are_told_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let issuer = || {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (ca, other) = (issuer(), issuer());
+    let trusted = folder.path().join("ca.pem");
+    std::fs::write(&trusted, ca.pem()).unwrap();
+    let trusting = |files: TlsFiles| TlsFiles { ca: Some(trusted.clone()), ..files };
+    let server = serve(Limits::default(), trusting(identity(folder.path(), &ca, "server"))).await;
+    let attempt = async |tls: TlsFiles, scheme: &str| {
+        let server = format!("{scheme}://{}", server.address);
+        let connected = connect(&ClientOptions { server, tls, token: None, insecure: false }).await;
+        match connected {
+            Ok(client) => ask(client, "Little").await.map(drop).map_err(|status| status.message().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let (known, foreign) =
+        (identity(folder.path(), &ca, "known"), identity(folder.path(), &other, "foreign"));
+    for _ in 0..20 {
+        attempt(trusting(known.clone()), "https").await.unwrap();
+        let told = attempt(trusting(TlsFiles::default()), "https").await.unwrap_err();
+        assert!(told.contains("asks clients for a certificate"), "{told}");
+        let told = attempt(trusting(foreign.clone()), "https").await.unwrap_err();
+        assert!(told.contains("foreign.pem") && told.contains("does not trust"), "{told}");
+        let told = attempt(TlsFiles::default(), "http").await.unwrap_err();
+        assert!(told.contains("write https:// instead of http://"), "{told}");
+    }
 }

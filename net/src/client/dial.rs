@@ -1,5 +1,6 @@
 //! Making a connection: over TCP, within TLS where the URL says so; and noting why one fails.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tonic::codegen::Bytes;
 use tonic::transport::Uri;
 use tower::Service;
 
@@ -27,6 +29,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for a handshake: whoever takes connections and says nothing is given up.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time for the first bytes of a server within TLS. Ours send them at once; others may wait for the client.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The first byte of TLS where a connection fails: a message of the type alert.
 const TLS_ALERT: u8 = 0x15;
@@ -76,11 +81,36 @@ impl Dialer {
     /// Makes a connection.
     pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
         self.reasons.forget();
-        let stream = self.stream().await.map_err(|reason| {
+        let noted = |reason: String| {
             self.reasons.note(reason.clone());
             Unreachable(reason)
-        })?;
-        Ok(TokioIo::new(Dialed { stream, heard: false, dialer: self }))
+        };
+        let mut stream = self.stream().await.map_err(noted)?;
+        let first = self.first_bytes(&mut stream).await.map_err(noted)?;
+        Ok(TokioIo::new(Dialed { stream, first, heard: false, dialer: self }))
+    }
+
+    /// The first bytes of a server within TLS. In TLS 1.3 it looks at our certificate when for us the handshake is over:
+    /// what it thinks of it comes in their place.
+    async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, String> {
+        if matches!(stream, Stream::Plain(_)) {
+            return Ok(Bytes::new());
+        }
+        let mut bytes = [0; 1024];
+        let mut read = ReadBuf::new(&mut bytes);
+        let reading = poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut read));
+        match timeout(FIRST_BYTES_TIMEOUT, reading).await {
+            Ok(Err(error)) => Err(match explain::tls_error(&error) {
+                Some(error) => explain::to_client(error, &self.files),
+                None => {
+                    format!("it closed the connection after the TLS handshake: {error}; its log says more")
+                }
+            }),
+            Ok(Ok(())) if read.filled().is_empty() => {
+                Err("it closed the connection after the TLS handshake; its log says more".to_owned())
+            }
+            Ok(Ok(())) | Err(_) => Ok(Bytes::copy_from_slice(read.filled())),
+        }
     }
 
     async fn stream(&self) -> Result<Stream, String> {
@@ -123,6 +153,8 @@ pin_project! {
     pub struct Dialed {
         #[pin]
         stream: Stream,
+        // What it has said already.
+        first: Bytes,
         // Whether the server has said anything.
         heard: bool,
         dialer: Arc<Dialer>,
@@ -134,17 +166,32 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [TLS_ALERT, 3, ..] => Some("it speaks TLS: write https:// instead of http://"),
         [b'H', b'T', b'T', b'P', ..] => Some("something else answers there: it speaks HTTP/1"),
-        [] => Some(
-            "it closed the connection at once: if it has TLS, write https:// instead of http://; it may also have too \
-             many connections from here",
-        ),
+        [] => Some(CLOSED_AT_ONCE),
         _ => None,
+    }
+}
+
+/// What a server may have meant that closed a connection and said nothing. One with TLS does so where it is quicker to
+/// close than its last words are to arrive.
+const CLOSED_AT_ONCE: &str = "it closed the connection at once: if it has TLS, write https:// instead of http://; it may \
+                              also have too many connections from here";
+
+/// Notes that a connection failed before the server had said anything.
+fn closed_at_once(heard: bool, reasons: &Reasons) {
+    if !heard {
+        reasons.note(CLOSED_AT_ONCE.to_owned());
     }
 }
 
 impl AsyncRead for Dialed {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
+        if !this.first.is_empty() {
+            let count = buf.remaining().min(this.first.len());
+            buf.put_slice(&this.first.split_to(count));
+            *this.heard = true;
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         let is_plain = matches!(*this.stream, Stream::Plain(_));
         let read = std::task::ready!(this.stream.poll_read(cx, buf));
@@ -153,8 +200,8 @@ impl AsyncRead for Dialed {
             Err(error) => {
                 if let Some(error) = explain::tls_error(error) {
                     this.dialer.reasons.note(explain::to_client(error, &this.dialer.files));
-                } else if first && is_plain {
-                    this.dialer.reasons.note(is_no_http2(&[]).unwrap_or_default().to_owned());
+                } else if is_plain {
+                    closed_at_once(!first, &this.dialer.reasons);
                 }
             }
             Ok(()) if first && is_plain => {
@@ -171,7 +218,13 @@ impl AsyncRead for Dialed {
 
 impl AsyncWrite for Dialed {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write(cx, bytes)
+        let this = self.project();
+        let heard = *this.heard || matches!(*this.stream, Stream::Tls(_));
+        let written = std::task::ready!(this.stream.poll_write(cx, bytes));
+        if written.is_err() {
+            closed_at_once(heard, &this.dialer.reasons);
+        }
+        Poll::Ready(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -187,7 +240,13 @@ impl AsyncWrite for Dialed {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write_vectored(cx, bytes)
+        let this = self.project();
+        let heard = *this.heard || matches!(*this.stream, Stream::Tls(_));
+        let written = std::task::ready!(this.stream.poll_write_vectored(cx, bytes));
+        if written.is_err() {
+            closed_at_once(heard, &this.dialer.reasons);
+        }
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
