@@ -99,5 +99,5 @@ pub fn code(error: &anyhow::Error) -> u8 {
 
 /// Whether a place was named that belongs to something else.
 fn holds_something_else(error: &StorageError) -> bool {
-    matches!(error, StorageError::NotEmpty { .. })
+    matches!(error, StorageError::NotEmpty { .. } | StorageError::NotADirectory { .. })
 }
