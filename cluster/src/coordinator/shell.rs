@@ -122,6 +122,7 @@ impl Known {
 }
 
 /// What is to be done with the journals of jobs.
+#[derive(Clone)]
 enum Work {
     Append(Action),
     Open(JobId),
@@ -347,17 +348,30 @@ impl Shell {
         let Some((mut work, ends)) = lock(&self.receivers).take() else { return };
         let noting = tokio::spawn(Arc::clone(&self).note_ends(ends));
         while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
-            let shell = Arc::clone(&self);
-            let done = tokio::task::spawn_blocking(move || match work {
+            let (shell, asked) = (Arc::clone(&self), work.clone());
+            let done = tokio::task::spawn_blocking(move || match asked {
                 Work::Append(action) => shell.append_for(&action),
                 Work::Open(job) => shell.open_for(&job),
                 Work::LetGo => shell.let_go(),
             });
             if let Err(panic) = done.await {
                 tracing::error!(%panic, "a journal could not be seen to");
+                self.give_up(&work);
             }
         }
         let _ = noting.await;
+    }
+
+    /// Answers for what panicked: the cluster waits for it.
+    fn give_up(self: &Arc<Self>, work: &Work) {
+        let why = || "the coordinator failed at it; its log says how".to_owned();
+        self.with(|state, now| match work {
+            Work::Append(action) => {
+                state.cluster.append_failed(now, action.ticket(), AppendFailure::Journal(why()));
+            }
+            Work::Open(job) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
+            Work::LetGo => {}
+        });
     }
 
     /// Makes an append, and tells the cluster what became of it. Blocks on the store.
@@ -485,12 +499,14 @@ impl Shell {
     /// Reads a shard that a worker cannot read, beside all else.
     fn examine(self: &Arc<Self>, claim: Claim) {
         let shell = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
+        tokio::spawn(async move {
             let location = shell.with(|state, _| Some(state.jobs.get(&claim.job)?.location.clone()));
-            let found = match location {
-                Some(location) => recheck::examine(&location, &claim),
-                None => Examined::Unknown(format!("there is no job {}", claim.job)),
-            };
+            let asked = claim.clone();
+            let found = tokio::task::spawn_blocking(move || match location {
+                Some(location) => recheck::examine(&location, &asked),
+                None => Examined::Unknown(format!("there is no job {}", asked.job)),
+            });
+            let found = found.await.unwrap_or_else(|panic| Examined::Unknown(panic.to_string()));
             shell.with(|state, now| state.cluster.examined(now, &claim, found));
         });
     }
