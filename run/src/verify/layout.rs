@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_the_solver_has_them() {
-        for (board, large) in [("2x2", 3), ("3x2", 4), ("3x3", 4), ("5x2", 4), ("4x3", 3)] {
+        for (board, large) in [("2x2", 3), ("3x2", 4), ("2x4", 3), ("3x3", 4)] {
             let params = params(board, large);
             let (game, space) = (Game::new(&params), Space::new(&params));
             let layout = Layout::new(&game);
