@@ -65,8 +65,7 @@ fn help_is_wrapped_once_and_its_examples_can_be_copied() {
             for example in &examples {
                 assert!(seen.screen.lines().any(|line| line == example), "at {columns}: {example}");
             }
-            let is_example =
-                |line: &String| examples.iter().any(|example| example.contains(line.trim_end()));
+            let is_example = |line: &String| examples.iter().any(|example| example.contains(line.trim_end()));
             let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_example(line)).collect();
             assert!(wrapped.is_empty(), "{name} at {columns} columns: {wrapped:?}");
             // Wrapped twice, a line in the middle of a paragraph is short.
