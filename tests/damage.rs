@@ -479,9 +479,9 @@ fn places_that_cannot_hold_a_run_are_told() {
     let file = place.join("file");
     fs::write(&file, "").unwrap();
     for subcommand in ["info", "verify"] {
-        on_run(&file, subcommand, &[]).exits(1).says(&["is a file, and a run is a directory"]);
+        on_run(&file, subcommand, &[]).exits(2).says(&["is a file, and a run is a directory"]);
     }
-    try_solve(&file, JOB).exits(1).says(&["is a file, and a run is a directory"]);
+    try_solve(&file, JOB).exits(2).says(&["is a file, and a run is a directory"]);
     try_solve(Path::new(""), JOB).exits(2).says(&["an empty place"]);
     try_solve(Path::new("/proc/foo"), JOB).exits(1).says(&["cannot create the folder /proc/foo"]);
 }

@@ -29,7 +29,7 @@ type Pair<N> = (N, N);
 /// ```
 ///
 /// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of it are integers, Y has no drift, and its
-/// variance is found without the cancellation that E[N²] − E[N]² would suffer.
+/// variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
 #[must_use]
 pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value> {
     let spawn4 = chain.spawn4();

@@ -2,9 +2,9 @@
 //!
 //! Everything that decides what is right is written here a second time, from the text of the rules and of
 //! `docs/dev/format.md`, and in another way than the solver's: moves and symmetries act on whole boards as packed
-//! numbers ([`geometry`]), rows and columns are numbered anew ([`layout`]), the bounds of the game, the scale of
-//! values, means and rounding are worked out anew ([`game`]), and states are looked up one by one in hash tables
-//! ([`moves`]) where the solver's kernels go through rows of a product structure.
+//! numbers (`geometry`), rows and columns are numbered anew (`layout`), the bounds of the game, the scale of
+//! values, means and rounding are worked out anew (`game`), and states are looked up one by one in hash tables
+//! (`moves`) where the solver's kernels go through rows of a product structure.
 //!
 //! Shared with the solver are
 //!
