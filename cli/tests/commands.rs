@@ -242,7 +242,7 @@ fn verify_finds_wrong_states() {
     run.tamper(Phase::Enumerate, |_, _| {}, |commit| commit.layers[3].states += 1);
     let told = run.problems(&[]);
     assert!(
-        told.contains("number of states of layer 10: expected") && told.contains("as in the journal"),
+        told.contains("number of states of layer 10: expected") && told.contains("as the shards have it"),
         "{told}"
     );
 
