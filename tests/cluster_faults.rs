@@ -229,8 +229,13 @@ fn a_worker_whose_disk_is_full_says_so_and_the_job_goes_on() {
     let job = cluster.submit("--board 3x3");
     let status = cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
     assert_ne!(status["state"], "done");
-    let all = cluster.client(&["status"]).exits(0).stdout;
-    assert!(all.contains("full"), "{all}\n{}", cluster.logs());
+    // It is shown from a failure until the worker is tried again, each time for longer.
+    let shown = || cluster.client(&["status"]).exits(0).stdout;
+    let told = (0..300).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        shown().contains("full")
+    });
+    assert!(told, "{}\n{}", shown(), cluster.logs());
     cluster.add_worker(&[]);
     // The other does it alone.
     let status = cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
