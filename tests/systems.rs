@@ -88,3 +88,56 @@ fn a_run_is_counted_beside_its_bounds() {
         "sum,boards,orbits,boards_within_tile_bound,orbits_within_tile_bound,states\n4,15,6,15,6,6\n"
     ));
 }
+
+#[test]
+fn players_play() {
+    let random = run("play --player random --board 3x3 --games 50 --seed 4 --json").exits(0).json();
+    assert_eq!((&random["games"], &random["failed"]), (&50.into(), &0.into()));
+    let alone =
+        run("play --player random --board 3x3 --games 50 --seed 4 --threads 1 --json").exits(0).json();
+    assert_eq!(
+        (&alone["score"], &alone["tiles"], &alone["moves"]),
+        (&random["score"], &random["tiles"], &random["moves"])
+    );
+    let shown = run("play --player greedy --board 2x2 --games 20").exits(0).stdout;
+    assert!(shown.contains("mean score") && shown.contains("95% confidence"), "{shown}");
+    let watched = run("play --player greedy --board 2x2 --watch").exits(0).stdout;
+    assert!(watched.contains("score 0, 0 moves") && watched.ends_with("no move is legal\n"), "{watched}");
+}
+
+#[test]
+fn the_perfect_player_scores_what_the_run_says() {
+    let place = Place::new();
+    let dir = place.join("run");
+    let value = solve(&dir, "--board 2x2")["start"]["expected"].clone();
+    let played = on_run(&dir, "play", &["--player", "perfect", "--games", "4000", "--json"]).exits(0).json();
+    let (mean, half) = (&played["score"]["mean"], &played["score"]["half_width"]);
+    let difference = (mean.as_f64().unwrap() - value.as_f64().unwrap()).abs();
+    // Three times the half width of 95%: wrong for one seed in 10^8, and not for this one.
+    assert!(difference < 3.0 * half.as_f64().unwrap(), "{played} {value}");
+    run("play --player perfect").exits(2).says(&["--run"]);
+}
+
+#[test]
+fn games_are_recorded_and_failures_told() {
+    let place = Place::new();
+    let file = place.join("games.jsonl");
+    let path = file.to_str().unwrap();
+    run(&format!("play --player random --board 2x2 --games 40 --record {path}")).exits(0);
+    let records = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(records.lines().count(), 40);
+    let first: serde_json::Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["board"], &first["player"]), (&"2x2".into(), &"random".into()));
+    exact2048([
+        "play",
+        "--player",
+        "cmd:while read -r w r; do echo up; done",
+        "--board",
+        "2x2",
+        "--games",
+        "3",
+    ])
+    .exits(1)
+    .says(&["game 0 ended early", "up", "no game was played to its end"]);
+    run("play --player best").exits(2).says(&["no player \"best\"", "expectimax"]);
+}

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::Spawn4;
-use rand::Rng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::Bag;
@@ -31,19 +30,13 @@ const BATCH: u64 = 4096;
 /// Runs the chain to the tile `2^target` so many times. The sample depends on the seed alone, not on threads.
 #[must_use]
 pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> Sample {
-    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let batches = (0..runs.div_ceil(BATCH)).map(|batch| {
-        let own = generator.clone();
-        // 2^128 numbers further: no two batches ever see the same ones.
-        generator.jump();
-        (own, BATCH.min(runs - batch * BATCH))
-    });
-    batches
-        .collect::<Vec<_>>()
+    (0..runs.div_ceil(BATCH))
         .into_par_iter()
-        .map(|(mut generator, runs)| {
+        .map(|batch| {
+            let mut generator = ChaCha8Rng::seed_from_u64(seed);
+            generator.set_stream(batch);
             let mut sample = Sample::default();
-            for _ in 0..runs {
+            for _ in 0..BATCH.min(runs - batch * BATCH) {
                 *sample.moves.entry(play(target, spawn4, &mut generator)).or_default() += 1;
             }
             sample

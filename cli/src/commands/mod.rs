@@ -11,6 +11,7 @@ pub mod forget;
 pub mod info;
 pub mod inspect;
 pub mod layers;
+pub mod play;
 pub mod query;
 #[cfg(feature = "net")]
 pub mod resume;
@@ -45,6 +46,8 @@ pub enum Command {
     Info(info::Args),
     /// Show the header, the frames and the items of a shard file
     Inspect(inspect::Args),
+    /// Play many games and say what came of them
+    Play(play::Args),
     /// Say how many boards there can be, without enumerating them
     Count(count::Args),
     /// Say how many moves a win takes at least: tiles in a bag, without a board
@@ -63,6 +66,7 @@ impl Command {
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
+            Command::Play(args) => play::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
         }

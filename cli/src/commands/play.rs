@@ -1,0 +1,323 @@
+//! `exact2048 play`: many games of a player, and what comes of them.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use exact2048_game::{Board, BoardSize, Objective, Spawn4};
+use exact2048_players::{CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Share, Stats, play};
+use exact2048_run::{Oracle, Run};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::place::StoreOptions;
+use crate::{Failure, output};
+
+/// Options of `play`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 play --player random --board 4x4 --games 10000
+  exact2048 play --player expectimax:depth=3 --games 10
+  exact2048 play --player perfect --run runs/3x3 --games 1000
+  exact2048 play --player cmd:./mine --games 10
+  exact2048 play --player greedy --games 5 --record games.jsonl
+  exact2048 play --player monte-carlo --watch
+
+The same seed gives the same games, whatever the threads. Players, their parameters and the lines
+that programs are asked with: docs/players.md.")]
+pub struct Args {
+    /// Who plays: random, greedy, expectimax[:depth=N|auto,cutoff=P], monte-carlo[:runs=N], perfect, or cmd:PROGRAM
+    #[arg(long, value_name = "PLAYER")]
+    player: PlayerSpec,
+    /// Rows x columns [default: 4x4, or that of the run]
+    #[arg(long, value_name = "RxC", conflicts_with = "run")]
+    board: Option<BoardSize>,
+    /// The solved run that a perfect player looks its moves up in
+    #[arg(long, value_name = "DIR|URL")]
+    run: Option<std::ffi::OsString>,
+    #[command(flatten)]
+    store: StoreOptions,
+    /// Number of games
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    games: u64,
+    /// Seed of all games
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Chance that a spawned tile is a 4 [default: 0.1, or that of the run]
+    #[arg(long, value_name = "P", conflicts_with = "run")]
+    spawn4: Option<Spawn4>,
+    /// End a game when this tile is there [default: never, or the tile that the run is about]
+    #[arg(long, value_name = "TILE", value_parser = tile)]
+    until: Option<u8>,
+    /// Threads that play [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Write every game to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Play one game and show it
+    #[arg(long, conflicts_with_all = ["json", "record"])]
+    watch: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn tile(text: &str) -> Result<u8, String> {
+    let tile: Option<u32> = text.parse().ok();
+    let tile = tile.filter(|tile| tile.is_power_of_two() && (4..=32_768).contains(tile));
+    tile.map(|tile| tile.trailing_zeros() as u8)
+        .ok_or_else(|| "expected a power of two from 4 to 32768".to_owned())
+}
+
+/// Everything that games need.
+struct Table {
+    engine: Engine,
+    oracle: Option<Arc<Oracle>>,
+    until: Option<u8>,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let table = table(args)?;
+    if args.watch { watch(args, &table) } else { play_all(args, &table) }
+}
+
+fn table(args: &Args) -> Result<Table> {
+    if args.player.needs_run() && args.run.is_none() {
+        return Err(Failure::usage(
+            "the perfect player looks its moves up: give a solved run with --run".to_owned(),
+        )
+        .into());
+    }
+    let Some(place) = &args.run else {
+        let size = args.board.map_or_else(|| BoardSize::new(4, 4), Ok)?;
+        let engine = Engine::new(size, args.spawn4.unwrap_or_default());
+        return Ok(Table { engine, oracle: None, until: args.until });
+    };
+    let run = Run::open(args.store.locate_to_read(place)?)?;
+    let params = run.params();
+    let wanted = match params.objective {
+        Objective::Score => None,
+        Objective::Reach { exponent } => Some(exponent),
+    };
+    if let (Some(until), Some(wanted)) = (args.until, wanted)
+        && args.player.needs_run()
+        && until > wanted
+    {
+        let message = format!(
+            "--until {}: the run ends at {}, and knows no board with that tile",
+            1u32 << until,
+            1u32 << wanted
+        );
+        return Err(Failure::usage(message).into());
+    }
+    let engine = Engine::new(params.board, params.spawn4);
+    let oracle = if args.player.needs_run() { Some(Arc::new(Oracle::new(&run)?)) } else { None };
+    Ok(Table { engine, oracle, until: args.until.or(wanted) })
+}
+
+/// Shows one game, move by move.
+fn watch(args: &Args, table: &Table) -> Result<()> {
+    let mut player = args.player.player(&table.engine, table.oracle.as_ref())?;
+    let mut out = io::stdout().lock();
+    let on_screen = out.is_terminal();
+    let (mut moves, mut written) = (0u64, Ok(()));
+    let id = GameId { seed: args.seed, number: 0 };
+    let (game, failure) = play(&table.engine, id, &mut *player, table.until, |board, score| {
+        if written.is_ok() {
+            written = show(&mut out, on_screen, &table.engine, board, score, moves);
+        }
+        moves += 1;
+    });
+    written?;
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    writeln!(out, "{}", if game.cut_short == Some(CutShort::Won) { "won" } else { "no move is legal" })?;
+    Ok(())
+}
+
+/// Time between two boards on a screen, for those who want to follow.
+const FRAME: Duration = Duration::from_millis(60);
+
+fn show(
+    out: &mut impl Write,
+    on_screen: bool,
+    engine: &Engine,
+    board: Board,
+    score: u64,
+    moves: u64,
+) -> io::Result<()> {
+    if on_screen {
+        // To the top left, and clear what is below.
+        write!(out, "\x1b[H\x1b[J")?;
+    }
+    let (rows, cols) = (engine.size().rows(), engine.size().cols());
+    for row in 0..rows {
+        let cells = (0..cols).map(|col| match board.get(row * cols + col) {
+            0 => format!("{:>6}", "."),
+            exponent => format!("{:>6}", 1u32 << exponent),
+        });
+        writeln!(out, "{}", cells.collect::<String>())?;
+    }
+    writeln!(out, "score {}, {} moves\n", HumanCount(score), HumanCount(moves))?;
+    out.flush()?;
+    if on_screen {
+        std::thread::sleep(FRAME);
+    }
+    Ok(())
+}
+
+/// Games that one player object plays one after the other: starting one may cost more than a game.
+const BATCH: u64 = 16;
+
+/// Failures that are told one by one.
+const MOST_TOLD: u64 = 5;
+
+fn play_all(args: &Args, table: &Table) -> Result<()> {
+    let records = args.record.as_ref().map(|path| {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        anyhow::Ok(Mutex::new(BufWriter::new(file)))
+    });
+    let records = records.transpose()?;
+    let name = args.player.to_string();
+    let progress = ProgressBar::new(args.games);
+    progress
+        .set_style(ProgressStyle::with_template("{wide_bar} {human_pos} of {human_len} games, ETA {eta}")?);
+    let failures = AtomicU64::new(0);
+    let tell = |number: u64, failure: &PlayerError| {
+        let told = failures.fetch_add(1, Ordering::Relaxed);
+        if told < MOST_TOLD {
+            progress.suspend(|| eprintln!("warning: game {number} ended early: {failure}"));
+        }
+    };
+    let batch = |batch: u64| -> Result<Stats> {
+        let mut player = args.player.player(&table.engine, table.oracle.as_ref())?;
+        let (mut stats, mut lines) = (Stats::default(), Vec::new());
+        for number in batch * BATCH..args.games.min((batch + 1) * BATCH) {
+            let id = GameId { seed: args.seed, number };
+            let (game, failure) = play(&table.engine, id, &mut *player, table.until, |_, _| {});
+            if let Some(failure) = failure {
+                tell(number, &failure);
+            }
+            if records.is_some() {
+                serde_json::to_writer(&mut lines, &Record::new(&table.engine, id, &name, &game))?;
+                lines.push(b'\n');
+            }
+            stats.add(&table.engine, &game);
+            progress.inc(1);
+        }
+        if let Some(records) = &records {
+            records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines)?;
+        }
+        Ok(stats)
+    };
+    let threads = args.threads.map_or(0, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let begun = Instant::now();
+    let stats = pool.install(|| {
+        let batches = (0..args.games.div_ceil(BATCH)).into_par_iter().map(batch);
+        batches.try_reduce(Stats::default, |a, b| Ok(a.with(b)))
+    })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    progress.finish_and_clear();
+    if let Some(records) = records {
+        records.into_inner().unwrap_or_else(PoisonError::into_inner).flush()?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", summary(args, table, &stats, seconds))?;
+    } else {
+        write_for_people(&mut out, args, table, &stats, seconds)?;
+    }
+    if stats.games() == 0 {
+        return Err(Failure::failed("no game was played to its end".to_owned()).into());
+    }
+    Ok(())
+}
+
+/// Shares of the games that scores are shown for.
+const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
+
+fn write_for_people(
+    out: &mut impl Write,
+    args: &Args,
+    table: &Table,
+    stats: &Stats,
+    seconds: f64,
+) -> Result<()> {
+    let (mean, half) = stats.mean_score();
+    output::write_field(out, "player", &args.player)?;
+    output::write_field(out, "board", table.engine.size())?;
+    output::write_field(out, "games", format!("{}, seed {}", HumanCount(stats.games()), args.seed))?;
+    if stats.failed() > 0 {
+        output::write_field(out, "failed", format!("{}, not counted below", HumanCount(stats.failed())))?;
+    }
+    if let Some(until) = table.until {
+        let Share { share, low, high, .. } = stats.won();
+        let text = format!(
+            "{:.1}% reached {} ({:.1} to {:.1})",
+            100.0 * share,
+            1u32 << until,
+            100.0 * low,
+            100.0 * high
+        );
+        output::write_field(out, "won", text)?;
+    }
+    output::write_field(out, "mean score", format!("{mean:.1} ± {half:.1}"))?;
+    let rate = stats.moves() as f64 / seconds.max(1e-9);
+    let moves = stats.moves() as f64 / stats.games().max(1) as f64;
+    output::write_field(out, "moves", format!("{moves:.1} a game, {} a second", HumanCount(rate as u64)))?;
+    let header = ["score", "least", "5%", "25%", "50%", "75%", "95%", "most"];
+    let scores = stats.quantiles(QUANTILES).map(|score| HumanCount(score).to_string());
+    let scores = std::iter::once(String::new()).chain(scores).collect();
+    writeln!(out)?;
+    output::write_table(out, &output::table(&header, 1, [scores]))?;
+    writeln!(out)?;
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+    let merges: Vec<(u8, f64)> = stats.merges_a_game().collect();
+    let made = |exponent: u8| merges.iter().find(|&&(e, _)| e + 1 == exponent).map_or(0.0, |&(_, n)| n);
+    let reached = stats.reached().map(|(exponent, share)| {
+        vec![
+            HumanCount(1 << exponent).to_string(),
+            percent(share.share),
+            format!("{} to {}", percent(share.low), percent(share.high)),
+            format!("{:.2}", made(exponent)),
+        ]
+    });
+    output::write_table(
+        out,
+        &output::table(&["tile", "reached", "95% confidence", "made a game"], 0, reached),
+    )?;
+    Ok(())
+}
+
+fn summary(args: &Args, table: &Table, stats: &Stats, seconds: f64) -> Value {
+    let (mean, half_width) = stats.mean_score();
+    let quantiles = QUANTILES.into_iter().zip(stats.quantiles(QUANTILES));
+    json!({
+        "player": args.player.to_string(),
+        "board": table.engine.size().to_string(),
+        "spawn4": table.engine.spawn4(),
+        "seed": args.seed,
+        "games": stats.games(),
+        "failed": stats.failed(),
+        "won": table.until.map(|until| json!({ "tile": 1u32 << until, "share": stats.won() })),
+        "score": {
+            "mean": mean,
+            "half_width": half_width,
+            "quantiles": quantiles.map(|(share, score)| json!({ "share": share, "score": score })).collect::<Vec<_>>(),
+        },
+        "moves": stats.moves(),
+        "seconds": seconds,
+        "tiles": stats.reached().map(|(e, share)| json!({ "tile": 1u32 << e, "reached": share })).collect::<Vec<_>>(),
+        "merges_a_game": stats.merges_a_game().map(|(e, n)| json!({ "tile": 1u32 << e, "merges": n })).collect::<Vec<_>>(),
+    })
+}

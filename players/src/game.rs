@@ -1,0 +1,198 @@
+//! One game, and many.
+
+use exact2048_game::Board;
+use exact2048_game::rules::Move;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use crate::engine::Engine;
+use crate::player::{Player, PlayerError, Turn};
+
+/// Which game is played.
+#[derive(Clone, Copy, Debug)]
+pub struct GameId {
+    /// The seed of all games.
+    pub seed: u64,
+    /// The number among them.
+    pub number: u64,
+}
+
+impl GameId {
+    /// Random numbers of this game alone: for spawns, or for the player. So whatever a player draws, the game is the same.
+    fn generator(self, of_player: bool) -> ChaCha8Rng {
+        let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
+        generator.set_stream(2 * self.number + u64::from(of_player));
+        generator
+    }
+}
+
+/// A game that was played.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Game {
+    /// The tiles of the start: cell and exponent, in the order of their spawns.
+    pub start: [(u8, u8); 2],
+    /// The moves, and where which tile was spawned after each.
+    pub steps: Vec<Step>,
+    /// The board at the end.
+    pub last: Board,
+    /// Sum of the merged tiles.
+    pub score: u64,
+    /// How often two tiles of each exponent merged.
+    pub merges: [u32; 16],
+    /// Why it ended before no move was legal.
+    pub cut_short: Option<CutShort>,
+}
+
+/// Why a game ended early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutShort {
+    /// The tile that was wanted is there.
+    Won,
+    /// The player failed.
+    PlayerFailed,
+}
+
+/// A move and the spawn after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The move.
+    pub direction: Move,
+    /// The cell of the spawned tile.
+    pub cell: u8,
+    /// Its exponent.
+    pub exponent: u8,
+}
+
+/// Plays a game to its end, or until a tile of `2^target` is there. `seen` is called with each board before a move, and at the end.
+/// A player that fails ends its game; the reason comes back beside it.
+pub fn play(
+    engine: &Engine,
+    id: GameId,
+    player: &mut dyn Player,
+    target: Option<u8>,
+    mut seen: impl FnMut(Board, u64),
+) -> (Game, Option<PlayerError>) {
+    let (mut spawns, mut lots) = (id.generator(false), id.generator(true));
+    let mut start = [(0, 0); 2];
+    let mut board = Board::default();
+    for tile in &mut start {
+        let spawned = engine.spawn(board, &mut spawns);
+        (board, *tile) = (spawned.0, (spawned.1, spawned.2));
+    }
+    let mut game = Game { start, steps: Vec::new(), last: board, score: 0, merges: [0; 16], cut_short: None };
+    let mut failure = player.begin(engine).err();
+    while failure.is_none() {
+        seen(board, game.score);
+        if target.is_some_and(|target| engine.largest(board) >= target) {
+            game.cut_short = Some(CutShort::Won);
+            break;
+        }
+        let moves = engine.moves(board);
+        if moves.is_empty() {
+            break;
+        }
+        let chosen = player
+            .choose(&mut Turn { engine, board, moves: &moves, generator: &mut lots })
+            .and_then(|direction| {
+                let illegal = || PlayerError::Illegal { direction, board: board.to_text(engine.size()) };
+                moves.get(direction).map(|made| (direction, made)).ok_or_else(illegal)
+            });
+        match chosen {
+            Ok((direction, (after, score))) => {
+                count_merges(board, after, &mut game.merges);
+                let (spawned, cell, exponent) = engine.spawn(after, &mut spawns);
+                game.steps.push(Step { direction, cell, exponent });
+                game.score += u64::from(score);
+                board = spawned;
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    if failure.is_some() {
+        game.cut_short = Some(CutShort::PlayerFailed);
+    }
+    game.last = board;
+    player.end(game.score);
+    (game, failure)
+}
+
+/// Adds the merges of a move: from the largest exponent down, what a board has more of afterwards was merged, and what was merged is
+/// missing of the exponent below.
+fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
+    let mut gained = [0i32; 17];
+    for cell in 0..16 {
+        gained[usize::from(after.get(cell))] += 1;
+        gained[usize::from(before.get(cell))] -= 1;
+    }
+    let mut above = 0;
+    for exponent in (1..16).rev() {
+        // Of this exponent `made` came from merges below, and 2·above went into merges.
+        let made = gained[exponent] + 2 * above;
+        if exponent > 1 {
+            merges[exponent - 1] += made as u32;
+        }
+        above = made;
+    }
+}
+
+/// A game as a line of JSON, from which it can be played again.
+#[derive(Debug, Serialize)]
+pub struct Record<'a> {
+    game: u64,
+    seed: u64,
+    board: String,
+    player: &'a str,
+    score: u64,
+    cut_short: Option<CutShort>,
+    /// Cell and tile of the two tiles at the start.
+    start: [[u32; 2]; 2],
+    /// A letter a move: L, R, U, D.
+    moves: String,
+    /// Cell and tile after each move.
+    spawns: Vec<[u32; 2]>,
+    last: String,
+}
+
+impl<'a> Record<'a> {
+    /// The record of a game.
+    #[must_use]
+    pub fn new(engine: &Engine, id: GameId, player: &'a str, game: &Game) -> Self {
+        let spawn = |cell: u8, exponent: u8| [u32::from(cell), 1 << exponent];
+        let letter = |step: &Step| match step.direction {
+            Move::Left => 'L',
+            Move::Right => 'R',
+            Move::Up => 'U',
+            Move::Down => 'D',
+        };
+        Self {
+            game: id.number,
+            seed: id.seed,
+            board: engine.size().to_string(),
+            player,
+            score: game.score,
+            cut_short: game.cut_short,
+            start: game.start.map(|(cell, exponent)| spawn(cell, exponent)),
+            moves: game.steps.iter().map(letter).collect(),
+            spawns: game.steps.iter().map(|step| spawn(step.cell, step.exponent)).collect(),
+            last: game.last.to_text(engine.size()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_are_told_from_boards() {
+        let engine = Engine::new("4x4".parse().unwrap(), exact2048_game::Spawn4::default());
+        let before = Board::parse("2 2 4 4 / 2 2 2 2 / 8 8 16 2 / 0 2 0 2", engine.size()).unwrap();
+        let (after, _) = engine.moves(before).get(Move::Left).unwrap();
+        let mut merges = [0; 16];
+        count_merges(before, after, &mut merges);
+        assert_eq!(merges[..5], [0, 4, 1, 1, 0]);
+        assert!(merges[5..].iter().all(|&n| n == 0));
+    }
+}

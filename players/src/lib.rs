@@ -1,0 +1,14 @@
+//! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and what comes of many games
+//! ([`Stats`]). `docs/players.md` says what each player does and where it is from.
+//!
+//! Games depend on the seed and their number alone, whatever threads play them.
+
+mod engine;
+mod game;
+mod player;
+mod stats;
+
+pub use engine::{Engine, Moves};
+pub use game::{CutShort, Game, GameId, Record, Step, play};
+pub use player::{CommandError, ExpectimaxParams, Player, PlayerError, PlayerSpec, SpecError, Turn};
+pub use stats::{Share, Stats};

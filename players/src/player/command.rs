@@ -1,0 +1,163 @@
+//! A program that is asked for each move, line by line.
+//!
+//! The protocol (`docs/players.md`): `game RxC` begins a game, `move BOARD` asks for a move and is answered with `left`, `right`, `up`
+//! or `down` on a line of its own, `end SCORE` ends the game. Boards are as `query` takes them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use exact2048_game::rules::Move;
+
+use super::{Player, PlayerError, Turn};
+use crate::engine::Engine;
+
+/// How long a program may think about a move.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest answer that is read, in bytes.
+const LONGEST_ANSWER: u64 = 4096;
+
+/// What a program did instead of answering.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It could not be started.
+    #[error("{command:?} cannot be started")]
+    Start {
+        /// The command.
+        command: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ended, or closed its input or output.
+    #[error("{command:?} ended in a game: expected left, right, up or down")]
+    Ended {
+        /// The command.
+        command: String,
+    },
+    /// It said nothing in time.
+    #[error("{command:?} said nothing for {} s: expected left, right, up or down", PATIENCE.as_secs())]
+    Silent {
+        /// The command.
+        command: String,
+    },
+    /// It said something else.
+    #[error("{command:?} said {answer:?}: expected left, right, up or down")]
+    Answer {
+        /// The command.
+        command: String,
+        /// What it said.
+        answer: String,
+    },
+}
+
+/// A program that plays.
+pub struct External {
+    command: String,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    input: ChildStdin,
+    /// Lines that it has printed, read by a thread of their own so that a program that hangs hangs nobody else.
+    lines: Receiver<String>,
+}
+
+impl External {
+    /// Starts the program through the shell.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Start`].
+    pub fn start(command: &str) -> Result<Self, CommandError> {
+        Ok(Self { command: command.to_owned(), running: Some(Running::start(command)?) })
+    }
+
+    fn direction(&self, answer: &str) -> Result<Move, CommandError> {
+        let word = answer.trim().to_ascii_lowercase();
+        Move::ALL.into_iter().find(|direction| direction.name() == word).ok_or_else(|| CommandError::Answer {
+            command: self.command.clone(),
+            answer: answer.trim().chars().take(60).collect(),
+        })
+    }
+
+    /// Asks, and takes one line for an answer.
+    fn ask(&mut self, question: &str) -> Result<String, CommandError> {
+        let command = || self.command.clone();
+        let running = self.running.as_mut().ok_or_else(|| CommandError::Ended { command: command() })?;
+        writeln!(running.input, "{question}").map_err(|_| CommandError::Ended { command: command() })?;
+        running.lines.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => CommandError::Silent { command: command() },
+            RecvTimeoutError::Disconnected => CommandError::Ended { command: command() },
+        })
+    }
+}
+
+impl Running {
+    fn start(command: &str) -> Result<Self, CommandError> {
+        let failed = |source| CommandError::Start { command: command.to_owned(), source };
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(failed(std::io::Error::other("no pipe to it")));
+        };
+        let (send, lines) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            let mut line = String::new();
+            while std::io::Read::take(&mut output, LONGEST_ANSWER)
+                .read_line(&mut line)
+                .is_ok_and(|bytes| bytes > 0)
+            {
+                if send.send(std::mem::take(&mut line)).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, input, lines })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Player for External {
+    fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
+        // One that failed in the game before gets another chance.
+        if self.running.is_none() {
+            self.running = Some(Running::start(&self.command)?);
+        }
+        if let Some(running) = &mut self.running {
+            let told = writeln!(running.input, "game {}", engine.size());
+            told.map_err(|_| CommandError::Ended { command: self.command.clone() })?;
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
+        let question = format!("move {}", turn.board.to_text(turn.engine.size()));
+        let chosen = self.ask(&question).and_then(|answer| self.direction(&answer));
+        if chosen.is_err() {
+            // What it says next would be the answer to this question.
+            self.running = None;
+        }
+        Ok(chosen?)
+    }
+
+    fn end(&mut self, score: u64) {
+        if let Some(running) = &mut self.running {
+            let _ = writeln!(running.input, "end {score}");
+        }
+    }
+}

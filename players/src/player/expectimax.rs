@@ -1,0 +1,166 @@
+//! Expected value of a heuristic some moves ahead.
+
+use exact2048_game::Board;
+use exact2048_game::rules::Move;
+use rustc_hash::FxHashMap;
+
+use super::{ExpectimaxParams, Player, PlayerError, Turn};
+use crate::engine::Engine;
+
+/// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a heuristic at the
+/// end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in one search are kept.
+///
+/// The heuristic is a sum over rows and columns, by table; constants and form are those of R. Xiao's program
+/// (github.com/nneonneo/2048-ai), which found the constants by optimisation.
+pub struct Expectimax {
+    params: ExpectimaxParams,
+    /// Heuristic of a line by its bits, for rows and for columns.
+    rows: Vec<f32>,
+    columns: Vec<f32>,
+    /// Boards before a spawn: how deep they were searched, and their value.
+    known: FxHashMap<Board, (u32, f32)>,
+}
+
+/// What a line is worth that is not lost: games that end are worth nothing.
+const ALIVE: f32 = 200_000.0;
+const EMPTY_WEIGHT: f32 = 270.0;
+const MERGES_WEIGHT: f32 = 700.0;
+const MONOTONICITY_WEIGHT: f32 = 47.0;
+const SUM_WEIGHT: f32 = 11.0;
+
+impl Expectimax {
+    /// Makes the tables of the heuristic.
+    pub fn new(engine: &Engine, params: ExpectimaxParams) -> Self {
+        let size = engine.size();
+        Self { params, rows: table(size.cols()), columns: table(size.rows()), known: FxHashMap::default() }
+    }
+
+    /// The value of a board after a move, before the spawn. `likely` is how likely the way there is.
+    fn before_spawn(&mut self, engine: &Engine, board: Board, depth: u32, likely: f32) -> f32 {
+        if depth == 0 || likely < self.params.cutoff {
+            return self.heuristic(engine, board);
+        }
+        if let Some(&(searched, value)) = self.known.get(&board)
+            && searched >= depth
+        {
+            return value;
+        }
+        let share = 1.0 / engine.empty_cells(board) as f32;
+        let four = engine.spawn4().probability() as f32;
+        let (mut value, mut empty) = (0.0, engine.empty(board));
+        while empty != 0 {
+            let cell = empty & empty.wrapping_neg();
+            empty ^= cell;
+            for (exponent, chance) in [(1, 1.0 - four), (2, four)] {
+                if chance > 0.0 {
+                    let spawned = Board(board.0 | (cell * exponent));
+                    value += chance * self.before_move(engine, spawned, depth, likely * share * chance);
+                }
+            }
+        }
+        value *= share;
+        self.known.insert(board, (depth, value));
+        value
+    }
+
+    /// The value of a board before a move; 0 where the game is over.
+    fn before_move(&mut self, engine: &Engine, board: Board, depth: u32, likely: f32) -> f32 {
+        let moves = engine.moves(board);
+        moves.iter().fold(0.0, |best: f32, (_, after, _)| {
+            best.max(self.before_spawn(engine, after, depth - 1, likely))
+        })
+    }
+
+    fn heuristic(&self, engine: &Engine, board: Board) -> f32 {
+        let (rows, cols) = (engine.size().rows(), engine.size().cols());
+        let line = |cells: &mut dyn Iterator<Item = usize>| {
+            cells.fold(0, |code, cell| code << 4 | usize::from(board.get(cell)))
+        };
+        let in_rows: f32 =
+            (0..rows).map(|r| look_up(&self.rows, line(&mut (0..cols).map(|c| r * cols + c)), cols)).sum();
+        let in_columns: f32 =
+            (0..cols).map(|c| look_up(&self.columns, line(&mut (0..rows).map(|r| r * cols + c)), rows)).sum();
+        in_rows + in_columns
+    }
+}
+
+impl Player for Expectimax {
+    fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
+        self.known.clear();
+        let depth = self.params.depth.unwrap_or_else(|| depth_for(turn));
+        let mut best = None;
+        for (direction, board, _) in turn.moves.iter() {
+            let value = self.before_spawn(turn.engine, board, depth, 1.0);
+            if best.is_none_or(|(most, _)| value > most) {
+                best = Some((value, direction));
+            }
+        }
+        Ok(best.expect("a move is legal").1)
+    }
+}
+
+/// Three moves, and more where there are more than five different tiles: these boards are the ones that games are lost on.
+fn depth_for(turn: &Turn<'_>) -> u32 {
+    let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
+    (kinds & !1).count_ones().saturating_sub(2).max(3)
+}
+
+/// Longest line whose heuristic is in a table.
+const LONGEST_IN_TABLE: usize = 4;
+
+fn table(length: usize) -> Vec<f32> {
+    let size = if length <= LONGEST_IN_TABLE { 1usize << (4 * length) } else { 0 };
+    (0..size).map(|line| of_line(line, length)).collect()
+}
+
+fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
+    table.get(line).copied().unwrap_or_else(|| of_line(line, length))
+}
+
+/// The heuristic of a line: for empty cells and for equal neighbours, against tiles that do not fall to one side and against
+/// many tiles of middling size.
+fn of_line(line: usize, length: usize) -> f32 {
+    let exponents = || (0..length).rev().map(move |cell| (line >> (4 * cell)) as u8 & 15);
+    let power = |exponent: u8| f32::from(exponent).powi(4);
+    let (mut sum, mut empty, mut merges, mut run) = (0.0, 0.0, 0.0, 0u8);
+    let mut previous = 0;
+    for exponent in exponents() {
+        // e^3.5: the root is exact on every machine, which a power with a fraction need not be.
+        sum += f32::from(exponent).powi(3) * f32::from(exponent).sqrt();
+        if exponent == 0 {
+            empty += 1.0;
+            continue;
+        }
+        if exponent == previous {
+            run += 1;
+        } else if run > 0 {
+            merges += 1.0 + f32::from(run);
+            run = 0;
+        }
+        previous = exponent;
+    }
+    if run > 0 {
+        merges += 1.0 + f32::from(run);
+    }
+    let (mut falling, mut rising) = (0.0, 0.0);
+    for (left, right) in exponents().zip(exponents().skip(1)) {
+        let difference = power(left) - power(right);
+        if difference > 0.0 { falling += difference } else { rising -= difference }
+    }
+    ALIVE + EMPTY_WEIGHT * empty + MERGES_WEIGHT * merges
+        - MONOTONICITY_WEIGHT * f32::min(falling, rising)
+        - SUM_WEIGHT * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_worth_what_the_constants_say() {
+        assert_eq!(of_line(0, 4), ALIVE + 4.0 * EMPTY_WEIGHT);
+        let two_equal = of_line(0x0011, 4);
+        assert_eq!(two_equal, ALIVE + 2.0 * EMPTY_WEIGHT + 2.0 * MERGES_WEIGHT - 2.0 * SUM_WEIGHT);
+        assert!(of_line(0x4321, 4) > of_line(0x4132, 4), "tiles that fall to one side are worth more");
+    }
+}

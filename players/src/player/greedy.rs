@@ -1,0 +1,20 @@
+//! The move that merges most.
+
+use exact2048_game::rules::Move;
+
+use super::{Player, PlayerError, Turn};
+
+/// Takes the move that leaves most cells empty, which is the one that merges most pairs; among equals the one with
+/// the highest score, and then the first.
+pub struct Greedy;
+
+impl Player for Greedy {
+    fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
+        let worth = |board, score| (turn.engine.empty_cells(board), score);
+        let best = turn
+            .moves
+            .iter()
+            .reduce(|best, other| if worth(other.1, other.2) > worth(best.1, best.2) { other } else { best });
+        Ok(best.expect("a move is legal").0)
+    }
+}

@@ -1,0 +1,166 @@
+//! What comes of many games.
+
+use serde::Serialize;
+
+use crate::engine::Engine;
+use crate::game::{CutShort, Game};
+
+/// Sums over games, which do not depend on their order.
+#[derive(Clone, Default, Debug)]
+pub struct Stats {
+    scores: Vec<u64>,
+    /// Games by the exponent of their largest tile.
+    largest: [u64; 16],
+    merges: [u64; 16],
+    moves: u64,
+    failed: u64,
+    won: u64,
+}
+
+/// A share of the games, and an interval that holds the true one with a confidence of 95%.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Share {
+    /// Games.
+    pub games: u64,
+    /// Their share.
+    pub share: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// The normal distribution is within so many standard deviations with probability 95%.
+const Z95: f64 = 1.959_963_984_540_054;
+
+impl Stats {
+    /// Adds a game. One whose player failed counts as failed and as nothing else.
+    pub fn add(&mut self, engine: &Engine, game: &Game) {
+        if game.cut_short == Some(CutShort::PlayerFailed) {
+            self.failed += 1;
+            return;
+        }
+        self.won += u64::from(game.cut_short == Some(CutShort::Won));
+        self.scores.push(game.score);
+        self.largest[usize::from(engine.largest(game.last))] += 1;
+        self.moves += game.steps.len() as u64;
+        for (sum, merges) in self.merges.iter_mut().zip(game.merges) {
+            *sum += u64::from(merges);
+        }
+    }
+
+    /// Takes in the games of another.
+    #[must_use]
+    pub fn with(mut self, mut other: Self) -> Self {
+        self.scores.append(&mut other.scores);
+        for (sum, more) in self.largest.iter_mut().zip(other.largest) {
+            *sum += more;
+        }
+        for (sum, more) in self.merges.iter_mut().zip(other.merges) {
+            *sum += more;
+        }
+        self.moves += other.moves;
+        self.failed += other.failed;
+        self.won += other.won;
+        self
+    }
+
+    /// Games that were played to an end.
+    #[must_use]
+    pub fn games(&self) -> u64 {
+        self.scores.len() as u64
+    }
+
+    /// Games whose player failed.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// Games that ended because the wanted tile was there.
+    #[must_use]
+    pub fn won(&self) -> Share {
+        self.share(self.won)
+    }
+
+    /// Moves of all games together.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Mean score, and half the width of its interval of 95% confidence, by the normal approximation.
+    #[must_use]
+    pub fn mean_score(&self) -> (f64, f64) {
+        let games = self.scores.len() as f64;
+        let mean = self.scores.iter().sum::<u64>() as f64 / games.max(1.0);
+        let mut squares: Vec<f64> = self.scores.iter().map(|&score| (score as f64 - mean).powi(2)).collect();
+        // In one order, whichever threads played which games.
+        squares.sort_unstable_by(f64::total_cmp);
+        let variance = squares.iter().sum::<f64>() / (games - 1.0).max(1.0);
+        (mean, Z95 * (variance / games.max(1.0)).sqrt())
+    }
+
+    /// The scores that a share of the games stays at or below.
+    #[must_use]
+    pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
+        let mut scores = self.scores.clone();
+        scores.sort_unstable();
+        shares.map(|share| {
+            let at = (share * scores.len() as f64).ceil() as usize;
+            scores.get(at.saturating_sub(1)).copied().unwrap_or(0)
+        })
+    }
+
+    /// For each exponent that is the largest of some game: games that have a tile at least as large, from the largest down.
+    pub fn reached(&self) -> impl Iterator<Item = (u8, Share)> + '_ {
+        let most = self.largest.iter().rposition(|&games| games > 0).unwrap_or(0);
+        let least = self.largest.iter().position(|&games| games > 0).unwrap_or(0);
+        (least.max(1)..=most)
+            .rev()
+            .map(|exponent| (exponent as u8, self.share(self.largest[exponent..].iter().sum())))
+    }
+
+    /// Merges of two tiles of each exponent, a game.
+    pub fn merges_a_game(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
+        let games = self.games().max(1) as f64;
+        (0..)
+            .zip(self.merges)
+            .filter(|&(_, merges)| merges > 0)
+            .map(move |(e, merges)| (e, merges as f64 / games))
+    }
+
+    /// Wilson's interval (E. Wilson, 1927).
+    fn share(&self, games: u64) -> Share {
+        let (n, k, z2) = (self.games() as f64, games as f64, Z95 * Z95);
+        if n == 0.0 {
+            return Share { games, share: 0.0, low: 0.0, high: 1.0 };
+        }
+        let centre = (k + z2 / 2.0) / (n + z2);
+        let half = Z95 * (k * (n - k) / n + z2 / 4.0).sqrt() / (n + z2);
+        Share { games, share: k / n, low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_the_formula() {
+        let stats = Stats { scores: vec![0; 10], ..Stats::default() };
+        let share = stats.share(8);
+        // Published worked example: 8 of 10 gives 0.4902 to 0.9433.
+        assert!((share.low - 0.4902).abs() < 1e-4 && (share.high - 0.9433).abs() < 1e-4, "{share:?}");
+        assert_eq!(stats.share(0).low, 0.0);
+        assert!((stats.share(10).high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quantiles_are_scores_that_occurred() {
+        let stats = Stats { scores: vec![40, 10, 30, 20], ..Stats::default() };
+        assert_eq!(stats.quantiles([0.0, 0.25, 0.5, 0.51, 1.0]), [10, 10, 20, 30, 40]);
+        assert_eq!(Stats::default().quantiles([0.5]), [0]);
+        assert_eq!(stats.mean_score().0, 25.0);
+    }
+}
