@@ -159,6 +159,8 @@ pub(super) struct Job {
     pub summary: Summary,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
+    /// When the last of them was counted.
+    pub failed_at: Duration,
     /// How many times the time between commits is halved, since epochs fail before it is over.
     pub haste: u32,
     /// How many times the time that a member may take for one step is doubled, since epochs fail by it.
@@ -188,6 +190,7 @@ impl Job {
             plan: None,
             summary,
             failures: 0,
+            failed_at: Duration::ZERO,
             haste: 0,
             slowness: 0,
             retries: 0,

@@ -67,7 +67,7 @@ pub struct Config {
     pub step: Duration,
     /// An epoch in which nobody finishes anything for so long has failed, whoever is to blame.
     pub stall: Duration,
-    /// A job fails with so many failed epochs in a row without a commit.
+    /// A job fails with so many failed epochs in a row without a commit; those within a lease count as one.
     pub max_failed_epochs: u32,
     /// For how long a worker gets no work after its first failure; twice as long after each further one.
     pub backoff: Duration,

@@ -349,9 +349,16 @@ impl Cluster {
     }
 
     /// An epoch of a job has failed: too many in a row, and so has the job.
+    ///
+    /// Failures within a lease count as one. What ends many workers at once is found out worker by worker, an epoch each, and is
+    /// known of all of them when their leases are over.
     fn count_failure(&mut self, id: &JobId, reason: String) {
+        let (now, lease) = (self.now, self.config.lease);
         let Some(job) = self.jobs.get_mut(id) else { return };
-        job.failures += 1;
+        if job.failures == 0 || now >= job.failed_at + lease {
+            job.failures += 1;
+            job.failed_at = now;
+        }
         job.haste = (job.haste + 1).min(MOST_HASTE);
         job.retries += 1;
         self.changed.insert(id.clone());

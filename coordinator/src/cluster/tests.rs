@@ -294,6 +294,20 @@ fn after_failures_commits_come_sooner() {
     written_after(&mut now, worker, [24, 26], interval);
 }
 
+/// A rack that loses its power ends an epoch for each worker that is found dead, at once, and that is one failure of the job.
+#[test]
+fn workers_that_die_together_are_one_failure() {
+    let (mut cluster, mut workers, now) = cluster(9);
+    submit(&mut cluster, now, "job");
+    for worker in &mut workers[..8] {
+        assert!(worker.pull(&mut cluster, now).share.is_some());
+        worker.fail(Failure::Other("its peer is gone".to_owned()));
+        worker.pull(&mut cluster, now);
+    }
+    let job = &cluster.status(now).jobs[0];
+    assert_eq!((job.retries, &job.state), (8, &JobState::Running));
+}
+
 #[test]
 fn the_epoch_of_a_lost_worker_is_over_after_its_lease() {
     let (mut cluster, mut workers, now) = cluster(2);
@@ -528,7 +542,8 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
 #[test]
 fn a_job_whose_only_worker_misreads_fails() {
     let (mut cluster, mut workers, mut now) = with_commit(1);
-    for _ in 0..5 {
+    // The second failure is within a lease of the first.
+    for _ in 0..6 {
         let claim = claimed(&mut cluster, &mut workers[0], now);
         cluster.examined(now, &claim, Examined::Sound);
         // Until it gets work again, or nobody does any more.
