@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -141,6 +141,43 @@ fn a_worker_that_sleeps_past_its_lease_does_no_harm_when_it_wakes() {
     cluster.workers[0].signal("CONT");
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), expected);
+}
+
+/// Whoever was told to stop has said goodbye: it is not shown until its lease is over.
+#[test]
+fn a_worker_that_was_stopped_is_not_shown_any_more() {
+    let mut cluster = Cluster::new(2);
+    let shown = |cluster: &Cluster| {
+        let all = cluster.client(&["status", "--json"]).exits(0).json();
+        all["workers"].as_array().unwrap().len()
+    };
+    let begun = Instant::now();
+    while shown(&cluster) < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.workers.remove(0).stop();
+    assert_eq!(shown(&cluster), 1);
+    let log = cluster.coordinator.log();
+    assert!(log.contains("a worker left") && !log.contains("a worker is lost"), "{log}");
+}
+
+/// (C32) Whoever follows an epoch through the logs finds it under one name, and passes under theirs.
+#[test]
+fn epochs_and_passes_have_one_name_in_all_logs() {
+    let cluster = Cluster::new(1);
+    let job = cluster.submit("--board 2x2");
+    cluster.wait(&job);
+    for log in [cluster.coordinator.log(), cluster.workers[0].log()] {
+        let named: Vec<&str> =
+            log.split("epoch=").skip(1).filter_map(|rest| rest.split([' ', '\n']).next()).collect();
+        assert!(
+            named.len() >= 2 && named.iter().all(|name| name.trim_matches('"').starts_with("1.")),
+            "{log}"
+        );
+        assert!(log.contains("phase=\"enumerate\"") && log.contains("phase=\"back up\""), "{log}");
+        assert!(!log.contains("BackUp") && !log.contains("Enumerate"), "{log}");
+    }
 }
 
 #[test]

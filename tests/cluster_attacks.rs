@@ -4,10 +4,12 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::cluster::{Cluster, start_coordinator, start_worker};
-use common::script::Script;
+use common::script::{Port, Script};
 use common::serving::Server;
 use common::{Place, Solved, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
@@ -18,15 +20,14 @@ use exact2048_coordinator::cluster::{
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
-use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
 use exact2048_proto::v1::push_request::Content;
-use exact2048_proto::v1::{FetchRequest, FetchResponse, PushBlock, PushHello, PushRequest, PushResponse};
+use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
 use exact2048_run::Run;
 use exact2048_storage::{Attempt, Location, ShardWriter};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Code, Status};
 
 /// The number of the first epoch of a store's first coordinator: anybody can work it out.
 const FIRST_EPOCH: u64 = 1 << 32;
@@ -112,24 +113,6 @@ async fn who_is_no_member_puts_no_block_into_an_epoch() {
     assert!(cluster.workers[0].log().contains("does not know the secret"), "{}", cluster.logs());
 }
 
-/// The port of a worker that takes whatever comes, and keeps nothing.
-struct Deaf;
-
-#[tonic::async_trait]
-impl Exchange for Deaf {
-    type FetchStream = tokio_stream::Empty<Result<FetchResponse, Status>>;
-
-    async fn fetch(&self, _: Request<FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
-        Err(Status::not_found("no copy"))
-    }
-
-    async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
-        let mut messages = request.into_inner();
-        while messages.message().await?.is_some() {}
-        Ok(Response::new(PushResponse { blocks: 0 }))
-    }
-}
-
 /// A cluster of a genuine worker and a member that says what a test wants, in their first epoch.
 struct Pair {
     place: Place,
@@ -145,12 +128,7 @@ impl Pair {
         std::fs::create_dir(place.join("store")).unwrap();
         let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
         let genuine = start_worker(&coordinator.url, &place.join("cache"), &[]);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut member = Script::new(&coordinator.url, 1).await;
-        member.pull.address = format!("http://{}", listener.local_addr().unwrap());
-        let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
-        let service = tonic::transport::Server::builder().add_service(ExchangeServer::new(Deaf));
-        tokio::spawn(service.serve_with_incoming(incoming));
         let begun = Instant::now();
         loop {
             member.pull().await.unwrap();
@@ -391,10 +369,11 @@ async fn what_workers_say_commands_no_terminal() {
     let place = Place::new();
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
     let mut worker = Script::new(&coordinator.url, 1).await;
-    worker.pull.address = "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1".to_owned();
+    let address =
+        std::mem::replace(&mut worker.pull.address, "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1".to_owned());
     let refused = worker.pull().await.unwrap_err();
     assert_eq!((refused.code(), commands(refused.message())), (Code::InvalidArgument, false), "{refused}");
-    worker.pull.address = "http://127.0.0.1:9".to_owned();
+    worker.pull.address = address;
     let what = "\x1b[2J\x1b[31mfail\n2026-01-01T00:00:00Z ERROR forged\x07".to_owned();
     worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure: Failure::Other(what) });
     worker.pull().await.unwrap();
@@ -405,6 +384,72 @@ async fn what_workers_say_commands_no_terminal() {
     for text in [&shown.stdout, &shown.stderr, &log] {
         assert!(!commands(text), "{text:?}");
         assert!(!text.lines().any(|line| line.starts_with("2026-01-01T00:00:00Z ERROR")), "{text}");
+    }
+}
+
+/// What becomes of made-up workers that name this address, until the flag is set; how many there were.
+async fn make_up_workers(coordinator: String, address: String, first: u128, is_over: Arc<AtomicBool>) -> u64 {
+    let mut script = Script::new(&coordinator, 1).await;
+    let mut number = first << 64;
+    let mut made_up = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        number += 1;
+        script.secret = Secret::new(number.to_be_bytes());
+        script.pull = Pull { address: address.clone(), incarnation: 1, ..script.pull };
+        let refused = script.pull().await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+        made_up += 1;
+    }
+    made_up
+}
+
+/// Each of them would cost an epoch, as the others wait for what it owns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn made_up_workers_get_no_work_and_keep_no_job_up() {
+    let mut cluster = Cluster::new(1);
+    let url = cluster.coordinator.url.clone();
+    // One that is somebody else: it answers, and not to this challenge.
+    let (other, elsewhere) = Port::open().await;
+    other.is_of(Secret::new([1; 16]), 1);
+    // One that takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}", silent.local_addr().unwrap());
+    let addresses = [
+        "http://127.0.0.1:9".to_owned(),
+        url.clone(),
+        cluster.workers[0].url.clone(),
+        elsewhere,
+        silent.clone(),
+        silent,
+    ];
+    let is_over = Arc::new(AtomicBool::new(false));
+    let attacks: Vec<_> = (1..)
+        .zip(addresses)
+        .map(|(first, address)| {
+            tokio::spawn(make_up_workers(url.clone(), address, first, Arc::clone(&is_over)))
+        })
+        .collect();
+    // One that comes meanwhile is let in.
+    cluster.add_worker(&[]);
+    let begun = Instant::now();
+    let workers = || ask(&cluster.coordinator, &["status", "--json"])["workers"].as_array().unwrap().len();
+    while workers() < 2 {
+        assert!(begun.elapsed() < PATIENCE, "{}", cluster.logs());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let job = cluster.submit("--board 3x2");
+    let done = cluster.wait(&job);
+    assert_eq!((whole(&done["retries"]), workers()), (0, 2), "{done}");
+    is_over.store(true, Ordering::Relaxed);
+    let mut made_up = 0;
+    for attack in attacks {
+        made_up += attack.await.unwrap();
+    }
+    assert!(made_up > 100, "{made_up} made-up workers");
+    assert_eq!(cluster.verified_fingerprint(&job), Solved::new("--board 3x2").fingerprint());
+    let log = cluster.coordinator.log();
+    for words in ["cannot reach this worker at http://127.0.0.1:9", "another worker than this one"] {
+        assert!(log.contains(words), "{words:?} is missing from: {log}");
     }
 }
 

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 
 use common::Place;
 use common::cluster::start_coordinator;
+use common::script::Port;
 use common::serving::Server;
 use exact2048_cluster::wire::{Answer, pull_message, worker_of};
 use exact2048_coordinator::cluster::{EpochStage, PROTOCOL_VERSION, Pull, Secret};
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
+use tonic::Code;
 use tonic::transport::Channel;
 
 type Client = CoordinatorClient<Channel>;
@@ -45,13 +47,15 @@ async fn submit(mut client: Client, name: String) {
 /// A worker that pulls, takes up what it is given, and does nothing.
 async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>, pulls: Arc<AtomicU64>) {
     let secret = Secret::new(u128::from(number + 1).to_be_bytes());
+    let (port, address) = Port::open().await;
+    port.is_of(secret, 1);
     let mut pull = Pull {
         version: PROTOCOL_VERSION,
         worker: worker_of(&secret),
         incarnation: 1,
         threads: 1,
         memory_bytes: 8 << 30,
-        address: format!("http://192.0.2.1:{}", 1 + number % 60_000),
+        address,
         leaving: false,
         epoch: None,
         stage: EpochStage::Waiting,
@@ -59,8 +63,15 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
         reports: Vec::new(),
     };
     loop {
-        let answer = client.pull(pull_message(&pull, &secret)).await.unwrap().into_inner();
-        let answer = Answer::try_from(answer).unwrap();
+        let answer = match client.pull(pull_message(&pull, &secret)).await {
+            Ok(answer) => Answer::try_from(answer.into_inner()).unwrap(),
+            // So many have come at once that this one is met later.
+            Err(status) if status.code() == Code::Unavailable && status.message().contains("calling") => {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                continue;
+            }
+            Err(status) => panic!("{status}"),
+        };
         pulls.fetch_add(1, Ordering::Relaxed);
         if answer.withdrawn.is_some() {
             pull.epoch = None;

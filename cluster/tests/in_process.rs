@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_cluster::coordinator::{self, Shell};
+use exact2048_cluster::coordinator::{self, Gate, Shell};
 use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{Config, JobId};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
@@ -30,14 +30,13 @@ async fn bind() -> Bound {
     Bound::new(options).await.unwrap()
 }
 
+fn client(server: &str) -> ClientOptions {
+    ClientOptions { server: server.to_owned(), tls: TlsFiles::default(), token: None, insecure: false }
+}
+
 fn start_worker(coordinator: &str, bound: Bound, folder: &Path, stop: &Stop) -> tokio::task::JoinHandle<()> {
     let options = WorkerOptions {
-        client: ClientOptions {
-            server: coordinator.to_owned(),
-            tls: TlsFiles::default(),
-            token: None,
-            insecure: false,
-        },
+        client: client(coordinator),
         advertise: bound.url(),
         threads: 1,
         memory_bytes: 1 << 30,
@@ -63,7 +62,8 @@ async fn solve(board: &str, workers: usize) -> u128 {
     let stop = Stop::default();
     let location = Location::parse(store.as_os_str(), &StoreSettings::default()).unwrap();
     let begun = stop.begun.clone();
-    let opened = tokio::task::spawn_blocking(|| Shell::open(location, Config::default(), begun));
+    let gate = Gate::new(client(""));
+    let opened = tokio::task::spawn_blocking(|| Shell::open(location, Config::default(), gate, begun));
     let shell = opened.await.unwrap().unwrap();
     let bound = bind().await;
     let url = bound.url();

@@ -172,6 +172,12 @@ impl Bound {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
+    /// Whether those who ask have shown a token or a certificate: no stranger gets an answer.
+    #[must_use]
+    pub fn knows_clients(&self) -> bool {
+        self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
+    }
+
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

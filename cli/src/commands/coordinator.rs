@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use exact2048_cluster::coordinator::{Shell, describe, serve};
+use exact2048_cluster::coordinator::{Gate, Shell, describe, serve};
 use exact2048_coordinator::cluster::Config;
 use exact2048_net::serve::{Bound, Ended};
 use exact2048_net::shutdown::Stop;
@@ -63,8 +63,10 @@ async fn coordinate(args: &Args) -> Result<()> {
     let bound = Bound::new(options).await?;
     let store = args.cache.locate(&args.store)?;
     let config = Config { lease: Duration::from_secs(args.lease.into()), ..Config::default() };
+    // Who shows a token or a certificate is no stranger.
+    let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
-    let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, begun));
+    let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
     let shell =
         opening.await.context("the coordinator cannot start")?.map_err(|error| locked(args, error))?;
     if let Some(address) = args.server.metrics_listen {

@@ -7,6 +7,7 @@
 //! | [`Shell`] (`shell`) | calls the pure code with the time, and carries out what it asks for |
 //! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
 //! | `recheck` | the shards of a job that is done, read again |
+//! | [`Gate`] (`gate`) | sees that a worker is where it says, before it is given work |
 //! | `holding` | how long a pull waits for news |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
 //! | `board` | what there is to see, made once for all who ask |
@@ -15,6 +16,7 @@
 
 mod board;
 mod estimates;
+mod gate;
 mod holding;
 mod job_run;
 mod observe;
@@ -30,6 +32,7 @@ mod shell;
 use exact2048_run::RunError;
 use exact2048_storage::StorageError;
 
+pub use gate::Gate;
 pub use observe::describe;
 pub use serve::serve;
 pub use shell::Shell;

@@ -78,11 +78,19 @@ static LOST: Seldom = Seldom::new();
 static FAILED: Seldom = Seldom::new();
 static WELL: Seldom = Seldom::new();
 static NOT_UNDERSTOOD: Seldom = Seldom::new();
+static REFUSED: Seldom = Seldom::new();
 
 /// Logs that what a worker says makes no sense.
 pub fn not_understood(worker: WorkerId, what: &str) {
     if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
         tracing::warn!(%worker, what, left_out, "a worker is not understood");
+    }
+}
+
+/// Logs that a worker is refused.
+pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
+    if let Some(left_out) = REFUSED.passes(Instant::now()) {
+        tracing::warn!(%worker, %why, left_out, "a worker is refused");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WorkerId, WriteShard};
+use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WorkerId, WriteShard, spell_epoch};
 use exact2048_run::{JournalRecord, Record, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
@@ -23,7 +23,10 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
         return Err("its file has no name of a shard".to_owned());
     }
     if !Attempt::has_made(&record.file, shard.epoch, worker.0) {
-        return Err(format!("its file has not the name of what this worker makes in epoch {}", shard.epoch));
+        return Err(format!(
+            "its file has not the name of what this worker makes in epoch {}",
+            spell_epoch(shard.epoch)
+        ));
     }
     Ok(record)
 }

@@ -7,6 +7,7 @@ use exact2048_coordinator::cluster::{Config, Submission};
 use exact2048_storage::Location;
 use tokio_util::sync::CancellationToken;
 
+use super::gate::Gate;
 use super::queue::{Queue, QueuedJob};
 use super::shell::{Known, Shell};
 use crate::random;
@@ -15,17 +16,17 @@ impl Shell {
     /// Takes over a store, and goes on with what is in its queue. Blocks on the store. `stop` is cancelled when another
     /// coordinator takes the store over.
     ///
-    /// No run is opened: that of a job is when its turn comes. So this takes as long as it takes to read the queue.
+    /// `gate` lets workers in. No run is opened: that of a job is when its turn comes. So this takes as long as it takes to read the queue.
     ///
     /// # Errors
     ///
     /// Those of opening the queue, among them [`StorageError::Locked`](exact2048_storage::StorageError::Locked) if
     /// another coordinator on this machine has it.
-    pub fn open(store: Location, config: Config, stop: CancellationToken) -> Result<Arc<Self>> {
+    pub fn open(store: Location, config: Config, gate: Gate, stop: CancellationToken) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
-        let shell = Arc::new(Self::new(store, queue, config, secrets, stop));
+        let shell = Arc::new(Self::new(store, queue, config, gate, secrets, stop));
         jobs.into_iter().try_for_each(|job| shell.restore(job))?;
         shell.with(|state, now| state.cluster.tick(now));
         Ok(shell)

@@ -1,9 +1,11 @@
 //! The calls over gRPC.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{ClusterError, JobId, Pull, WorkerReport};
+use exact2048_net::connections::Peer;
 use exact2048_net::status::{invalid_argument, unavailable};
 use exact2048_proto::v1::coordinator_server::Coordinator;
 use exact2048_proto::v1::{
@@ -15,10 +17,11 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::board::{FRESH, Snapshot};
-use super::shell::Shell;
+use super::gate::Caller;
+use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
-use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
+use crate::wire::{cluster_status, params_of, pull_of, refusal_status, secret_of, wire_status};
 
 /// Those who watch all jobs are told what has changed five times a second, and less often where there are more jobs than
 /// this: each message names them all.
@@ -111,18 +114,28 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn pull(&self, request: Request<PullRequest>) -> Result<Response<PullResponse>, Status> {
-        let pull = pull_of(request.into_inner()).map_err(|error| {
+        // Every server has this among the extensions of a request.
+        let address = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let request = request.into_inner();
+        let secret = request.secret.clone();
+        let pull = pull_of(request).map_err(|error| {
             tracing::warn!(%error, "a worker is not understood");
             wire_status(&error)
         })?;
         check_records(&pull)?;
-        match self.0.pull(&pull).await {
+        let secret = secret_of("secret", &secret).map_err(|error| wire_status(&error))?;
+        match self.0.pull(&pull, &Caller { address, secret }).await {
             Ok(answer) => Ok(Response::new(PullResponse::from(&answer))),
-            Err(Some(refusal)) => {
-                tracing::warn!(worker = %pull.worker, %refusal, "a worker is refused");
+            Err(NotAnswered::Refused(refusal)) => {
+                observe::refused(pull.worker, &refusal);
                 Err(refusal_status(&refusal))
             }
-            Err(None) => Err(stopping()),
+            Err(NotAnswered::Unmet(unmet)) => {
+                observe::refused(pull.worker, &unmet);
+                Err(unavailable(unmet.to_string()))
+            }
+            Err(NotAnswered::Stopping) => Err(stopping()),
         }
     }
 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::board::{self, Changes, Snapshot};
 use super::estimates::{Estimate, Estimates};
+use super::gate::{Caller, Gate, Unmet};
 use super::holding::{Hold, Told, hold};
 use super::job_run::{Contents, JobRun, NotAppended};
 use super::queue::Queue;
@@ -36,6 +37,7 @@ const CONFIRM: Duration = Duration::from_secs(10);
 pub struct Shell {
     pub(super) store: Location,
     pub(super) config: Config,
+    gate: Gate,
     begun: Instant,
     state: Mutex<State>,
     /// What is told at once, without progress.
@@ -60,6 +62,29 @@ pub struct Shell {
     fenced: OnceLock<String>,
     /// Cancelled when this coordinator is to end.
     stop: CancellationToken,
+}
+
+/// Why a pull has no answer.
+#[derive(Debug)]
+pub enum NotAnswered {
+    /// It is refused.
+    Refused(Refusal),
+    /// The worker could not be met at its address, so that it gets no work.
+    Unmet(Unmet),
+    /// The coordinator is stopping.
+    Stopping,
+}
+
+impl From<Refusal> for NotAnswered {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Unmet> for NotAnswered {
+    fn from(unmet: Unmet) -> Self {
+        Self::Unmet(unmet)
+    }
 }
 
 /// What is only looked at and changed as a whole.
@@ -136,6 +161,7 @@ impl Shell {
         store: Location,
         queue: Queue,
         config: Config,
+        gate: Gate,
         secrets: Secrets,
         stop: CancellationToken,
     ) -> Self {
@@ -146,6 +172,7 @@ impl Shell {
         Self {
             store,
             config,
+            gate,
             begun: Instant::now(),
             state: Mutex::new(state),
             urgent: watch::Sender::default(),
@@ -217,14 +244,21 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// `Some(refusal)`, or `None` where the coordinator is stopping.
-    pub async fn pull(self: &Arc<Self>, pull: &Pull) -> Result<Answer, Option<Refusal>> {
+    /// [`NotAnswered`].
+    pub async fn pull(self: &Arc<Self>, pull: &Pull, caller: &Caller) -> Result<Answer, NotAnswered> {
         let begun = Instant::now();
         let (mut urgent, mut progress) = (self.urgent.subscribe(), self.progress.subscribe());
         loop {
             urgent.mark_unchanged();
             progress.mark_unchanged();
-            let (mut answer, hold) = self.look(pull, begun.elapsed())?;
+            let (mut answer, hold) = match self.look(pull, begun.elapsed()) {
+                Err(Refusal::Stranger { .. }) => {
+                    self.gate.pass(pull, caller).await?;
+                    self.with(|state, now| state.cluster.admit(now, pull))?;
+                    continue;
+                }
+                looked => looked?,
+            };
             let (wait, gathers) = match hold {
                 Hold::Answer => {
                     // It has been waited for here already.
@@ -235,7 +269,7 @@ impl Shell {
                 Hold::Wait(wait) => (wait, false),
             };
             tokio::select! {
-                () = self.stop.cancelled() => return Err(None),
+                () = self.stop.cancelled() => return Err(NotAnswered::Stopping),
                 () = tokio::time::sleep(wait) => {}
                 _ = urgent.changed() => {}
                 _ = progress.changed(), if !gathers => {}
@@ -250,7 +284,8 @@ impl Shell {
             let told = Told::of(pull.incarnation, &reply);
             let has_reports = reply.acknowledged > pull.first_report;
             let hold = hold(state.told.get(&pull.worker), &told, has_reports, waited, reply.pause);
-            if hold == Hold::Answer {
+            // One that says goodbye is forgotten already.
+            if hold == Hold::Answer && state.cluster.knows(pull.worker) {
                 state.told.insert(pull.worker, told);
             }
             Ok((state.answer(reply), hold))

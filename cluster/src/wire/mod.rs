@@ -24,7 +24,7 @@ use crate::names;
 pub use params::params_of;
 pub use pull::{pull_message, pull_of};
 pub use refusal::{cluster_status, refusal_of, refusal_status, status_with_reason, wire_status};
-pub use secret::{secret_of, worker_of};
+pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
 /// What a worker is told to work on.

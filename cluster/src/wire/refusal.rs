@@ -16,6 +16,7 @@ const PROTOCOL_VERSION: &str = "PROTOCOL_VERSION";
 const OLD_INCARNATION: &str = "OLD_INCARNATION";
 const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
+const STRANGER: &str = "STRANGER";
 
 fn status<const N: usize>(
     code: Code,
@@ -54,6 +55,9 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
             status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.to_string())])
         }
         Refusal::Fenced => status(Code::Unavailable, FENCED, refusal, []),
+        Refusal::Stranger { worker } => {
+            status(Code::Unavailable, STRANGER, refusal, [("worker", worker.0.to_string())])
+        }
     }
 }
 
@@ -72,6 +76,7 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
         }),
         SUPERSEDED => Some(Refusal::Superseded { epoch: value("epoch")? }),
         FENCED => Some(Refusal::Fenced),
+        STRANGER => Some(Refusal::Stranger { worker: WorkerId(value("worker")?) }),
         _ => None,
     }
 }

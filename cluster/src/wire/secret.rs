@@ -8,6 +8,9 @@ use super::WireError;
 /// What a worker's secret is hashed with, so that the sum is of no use for anything else.
 const DOMAIN: &[u8] = b"exact2048 worker";
 
+/// The same where it is hashed to answer a challenge.
+const MEETING: &[u8] = b"exact2048 meet";
+
 /// The worker that shows this secret in its pulls.
 ///
 /// Its id is on show in `status` and logs. To pull under it somebody would have to find another secret with the same
@@ -17,6 +20,13 @@ pub fn worker_of(secret: &Secret) -> WorkerId {
     let sum = Sha256::new().chain_update(DOMAIN).chain_update(secret.bytes()).finalize();
     let (first, _) = sum.split_first_chunk().unwrap_or((&[0; 8], &[]));
     WorkerId(u64::from_be_bytes(*first))
+}
+
+/// What a process of a worker answers to a challenge, which nobody can who does not know its secret.
+#[must_use]
+pub fn proof_of(secret: &Secret, incarnation: u64, challenge: &[u8]) -> [u8; 32] {
+    let sum = Sha256::new().chain_update(MEETING).chain_update(secret.bytes());
+    sum.chain_update(incarnation.to_be_bytes()).chain_update(challenge).finalize().into()
 }
 
 /// The secret in a field of a message.
@@ -38,6 +48,19 @@ mod tests {
         // As other programs calculate it: SHA-256 of "exact2048 worker" and 16 bytes of 1.
         assert_eq!(worker_of(&Secret::new([1; 16])), WorkerId(0x5764_db26_ae9d_8328));
         assert_ne!(worker_of(&Secret::new([1; 16])), worker_of(&Secret::new([2; 16])));
+    }
+
+    #[test]
+    fn a_proof_is_of_one_process_and_one_challenge() {
+        let proof = proof_of(&Secret::new([1; 16]), 2, &[3; 16]);
+        assert_eq!(proof, proof_of(&Secret::new([1; 16]), 2, &[3; 16]));
+        for other in [
+            proof_of(&Secret::new([2; 16]), 2, &[3; 16]),
+            proof_of(&Secret::new([1; 16]), 1, &[3; 16]),
+            proof_of(&Secret::new([1; 16]), 2, &[4; 16]),
+        ] {
+            assert_ne!(proof, other);
+        }
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Owners, Progress, Share, WorkerId, WorkerReport, WriteShard};
+use exact2048_coordinator::cluster::{
+    Owners, Progress, Share, WorkerId, WorkerReport, WriteShard, spell_epoch,
+};
 use exact2048_coordinator::{Phase, Planner};
 use exact2048_game::{Lane, Layer};
 use exact2048_run::Run;
@@ -257,8 +259,8 @@ impl<V: Value> Running<V> {
         }
         let record = writer.finish()?;
         counter!(observe::WRITTEN_BYTES).increment(record.bytes);
-        let (worker, job) = (self.worker, &self.share.job);
-        tracing::info!(%worker, %job, epoch = shard.epoch, %first, %last, bytes = record.bytes, "shard written");
+        let (worker, job, epoch) = (self.worker, &self.share.job, spell_epoch(shard.epoch));
+        tracing::info!(%worker, %job, epoch, %first, %last, bytes = record.bytes, "shard written");
         Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
     }
 

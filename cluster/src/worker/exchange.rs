@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId};
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId, spell_epoch};
 use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
-use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushResponse};
+use exact2048_proto::v1::{
+    FetchRequest, MeetRequest, MeetResponse, PushBlock, PushHello, PushRequest, PushResponse,
+};
 use exact2048_worker::BytesList;
 use metrics::counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -19,8 +21,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, Pieces};
 use super::epoch::{Block, BlockError, Epoch};
-use super::membership::{Joined, Membership, admit, denied};
+use super::membership::{Joined, Membership, Presence, admit, denied};
 use super::observe;
+use crate::wire::{proof_of, secret_of, wire_status};
 
 /// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
 const SMALL_BYTES: usize = 4 << 20;
@@ -45,6 +48,7 @@ pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
 /// Takes in blocks for whatever epoch the worker is in, and gives copies.
 pub struct ExchangeService {
+    presence: Presence,
     joined: Arc<Joined>,
     current: Arc<Current>,
     /// Length that a block may have: none can be larger than the memory that it goes into.
@@ -56,8 +60,13 @@ pub struct ExchangeService {
 
 impl ExchangeService {
     /// For a worker that may use so much memory, with the epoch that it has a share of, and the one that it runs.
-    pub fn new((joined, current): (Arc<Joined>, Arc<Current>), most_bytes: u64, copies: Copies) -> Self {
-        Self { joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
+    pub fn new(
+        presence: Presence,
+        (joined, current): (Arc<Joined>, Arc<Current>),
+        most_bytes: u64,
+        copies: Copies,
+    ) -> Self {
+        Self { presence, joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
     /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
@@ -68,7 +77,9 @@ impl ExchangeService {
         match waited {
             Ok(Ok(epoch)) => Ok(epoch.clone().filter(|epoch| epoch.number() == number)),
             Ok(Err(_)) => Err(Status::unavailable("this worker is stopping")),
-            Err(_) => Err(Status::unavailable(format!("this worker is not in epoch {number}"))),
+            Err(_) => {
+                Err(Status::unavailable(format!("this worker is not in epoch {}", spell_epoch(number))))
+            }
         }
     }
 
@@ -120,6 +131,14 @@ impl Exchange for ExchangeService {
         self.copies.give(request).await.map(Response::new)
     }
 
+    async fn meet(&self, request: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
+        let MeetRequest { protocol_version, challenge } = request.into_inner();
+        require_version(protocol_version)?;
+        let challenge = secret_of("challenge", &challenge).map_err(|error| wire_status(&error))?;
+        let proof = proof_of(&self.presence.secret, self.presence.incarnation, challenge.bytes());
+        Ok(Response::new(MeetResponse { proof: proof.to_vec() }))
+    }
+
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
         let mut messages = request.into_inner();
         let Some(PushRequest { content: Some(Content::Hello(hello)) }) = messages.message().await? else {
@@ -136,7 +155,7 @@ impl Exchange for ExchangeService {
         }
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
-            let what = format!("worker {worker} is no other member of epoch {}", epoch.number());
+            let what = format!("worker {worker} is no other member of epoch {}", spell_epoch(epoch.number()));
             return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {

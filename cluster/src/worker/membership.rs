@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{Secret, Share};
+use exact2048_coordinator::cluster::{Secret, Share, spell_epoch};
 use exact2048_net::logs::Seldom;
 use metrics::counter;
 use tokio::sync::watch;
@@ -10,6 +10,15 @@ use tonic::Status;
 
 use super::observe;
 use crate::wire::secret_of;
+
+/// What a process of a worker is known by, to those who ask whether it is here.
+#[derive(Clone, Copy, Debug)]
+pub struct Presence {
+    /// What its pulls show.
+    pub secret: Secret,
+    /// How often it was started before.
+    pub incarnation: u64,
+}
 
 /// What members of an epoch show each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +63,7 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
     match found.filter(|found| found.epoch == shown.epoch) {
         Some(found) if found == shown => Ok(()),
         Some(_) => Err(denied(shown.epoch)),
-        None => Err(Status::unavailable(format!("this worker is not in epoch {}", shown.epoch))),
+        None => Err(Status::unavailable(format!("this worker is not in epoch {}", spell_epoch(shown.epoch)))),
     }
 }
 
@@ -62,6 +71,7 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
 pub fn denied(epoch: u64) -> Status {
     static LINES: Seldom = Seldom::new();
     counter!(observe::DENIED).increment(1);
+    let epoch = spell_epoch(epoch);
     if let Some(left_out) = LINES.passes(Instant::now()) {
         tracing::warn!(epoch, left_out, "somebody who does not know the secret of an epoch was turned away");
     }

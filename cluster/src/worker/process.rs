@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender as Channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal, spell_epoch};
 use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::{seconds, with_causes};
@@ -30,7 +30,7 @@ use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
-use super::membership::{Joined, Membership};
+use super::membership::{Joined, Membership, Presence};
 use super::observe;
 use super::outage::Outage;
 use super::outbox::Outbox;
@@ -122,7 +122,8 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
     let admitting = (Arc::clone(&joined), Arc::clone(&current));
-    let service = ExchangeService::new(admitting, options.memory_bytes, copies);
+    let presence = Presence { secret: identity.secret, incarnation: identity.incarnation };
+    let service = ExchangeService::new(presence, admitting, options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
     let mut process = Process {
         options,
@@ -136,7 +137,6 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
         epoch: None,
         highest: None,
         told_memory: None,
-        idle_since: None,
         outage: Outage::default(),
     };
     let ended = tokio::select! {
@@ -189,8 +189,6 @@ struct Process {
     highest: Option<u64>,
     /// The memory that a job needs, in bytes, of which it was said last that this worker has less.
     told_memory: Option<u64>,
-    /// Since when a worker that wants to go has had nothing to do.
-    idle_since: Option<Instant>,
     /// Whether the coordinator answers.
     outage: Outage,
 }
@@ -201,9 +199,6 @@ impl Process {
         let mut client = None;
         loop {
             let leaving = stop.begun.is_cancelled();
-            if leaving && self.is_idle() {
-                return Ok(Ended::HandedBack);
-            }
             let connected = match client.take() {
                 Some(connected) => Some(connected),
                 None => self.connected(&stop.begun).await?,
@@ -213,6 +208,10 @@ impl Process {
             match self.pull_once(connected.clone(), leaving).await {
                 Ok(Some(answer)) => {
                     self.take(answer);
+                    // The coordinator knows that it goes, and has nothing for it.
+                    if leaving && self.epoch.is_none() {
+                        return Ok(Ended::HandedBack);
+                    }
                     client = Some(connected);
                 }
                 // Something urgent came up.
@@ -350,7 +349,7 @@ impl Process {
         let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
         self.answered();
         match refusal {
-            Refusal::Superseded { .. } => {}
+            Refusal::Superseded { .. } | Refusal::Stranger { .. } => {}
             Refusal::Fenced => {
                 tracing::warn!(worker = %self.identity.id, "{}", status.message());
                 self.leave_epoch();
@@ -400,17 +399,8 @@ impl Process {
             if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
                 running.stop();
             }
-            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = epoch.number, "epoch ends");
+            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = spell_epoch(epoch.number),
+                "epoch ends");
         }
-    }
-
-    /// Whether a worker that wants to go may: it has no work, and the coordinator knows of its wish.
-    fn is_idle(&mut self) -> bool {
-        if self.epoch.is_some() {
-            self.idle_since = None;
-            return false;
-        }
-        let since = *self.idle_since.get_or_insert_with(Instant::now);
-        since.elapsed() > PACE
     }
 }

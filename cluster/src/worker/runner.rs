@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Failure, Share, WorkerReport};
+use exact2048_coordinator::cluster::{Failure, Share, WorkerReport, spell_epoch};
 use exact2048_game::Precision;
 use exact2048_net::logs::with_causes;
 use exact2048_run::crew::CrewError;
@@ -76,8 +76,8 @@ impl Runner {
             self.taken.store(0, Ordering::Relaxed);
             if let Err(failure) = failure {
                 counter!(observe::EPOCHS_FAILED).increment(1);
-                let worker = self.sender.worker;
-                tracing::warn!(%worker, job = %share.job, epoch, %failure, "the epoch failed here");
+                let (worker, told) = (self.sender.worker, spell_epoch(epoch));
+                tracing::warn!(%worker, job = %share.job, epoch = told, %failure, "the epoch failed here");
                 self.report(epoch, failure);
             }
         }
@@ -94,7 +94,7 @@ impl Runner {
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
-        let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
+        let (worker, job, epoch) = (self.sender.worker, &share.job, spell_epoch(share.epoch));
         tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first,
             last = %segment.last, members = share.members.len(), "epoch begins");
         let (running, orders) = Running::new(Parts {

@@ -175,6 +175,7 @@ impl<'a> World<'a> {
             Event::Asked(worker, pull) => {
                 self.summary.pulls += 1;
                 let clock = Instant::now();
+                self.cluster.admit(self.now, &pull).expect("a worker that may come");
                 let reply = self.cluster.pull(self.now, &pull).expect("a worker that is known");
                 self.summary.pull_s += clock.elapsed().as_secs_f64();
                 self.act();

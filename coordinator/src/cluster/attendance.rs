@@ -49,12 +49,13 @@ pub(super) struct Culprit {
 }
 
 impl Epoch {
-    /// The first member that holds all others up, where to take up a share may take `least`, and to compute or write
-    /// something `patience`.
+    /// The members that hold all others up, where to take up a share may take `least`, and to compute or write something
+    /// `patience`: all that have not come to work, so that a crowd of them costs one epoch; else the first of those at
+    /// work, as the others may wait for it.
     ///
     /// A member whose stage is [`EpochStage::Waiting`] is none of them: whom it waits for is. Nor is anybody where no member
     /// can write what was ordered: then it is the store that does not take it.
-    pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Option<Culprit> {
+    pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
         let nobody_writes = (0..self.members.len()).all(|member| self.order_for(member).is_some());
         let wrong = |(at, member): (usize, &Member)| {
             let (limit, what) = match member.stage {
@@ -73,6 +74,8 @@ impl Epoch {
             let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
             (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
         };
-        self.members.iter().enumerate().find_map(wrong)
+        let culprits = self.members.iter().enumerate().filter_map(wrong);
+        let (at_work, absent): (Vec<Culprit>, Vec<Culprit>) = culprits.partition(|culprit| culprit.at_work);
+        if absent.is_empty() { at_work.into_iter().take(1).collect() } else { absent }
     }
 }

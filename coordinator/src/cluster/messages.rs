@@ -14,7 +14,7 @@ use crate::progress::{Commit, Segment};
 use crate::task::Phase;
 
 /// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -138,10 +138,16 @@ pub enum Refusal {
         got: u64,
     },
     /// The worker's epoch was given out by a later coordinator; it stays valid.
-    #[error("epoch {epoch} was given out by a later coordinator than this one: ask that one")]
+    #[error("epoch {} was given out by a later coordinator than this one: ask that one", spell_epoch(*epoch))]
     Superseded {
         /// The worker's epoch.
         epoch: u64,
+    },
+    /// This process of the worker is not registered. Workers are not told this: the coordinator sees whether it can be.
+    #[error("worker {worker} is not known here: it has to be reached at its address first")]
+    Stranger {
+        /// The worker.
+        worker: WorkerId,
     },
     /// Another coordinator owns the store.
     #[error("another coordinator has taken over the store: this one gives out no more work")]

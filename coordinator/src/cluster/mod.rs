@@ -33,7 +33,7 @@ use crate::task::Phase;
 use epoch::Epoch;
 use job::Job;
 use journal::Journal;
-use roster::{Registration, Roster};
+use roster::Roster;
 
 pub use assign::{Owners, assign};
 pub use events::Event;
@@ -451,30 +451,21 @@ impl Cluster {
     }
 
     /// Takes in a worker's pull.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit); the others say why it is
+    /// not to be.
     pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
         self.pass_time(now);
-        if pull.version != PROTOCOL_VERSION {
-            return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });
-        }
-        if self.fenced {
-            return Err(Refusal::Fenced);
-        }
-        if let Some(epoch) = pull.epoch.filter(|&epoch| epoch >= self.next_epoch) {
-            return Err(Refusal::Superseded { epoch });
-        }
-        let registration = self.roster.hear(pull, now)?;
-        if registration != Registration::Known {
-            self.choose_at = Duration::ZERO;
-            self.events.push(Event::WorkerJoined {
-                worker: pull.worker,
-                threads: pull.threads,
-                memory_bytes: pull.memory_bytes,
-                address: pull.address.clone(),
-                again: registration == Registration::Replaced,
-            });
-        }
-        if registration == Registration::Replaced {
-            self.lose(pull.worker, "was started again");
+        self.check_pull(pull)?;
+        if !self.roster.hear(pull, now)? {
+            // Who only comes to say that it goes is not taken in.
+            return if pull.leaving {
+                Ok(farewell(pull))
+            } else {
+                Err(Refusal::Stranger { worker: pull.worker })
+            };
         }
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
             && let Some(member) = epoch.share.member(pull.worker)
@@ -485,7 +476,67 @@ impl Cluster {
             self.report(pull.worker, report);
         }
         self.advance();
-        Ok(self.reply(pull))
+        let reply = self.reply(pull);
+        if pull.leaving && !self.is_member(pull.worker) && self.roster.workers.remove(&pull.worker).is_some()
+        {
+            // It has nothing that is still wanted: it may go at once, and is not shown any more.
+            self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
+            return Ok(PullReply { pause: Duration::ZERO, ..reply });
+        }
+        Ok(reply)
+    }
+
+    /// Registers the process that a pull is from, which may be given work from now on. Only for one that was reached at
+    /// the address that it gives, and has shown there that it is this worker; or whose caller is known otherwise. So
+    /// whoever makes up workers gets no work for them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pull`](Self::pull), which is to follow.
+    pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
+        self.pass_time(now);
+        self.check_pull(pull)?;
+        if self.roster.hear(pull, now)? {
+            return Ok(());
+        }
+        let again = self.roster.register(pull, now);
+        self.choose_at = Duration::ZERO;
+        self.events.push(Event::WorkerJoined {
+            worker: pull.worker,
+            threads: pull.threads,
+            memory_bytes: pull.memory_bytes,
+            address: pull.address.clone(),
+            again,
+        });
+        if again {
+            self.lose(pull.worker, "was started again");
+        }
+        Ok(())
+    }
+
+    /// Whether a worker is registered.
+    #[must_use]
+    pub fn knows(&self, worker: WorkerId) -> bool {
+        self.roster.workers.contains_key(&worker)
+    }
+
+    /// Requires that a pull can be understood, and is for this coordinator.
+    fn check_pull(&self, pull: &Pull) -> Result<(), Refusal> {
+        if pull.version != PROTOCOL_VERSION {
+            return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });
+        }
+        if self.fenced {
+            return Err(Refusal::Fenced);
+        }
+        match pull.epoch.filter(|&epoch| epoch >= self.next_epoch) {
+            Some(epoch) => Err(Refusal::Superseded { epoch }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a worker has a part in the current epoch.
+    fn is_member(&self, worker: WorkerId) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| epoch.share.member(worker).is_some())
     }
 
     fn reply(&self, pull: &Pull) -> PullReply {
@@ -532,6 +583,19 @@ impl Cluster {
             threads: nearest.threads,
             memory_bytes: nearest.memory_bytes,
         })
+    }
+}
+
+/// What a worker is told that wants to go, and is not registered.
+fn farewell(pull: &Pull) -> PullReply {
+    PullReply {
+        acknowledged: pull.first_report + pull.reports.len() as u64,
+        withdrawn: pull.epoch,
+        share: None,
+        progress: None,
+        write: None,
+        needed_memory: None,
+        pause: Duration::ZERO,
     }
 }
 

@@ -38,15 +38,6 @@ pub(super) struct Worker {
     complaints: u32,
 }
 
-/// What a pull meant to the roster.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) enum Registration {
-    Known,
-    New,
-    /// An earlier process of the worker is gone.
-    Replaced,
-}
-
 #[derive(Default, Debug)]
 pub(super) struct Roster {
     pub workers: BTreeMap<WorkerId, Worker>,
@@ -55,28 +46,30 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Registers a worker, or notes that it was heard.
-    pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<Registration, Refusal> {
-        let mut registration = Registration::New;
-        if let Some(known) = self.workers.get_mut(&pull.worker) {
-            if pull.incarnation < known.incarnation {
-                return Err(Refusal::OldIncarnation {
-                    worker: pull.worker,
-                    expected: known.incarnation,
-                    got: pull.incarnation,
-                });
-            }
-            if pull.incarnation == known.incarnation {
-                known.heard = now;
-                known.doubted = false;
-                if pull.epoch.is_none() {
-                    known.hangs_in = None;
-                }
-                known.leaving |= pull.leaving;
-                return Ok(Registration::Known);
-            }
-            registration = Registration::Replaced;
+    /// Notes that a worker was heard; whether this process of it is registered.
+    pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<bool, Refusal> {
+        let Some(known) = self.workers.get_mut(&pull.worker) else { return Ok(false) };
+        if pull.incarnation < known.incarnation {
+            return Err(Refusal::OldIncarnation {
+                worker: pull.worker,
+                expected: known.incarnation,
+                got: pull.incarnation,
+            });
         }
+        if pull.incarnation > known.incarnation {
+            return Ok(false);
+        }
+        known.heard = now;
+        known.doubted = false;
+        if pull.epoch.is_none() {
+            known.hangs_in = None;
+        }
+        known.leaving |= pull.leaving;
+        Ok(true)
+    }
+
+    /// Registers a process of a worker; whether an earlier one of it is gone.
+    pub fn register(&mut self, pull: &Pull, now: Duration) -> bool {
         let worker = Worker {
             incarnation: pull.incarnation,
             threads: pull.threads,
@@ -92,9 +85,8 @@ impl Roster {
             failures: 0,
             complaints: 0,
         };
-        self.workers.insert(pull.worker, worker);
         self.last_joined = now;
-        Ok(registration)
+        self.workers.insert(pull.worker, worker).is_some()
     }
 
     /// The reports of a pull that have not arrived before. Those that are missing before the first were acknowledged by

@@ -40,7 +40,7 @@ impl Cluster {
 
     /// A worker, or one incarnation of it, is gone.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str) {
-        if self.epoch.as_ref().is_some_and(|epoch| epoch.share.member(worker).is_some()) {
+        if self.is_member(worker) {
             self.fail_epoch(format!("worker {worker} {how}"));
         }
     }
@@ -259,15 +259,21 @@ impl Cluster {
         // Epochs that fail sooner than they commit would get nowhere.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
-        if let Some(Culprit { member, what, limit, at_work }) =
-            epoch.held_up_by(self.config.step, step, self.now)
-        {
-            let (worker, number) = (epoch.share.members[member].worker, epoch.number());
-            self.roster.hangs(worker, number, self.config.backoff, self.now);
+        let culprits = epoch.held_up_by(self.config.step, step, self.now);
+        if let Some(&Culprit { member, what, limit, at_work }) = culprits.first() {
+            let (number, members) = (epoch.number(), &epoch.share.members);
+            let mut reason =
+                format!("worker {} {what} for {} s", members[member].worker, limit.as_secs_f64());
+            if culprits.len() > 1 {
+                reason += &format!(", nor have {} others", culprits.len() - 1);
+            }
+            for culprit in &culprits {
+                self.roster.hangs(members[culprit.member].worker, number, self.config.backoff, self.now);
+            }
             if let Some(job) = self.jobs.get_mut(&epoch.share.job).filter(|_| at_work) {
                 job.slowness = (job.slowness + 1).min(MOST_SLOWNESS);
             }
-            return self.fail_epoch(format!("worker {worker} {what} for {} s", limit.as_secs_f64()));
+            return self.fail_epoch(reason);
         }
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);

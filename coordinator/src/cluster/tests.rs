@@ -1,5 +1,7 @@
 //! Rules that are about time and blame: what a whole simulation would pass over, as it ends well either way.
 
+mod presence;
+
 use std::sync::Arc;
 
 use exact2048_game::{Objective, Params, Precision, Spawn4};
@@ -74,8 +76,8 @@ impl Worker {
         }
     }
 
-    fn pull(&mut self, cluster: &mut Cluster, now: Duration) -> PullReply {
-        let pull = Pull {
+    fn message(&mut self) -> Pull {
+        Pull {
             version: PROTOCOL_VERSION,
             worker: self.id,
             incarnation: 1,
@@ -87,7 +89,12 @@ impl Worker {
             stage: self.stage,
             first_report: self.first_report,
             reports: std::mem::take(&mut self.reports),
-        };
+        }
+    }
+
+    fn pull(&mut self, cluster: &mut Cluster, now: Duration) -> PullReply {
+        let pull = self.message();
+        cluster.admit(now, &pull).unwrap();
         let reply = cluster.pull(now, &pull).unwrap();
         self.first_report = reply.acknowledged;
         if self.hangs {

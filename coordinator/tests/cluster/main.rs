@@ -49,9 +49,10 @@ const NETWORK: Faults = Faults {
     misread: 0,
     locked: 0,
     foreign: 0,
+    stranger: 0,
 };
 
-const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, ..NETWORK };
+const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, stranger: 20, ..NETWORK };
 
 const EVERYTHING: Faults =
     Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, flip: 1, ..HANGS };

@@ -48,19 +48,55 @@ pub struct Faults {
     pub stick: u64,
     /// When an epoch begins: a worker cannot read a shard that is whole.
     pub misread: u64,
+    /// In each step: somebody makes up a worker that is nowhere.
+    pub stranger: u64,
     /// In each step: the journal of a job cannot be written any more, or somebody else writes to it.
     pub locked: u64,
     pub foreign: u64,
 }
 
 enum Message {
-    Pull { to: usize, pull: Pull },
-    Reply { worker: WorkerId, incarnation: u64, reply: Result<PullReply, Refusal> },
-    Append { by: usize, slot: usize, action: Action, answered: bool, is_copy: bool },
-    Appended { by: usize, ticket: u64, job: JobId, done: bool },
-    Unknown { by: usize, ticket: u64, job: JobId, failure: AppendFailure },
-    Open { by: usize, job: JobId },
-    Examine { by: usize, claim: Claim },
+    Pull {
+        to: usize,
+        pull: Pull,
+    },
+    /// Whether the process that a pull is from is at its address.
+    Reach {
+        by: usize,
+        pull: Pull,
+    },
+    Reply {
+        worker: WorkerId,
+        incarnation: u64,
+        reply: Result<PullReply, Refusal>,
+    },
+    Append {
+        by: usize,
+        slot: usize,
+        action: Action,
+        answered: bool,
+        is_copy: bool,
+    },
+    Appended {
+        by: usize,
+        ticket: u64,
+        job: JobId,
+        done: bool,
+    },
+    Unknown {
+        by: usize,
+        ticket: u64,
+        job: JobId,
+        failure: AppendFailure,
+    },
+    Open {
+        by: usize,
+        job: JobId,
+    },
+    Examine {
+        by: usize,
+        claim: Claim,
+    },
 }
 
 /// A coordinator and what its shell knows.
@@ -92,7 +128,9 @@ pub struct World {
     messages: BTreeMap<(u64, u64), Message>,
     /// All epochs that there ever were.
     shares: BTreeMap<u64, Arc<Share>>,
-    /// Their secrets.
+    /// The workers that each coordinator has reached.
+    reached: BTreeSet<(usize, WorkerId)>,
+    /// The secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
     /// What the queue's journal says: the jobs, and what became of those that have ended.
     queue: BTreeMap<JobId, Option<(JobState, Summary)>>,
@@ -120,6 +158,7 @@ impl World {
             next_message: 0,
             messages: BTreeMap::new(),
             shares: BTreeMap::new(),
+            reached: BTreeSet::new(),
             secrets: BTreeSet::new(),
         };
         world.start_coordinator();
@@ -270,6 +309,10 @@ impl World {
                     return self.put(at, Message::Pull { to, pull });
                 }
                 let reply = coordinator.cluster.pull(now, &pull);
+                if let Err(Refusal::Stranger { .. }) = reply {
+                    let at = self.now + self.random.below(300);
+                    return self.put(at, Message::Reach { by: to, pull });
+                }
                 if let Ok(PullReply { share: Some(share), .. }) = &reply {
                     let known = self.shares.entry(share.epoch).or_insert_with(|| {
                         assert!(
@@ -279,11 +322,27 @@ impl World {
                         share.clone()
                     });
                     assert_eq!(known, share, "I4: two shares of one epoch");
+                    for member in &share.members {
+                        assert!(self.reached.contains(&(to, member.worker)), "I12: nobody is there");
+                    }
                     assert!(share.member(pull.worker).is_some(), "I4: a share for a stranger");
                 }
                 self.act(to);
                 let (worker, incarnation) = (pull.worker, pull.incarnation);
                 self.send(|| Message::Reply { worker, incarnation, reply: reply.clone() });
+            }
+            Message::Reach { by, pull } => {
+                let is_there =
+                    |(worker, _): &(Worker, usize)| worker.id == pull.worker && self.now >= worker.hung_until;
+                let coordinator = &mut self.coordinators[by];
+                if coordinator.alive && self.workers.iter().any(is_there) {
+                    self.reached.insert((by, pull.worker));
+                    // It may be fenced off, or a later process have come meanwhile.
+                    if coordinator.cluster.admit(now, &pull).is_ok() {
+                        self.put(self.now, Message::Pull { to: by, pull });
+                    }
+                    self.act(by);
+                }
             }
             Message::Reply { worker, incarnation, reply } => {
                 let is_it = |(known, _): &&mut (Worker, usize)| {
@@ -566,6 +625,11 @@ impl World {
             } else if self.random.per_mille(faults.stick) {
                 worker.stuck_until = self.now + self.random.below(20_000);
             }
+        }
+        if self.random.per_mille(faults.stranger) {
+            let made_up = Worker::new(WorkerId(u64::MAX - self.random.below(3)), 1, 4, self.now);
+            let to = self.coordinators.len() - 1;
+            self.put(self.now, Message::Pull { to, pull: made_up.pull() });
         }
         if self.random.per_mille(faults.restart) {
             self.coordinators.iter_mut().for_each(|coordinator| coordinator.alive = false);

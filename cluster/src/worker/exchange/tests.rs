@@ -13,6 +13,8 @@ use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
 
+const PRESENCE: Presence = Presence { secret: Secret::new([9; 16]), incarnation: 3 };
+
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
 const SECRET: [u8; 16] = [7; 16];
@@ -74,8 +76,12 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let admitting = (joined, Arc::new(watch::Sender::new(Some(current))));
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
-    let service =
-        ExchangeServer::new(ExchangeService::new(admitting, MOST_BYTES, Copies::new(Default::default())));
+    let service = ExchangeServer::new(ExchangeService::new(
+        PRESENCE,
+        admitting,
+        MOST_BYTES,
+        Copies::new(Default::default()),
+    ));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     (memo, ExchangeClient::connect(url).await.unwrap())
 }

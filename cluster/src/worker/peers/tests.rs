@@ -5,7 +5,7 @@ use std::path::Path;
 use exact2048_coordinator::cluster::Secret;
 use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
-use exact2048_proto::v1::{FetchResponse, PushRequest, PushResponse};
+use exact2048_proto::v1::{FetchResponse, MeetRequest, MeetResponse, PushRequest, PushResponse};
 use exact2048_storage::{RunId, StoreSettings};
 use tokio::sync::watch;
 use tonic::transport::{Server, server::TcpIncoming};
@@ -13,6 +13,7 @@ use tonic::{Request, Response, Streaming};
 
 use super::super::copies::{Copies, Pieces};
 use super::super::exchange::ExchangeService;
+use super::super::membership::Presence;
 use super::*;
 
 const ME: WorkerId = WorkerId(1);
@@ -39,7 +40,8 @@ fn serve_cache(worker: u64, cache: &Path) -> Member {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
     let admitting = (joined, Arc::new(watch::Sender::new(None)));
-    serve(worker, ExchangeService::new(admitting, 0, Copies::new(cache)))
+    let presence = Presence { secret: Secret::new([1; 16]), incarnation: 0 };
+    serve(worker, ExchangeService::new(presence, admitting, 0, Copies::new(cache)))
 }
 
 /// Puts the copy of a shard into a cache.
@@ -162,6 +164,10 @@ impl Exchange for Fake {
         let (send, receive) = mpsc::channel(4);
         (self.0)(send)?;
         Ok(Response::new(Pieces::new(receive)))
+    }
+
+    async fn meet(&self, _: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
+        Err(Status::unimplemented("not asked for here"))
     }
 
     async fn push(&self, _: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
