@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::process::Stdio;
+
 use common::cluster::{Cluster, start_coordinator};
 use common::terminal::{Terminal, on_terminal};
-use common::{Place, Solved, exact2048, number, on_run, shards, solve, text};
+use common::{Finished, Place, Solved, command, exact2048, number, on_run, shards, solve, text};
 
 const WIDTHS: [u16; 4] = [60, 80, 100, 160];
 
@@ -50,24 +52,30 @@ fn what_is_known_of_a_run_fits_the_terminal() {
     }
 }
 
+/// What there is to call, and the program itself.
+fn subcommands() -> Vec<String> {
+    let commands = exact2048(["--help"]).exits(0).stdout;
+    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Further lines of a description begin further right.
+    let names = commands.lines().filter(|line| !line.starts_with("   "));
+    let names: Vec<String> =
+        names.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
+    assert!(names.contains(&"solve".to_owned()) && names.len() > 12, "{names:?}");
+    names.into_iter().filter(|name| name != "help").collect()
+}
+
 /// (C10)
 #[test]
 fn help_is_wrapped_once_and_its_examples_can_be_copied() {
-    let commands = exact2048(["--help"]).exits(0).stdout;
-    let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.contains(&"solve") && names.len() > 12, "{names:?}");
+    let names = subcommands();
     for columns in WIDTHS {
-        for name in names.iter().filter(|name| **name != "help") {
-            let examples: Vec<String> = examples(&exact2048([name, "--help"]).exits(0).stdout);
+        for name in &names {
             let seen = on_terminal(columns, &[name, "--help"]);
+            assert!(seen.wrapped.is_empty(), "{name} at {columns} columns: {:?}", seen.wrapped);
+            // Those of a terminal are the same commands as those of a file, in other lines.
+            let examples = examples(&seen.screen);
+            assert_eq!(examples, self::examples(&exact2048([name, "--help"]).exits(0).stdout), "{name}");
             assert!(!examples.is_empty(), "{name} has no examples");
-            for example in &examples {
-                assert!(seen.screen.lines().any(|line| line == example), "at {columns}: {example}");
-            }
-            let is_example = |line: &String| examples.iter().any(|example| example.contains(line.trim_end()));
-            let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_example(line)).collect();
-            assert!(wrapped.is_empty(), "{name} at {columns} columns: {wrapped:?}");
             // Wrapped twice, a line in the middle of a paragraph is short.
             let notes = seen.screen.split("Examples:").nth(1).unwrap();
             let lines: Vec<&str> = notes.lines().filter(|line| !line.starts_with(' ')).collect();
@@ -83,9 +91,74 @@ fn help_is_wrapped_once_and_its_examples_can_be_copied() {
     }
 }
 
+/// Where there is no terminal, help is as wide as `COLUMNS` says, and 80 columns where that says nothing.
+#[test]
+fn help_in_a_file_is_as_wide_as_it_is_asked_to_be() {
+    let names = subcommands();
+    for (set, columns) in
+        [(Some("60"), 60), (Some("80"), 80), (None, 80), (Some("wide"), 80), (Some("0"), 80)]
+    {
+        let mut widest = 0;
+        for name in names.iter().map(String::as_str).chain([""]) {
+            let args = [name, "--help"];
+            let mut help = command(args.iter().filter(|arg| !arg.is_empty()));
+            match set {
+                Some(text) => help.env("COLUMNS", text),
+                None => help.env_remove("COLUMNS"),
+            };
+            // A process of its own session has no terminal, wherever the tests run.
+            let help = Finished::new(help.stderr(Stdio::piped()).output().unwrap()).exits(0).stdout;
+            for line in help.lines() {
+                let width = line.chars().count();
+                assert!(width <= columns, "{name} with COLUMNS={set:?}: {width}: {line}");
+                widest = widest.max(width);
+            }
+        }
+        assert!(widest > columns - 5, "{widest} of {columns} columns are used");
+    }
+}
+
+/// The examples of a help, each in one line, as a shell joins those that go on.
 fn examples(help: &str) -> Vec<String> {
     let of_examples = help.split("Examples:\n").nth(1).unwrap_or_default();
-    of_examples.lines().take_while(|line| line.starts_with("  ")).map(str::to_owned).collect()
+    let lines = of_examples.lines().take_while(|line| line.starts_with("  "));
+    let joined: String = lines.map(|line| line.trim_end().to_owned() + "\n").collect();
+    let joined = joined.replace(" \\\n      ", " ");
+    joined.lines().map(str::to_owned).collect()
+}
+
+/// (C8) Tables of every command, the widest that each can print.
+#[test]
+fn tables_fit_the_terminal() {
+    let solved = Solved::new("--board 4x2");
+    let run = solved.run();
+    let run = run.to_str().unwrap();
+    for columns in WIDTHS {
+        for (args, words) in [
+            (&["count", "--run", run][..], &["within the tile bound", "up to symmetry", "4,980,767"][..]),
+            (&["count", "--board", "4x4"], &["up to symmetry", "to tile sum"]),
+            (&["count", "--board", "4x4", "--target", "2048"], &["won boards"]),
+            (&["bag", "--target", "2048", "--simulate", "1000"], &["deviation", "confidence", "absorbing"]),
+            (&["bag", "--target", "64", "--exact"], &["deviation", "variance"]),
+            (&["play", "--player", "greedy", "--games", "20"], &["95% confidence", "least"]),
+            (&["query", "--run", run, "64 32 / 16 8 / 4 2 / 128 2"], &["afterstate", "canonical"]),
+            (&["query", "--run", run, "rubbish / rubbish and more of that which is no board"], &["expected"]),
+            (&["query", "--run", run, "512 512 / 512 512 / 512 512 / 512 512"], &["not reachable"]),
+            (&["verify", "--run", run, "--sample", "5"], &["Nothing is wrong"]),
+            (&["solve", "--board", "9x9", "--run", run], &["out of range"]),
+            (&["solve", "--run", run, "--no-such-option"], &["unexpected argument"]),
+            (&["solve", "--board", "3x3", "--run", run], &["another job"]),
+        ] {
+            let seen = on_terminal(columns, args);
+            // A path is as long as it is.
+            let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !line.contains("/run")).collect();
+            assert!(wrapped.is_empty(), "{args:?} at {columns} columns: {wrapped:?}");
+            let on_screen = seen.screen.split_whitespace().collect::<Vec<_>>().join(" ");
+            for word in words {
+                assert!(on_screen.contains(word), "{word:?} of {args:?} at {columns}: {}", seen.screen);
+            }
+        }
+    }
 }
 
 /// (C8, C11, C19)

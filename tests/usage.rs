@@ -430,14 +430,121 @@ fn lines_without_an_answer_do_not_stop_the_others() {
     assert_eq!(values(&unreachable), [false, true]);
 }
 
+/// Asks for boards in bytes that may be no text.
+fn query_bytes(run: &Path, options: &[&str], bytes: &[u8]) -> Finished {
+    let input = run.join("bytes");
+    fs::write(&input, bytes).unwrap();
+    let mut query = command([&["query", "--run", run.to_str().unwrap()], options, &["-"]].concat());
+    Finished::new(query.stdin(fs::File::open(&input).unwrap()).output().unwrap())
+}
+
+/// A line is refused for itself alone, whatever its bytes are.
 #[test]
-fn input_that_is_no_text() {
+fn lines_that_are_no_text() {
     let solved = Solved::new("--board 2x2");
+    let bytes = b"2 2 / 0 0\n\xff\xfe\n2 0 / 0 \x1b[2J2\n\0\n2 0 / 0 2";
+    let told = query_bytes(&solved.run(), &[], bytes).exits(2);
+    let errors: Vec<&str> = told.stderr.lines().collect();
+    assert_eq!(errors.len(), 3, "{told:?}");
+    assert!(errors[0].starts_with("error: line 2: expected a board, found what is no UTF-8"), "{told:?}");
+    assert!(errors[1].starts_with("error: line 3: cell \"\\u{1b}[2J2\" is not a tile"), "{told:?}");
+    assert!(errors[2].starts_with("error: line 4: ") && !told.stderr.contains('\u{1b}'), "{told:?}");
+    assert_eq!(told.stdout.matches("canonical").count(), 2, "{told:?}");
+    let told = query_bytes(&solved.run(), &["--json"], bytes);
+    assert_eq!(told.code, Some(2));
+    let lines = told.json_lines();
+    let errors: Vec<Option<u64>> = lines.iter().map(|line| line["line"].as_u64()).collect();
+    assert_eq!(errors, [None, Some(2), Some(3), Some(4), None]);
+}
+
+/// A line is never held whole: it may be a disk's length. The process may not take the memory for it.
+#[test]
+fn lines_that_are_too_long() {
+    let solved = Solved::new("--board 2x2");
+    let long = [b"2 2 / 0 0\n", &vec![b'2'; 64 << 20][..], b"\n2 0 / 0 2\n"].concat();
     let input = solved.run().join("bytes");
-    fs::write(&input, [0xff, 0xfe, b'\n', 0x00, b'\n']).unwrap();
-    let mut query = command(["query", "--run", solved.run().to_str().unwrap(), "-"]);
-    let finished = Finished::new(query.stdin(fs::File::open(&input).unwrap()).output().unwrap());
-    assert!(matches!(finished.code, Some(1 | 2)), "{finished:?}");
+    fs::write(&input, &long).unwrap();
+    let binary = env!("CARGO_BIN_EXE_exact2048");
+    let mut query = std::process::Command::new("bash");
+    // Of address space, without which nothing can be held: threads have stacks of some megabytes each.
+    query.args(["-c", "cat \"$0\" | (ulimit -v 400000; exec \"$@\")"]);
+    query.arg(&input).args([binary, "query", "--json", "--run", solved.run().to_str().unwrap(), "-"]);
+    let finished = Finished::new(query.output().unwrap());
+    let lines = finished.json_lines();
+    assert_eq!((finished.code, lines.len()), (Some(2), 3), "{finished:?}");
+    assert!(text(&lines[1]["error"]).contains("more than 4096 bytes"), "{finished:?}");
+    assert!(text(&lines[1]["board"]).chars().count() <= 81, "{finished:?}");
+    assert!(lines[2]["value"].is_number());
+}
+
+/// Errors quote the beginning of what was given, and never what would command a terminal.
+#[test]
+fn errors_quote_little_and_plainly() {
+    let solved = Solved::new("--board 2x2");
+    let long = "2 ".repeat(5000);
+    let finished = on_run(&solved.run(), "query", &["--", &long]).exits(2);
+    assert!(finished.stderr.len() < 400 && finished.stderr.contains('…'), "{finished:?}");
+    let finished = on_run(&solved.run(), "query", &["--", "\u{1b}[2J\u{7} / 0 0"]).exits(2);
+    assert!(!finished.stderr.contains(['\u{1b}', '\u{7}']), "{finished:?}");
+    let place = Place::new();
+    let odd = place.join("\u{1b}[2J\u{7}\nodd");
+    let finished = on_run(&odd, "info", &[]).exits(1).says(&["\\u{1b}[2J\\u{7}\\nodd is no run"]);
+    assert!(finished.stderr.lines().count() == 1 && !finished.stderr.contains(['\u{1b}', '\u{7}']));
+    let finished = exact2048(["solve", "--board", "\u{1b}[2J\u{7}3x", "--run", "x"]).exits(2);
+    assert!(!finished.stderr.contains(['\u{1b}', '\u{7}']), "{finished:?}");
+}
+
+/// What is said to be run next can be, whatever the run is called.
+#[test]
+fn commands_that_are_told_can_be_copied() {
+    for name in ["my run", "it's", "$HOME;`x`", "-run", "a\u{1b}[2Jb\nc", "Größe 4×3"] {
+        let place = Place::new();
+        let run = place.join(name);
+        let run = run.to_str().unwrap();
+        let told = exact2048(["solve", "--board", "2x2", "--run", run]).exits(0).stdout;
+        assert!(!told.contains('\u{1b}'), "{told}");
+        let command = told.lines().find_map(|line| line.strip_prefix("  exact2048 ")).unwrap();
+        let command = command.replace("BOARD", "2 2 / 0 0");
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", &format!("\"$0\" {command}"), env!("CARGO_BIN_EXE_exact2048")]);
+        let answer = Finished::new(shell.output().unwrap()).exits(0);
+        assert!(answer.stdout.contains("canonical"), "{command}: {answer:?}");
+    }
+}
+
+/// Who gives a name wants one.
+#[test]
+fn a_job_of_an_empty_name() {
+    let args = ["submit", "--coordinator", "http://127.0.0.1:1", "--board", "2x2", "--name="];
+    exact2048(args).exits(2).says(&["--name", "value is required"]);
+}
+
+/// A sample of more values than there are is all of them, each once.
+#[test]
+fn samples_that_are_larger_than_the_run() {
+    let solved = Solved::new("--board 2x2");
+    let sample = |count: &str| {
+        let result = on_run(&solved.run(), "verify", &["--json", "--sample", count]).exits(0).json();
+        (whole(&result["values"]), text(&result["verdict"]).to_owned())
+    };
+    let all = sample(&u64::MAX.to_string()).0;
+    assert!((48..110).contains(&all), "{all} values are stored of 110 states");
+    for count in [all, all + 1, 1 << 40] {
+        assert_eq!(sample(&count.to_string()), (all, "right".to_owned()));
+    }
+    assert_eq!(sample(&(all - 1).to_string()).0, all - 1);
+}
+
+/// What takes long says that it goes on.
+#[test]
+fn a_large_bag_tells_how_far_it_is() {
+    let mut bag = command(["bag", "--target", "2097152"]);
+    let mut child = bag.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<String> = said.take(1).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.len() == 1 && said[0].starts_with("bag: ") && said[0].contains(" of 4: "), "{said:?}");
 }
 
 #[test]

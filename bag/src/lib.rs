@@ -25,4 +25,4 @@ pub use moments::{Moments, moments};
 pub use num_rational::BigRational;
 pub use paths::{Extremes, extremes};
 pub use simulate::{Estimate, Sample, simulate};
-pub use times::{Time, Times, times};
+pub use times::{Time, Times, times, times_with};

@@ -30,9 +30,16 @@ pub struct Times {
 /// Ways less likely are not followed.
 const NEGLIGIBLE: f64 = 1e-30;
 
-/// Follows the probabilities of all states from move to move. Costs the moves to the target times the states that are likely at one time.
+/// Follows the probabilities of all states from move to move. Costs the moves to the target times the states that are
+/// likely at one time: half a minute for a target of 2^20, and about three times that for each twice as large.
 #[must_use]
 pub fn times(chain: &Chain) -> Times {
+    times_with(chain, |_| {})
+}
+
+/// The same, and tells after each move which part of the chain was gone through, from 0 to 1.
+#[must_use]
+pub fn times_with(chain: &Chain, mut tell: impl FnMut(f64)) -> Times {
     let floating = Floating::new(chain.spawn4());
     let spawn = [floating.by_two(&floating.one()).value, floating.by_four(&floating.one()).value];
     let mut now = Wave::new(chain.states().len());
@@ -63,6 +70,7 @@ pub fn times(chain: &Chain) -> Times {
                 next.add(id, probability * chance);
             }
         }
+        tell(now.touched.end as f64 / chain.states().len() as f64);
         now.touched = 0..0;
         std::mem::swap(&mut now, &mut next);
     }

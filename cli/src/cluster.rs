@@ -1,15 +1,18 @@
 //! Asking a coordinator.
 
 use std::future::Future;
+use std::io::Write;
 
 use anyhow::{Context, Result, anyhow};
 use exact2048_cluster::client::{self, Client, Shown};
+use exact2048_proto::v1::Job;
 use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt;
 
-use crate::Failure;
+use crate::job_view::JobView;
 use crate::network::{ClientArgs, refusal, words};
+use crate::{Failure, output};
 
 /// Where the coordinator is.
 #[derive(clap::Args, Debug)]
@@ -30,6 +33,42 @@ impl CoordinatorPlace {
         let runtime = runtime.context("cannot start a runtime")?;
         let client = runtime.block_on(client::open(&options))?;
         Ok(Coordinator { runtime, client })
+    }
+}
+
+/// One job of a cluster: the arguments of the commands that change it.
+#[derive(clap::Args, Debug)]
+pub struct JobPlace {
+    #[command(flatten)]
+    place: CoordinatorPlace,
+    /// Name of the job
+    job: String,
+    /// Print the job as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl JobPlace {
+    /// Makes a call about the job and prints the job that is in its answer: as JSON, or as what there is to say of it.
+    pub fn change<T: Shown, F>(
+        &self,
+        call: impl FnOnce(Client, String) -> F,
+        job_of: fn(T) -> Option<Job>,
+        words: fn(&Job) -> String,
+    ) -> Result<()>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let coordinator = self.place.connect()?;
+        let answer = coordinator.ask(|client| call(client, self.job.clone()))?;
+        let job = job_of(answer).context("the coordinator does not say what became of the job")?;
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
+        } else {
+            output::write_sentence(&mut out, &words(&job))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,13 +1,10 @@
 //! Progress on stderr that fits the terminal: live lines there, a plain line every few seconds elsewhere.
 
-use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::{shell, terminal, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use terminal_size::{Width, terminal_size_of};
-
-use crate::units;
 
 /// How often a plain line is written where there is no terminal.
 pub const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -27,21 +24,32 @@ fn live() -> MutexGuard<'static, Option<ProgressBar>> {
 
 /// Columns of the terminal that stderr is; `None` where it is none.
 pub fn columns() -> Option<usize> {
-    if !io::stderr().is_terminal() {
-        return None;
-    }
-    // Where a terminal does not know, 80 is what most have.
-    Some(terminal_size_of(io::stderr()).map_or(80, |(Width(columns), _)| usize::from(columns).max(20)))
+    terminal::of_stderr()
 }
 
-/// Writes a message for people to stderr, above a live line if there is one; on a terminal in lines that fit it.
+/// Writes a message for people to stderr, above a live line if there is one; on a terminal in lines that fit it. What is
+/// in it comes from files and command lines, and is shown without what would command the terminal.
 pub fn say(message: &str) {
-    let options = |columns| textwrap::Options::new(columns).break_words(false);
-    let message = columns().map_or(message.to_owned(), |columns| textwrap::fill(message, options(columns)));
+    let message = exact2048_text::plain(message);
+    write_line(&columns().map_or(message.to_string(), |columns| paragraph(&message, columns)));
+}
+
+/// Writes a command to stderr that people may copy, in lines that fit the terminal.
+pub fn say_command(command: &str) {
+    write_line(&columns().map_or(command.to_owned(), |columns| shell::folded(command, columns)));
+}
+
+fn write_line(text: &str) {
     match &*live() {
-        Some(bar) => bar.suspend(|| eprintln!("{message}")),
-        None => eprintln!("{message}"),
+        Some(bar) => bar.suspend(|| eprintln!("{text}")),
+        None => eprintln!("{text}"),
     }
+}
+
+/// A text in lines of so many columns; further lines are indented as the first is.
+pub fn paragraph(text: &str, columns: usize) -> String {
+    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    textwrap::fill(text, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
 }
 
 /// The head, then as many of the parts as fit the columns: what matters most comes first.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use exact2048_run::{QueryError, RunError};
 use exact2048_storage::StorageError;
 
@@ -70,6 +71,21 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         display::say(&format!("error: {message}"));
     }
     ExitCode::from(code(error))
+}
+
+/// Prints what clap found wrong with the command line, or the help that was asked for, and gives the exit code.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
+    let is_asked_for = !error.use_stderr();
+    if is_asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Where nobody reads it, there is nobody to tell that.
+        let _ = error.print();
+    } else {
+        // Without colours: the sequences that make them are not told from those in what was given.
+        for line in error.render().to_string().trim_end().lines() {
+            display::say(line);
+        }
+    }
+    ExitCode::from(if is_asked_for { 0 } else { 2 })
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

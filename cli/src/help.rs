@@ -1,18 +1,25 @@
-//! What `--help` prints: wrapped once, at the width of the terminal, with example commands left whole so that they can be
-//! copied.
+//! What `--help` prints: wrapped once, at the width of the terminal. Example commands that are wider go on in lines that a
+//! shell joins again, so that they can be copied.
 
 use clap::Command;
 use clap::builder::{Resettable, StyledStr};
-use terminal_size::{Width, terminal_size};
+
+use crate::{shell, terminal};
 
 /// Columns that help takes at most.
-pub const WIDEST: usize = 100;
+const WIDEST: usize = 100;
 
-/// The same command, whose help and that of its subcommands ends in its examples and notes as they are meant: in a text given
-/// to clap by `after_help` lines that begin with a blank are kept as they are, and the others are paragraphs to be wrapped.
+/// Columns that help takes at least, however narrow the terminal is.
+const NARROWEST: usize = 40;
+
+/// What begins the example commands.
+const EXAMPLES: &str = "Examples:";
+
+/// The same command, whose help and that of its subcommands ends in its examples and notes as they are meant. In a text
+/// given to clap by `after_help`, the indented lines below `Examples:` are commands, other lines that begin with a blank
+/// are kept as they are, and the rest are paragraphs to be wrapped.
 pub fn with_examples(command: Command) -> Command {
-    let columns = terminal_size().map_or(WIDEST, |(Width(columns), _)| usize::from(columns));
-    let columns = columns.clamp(40, WIDEST);
+    let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
     let mut command = command.term_width(columns);
     command.build();
     let command = command.mut_subcommands(|sub| with_own_end(sub, columns));
@@ -45,24 +52,32 @@ fn without_styles(line: &str) -> String {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// A text with its paragraphs wrapped, and lines that begin with a blank left alone.
+/// A text with its paragraphs wrapped and its example commands folded, and other lines that begin with a blank left alone.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph = String::new();
+    let mut is_example = false;
     let end_paragraph = |paragraph: &mut String, lines: &mut Vec<String>| {
         let options = textwrap::Options::new(columns).break_words(false);
-        lines.extend(textwrap::wrap(paragraph, options).into_iter().map(String::from));
-        paragraph.clear();
+        let whole = std::mem::take(paragraph);
+        lines.extend(textwrap::wrap(&whole, options).into_iter().map(String::from));
     };
-    for line in text.lines() {
-        if line.is_empty() || line.starts_with(' ') {
-            if !paragraph.is_empty() {
-                end_paragraph(&mut paragraph, &mut lines);
-            }
-            lines.push(line.to_owned());
+    for line in joined(text) {
+        let is_kept = line.is_empty() || line.starts_with(' ');
+        if (is_kept || line == EXAMPLES) && !paragraph.is_empty() {
+            end_paragraph(&mut paragraph, &mut lines);
+        }
+        if line == EXAMPLES {
+            lines.push(line);
+            is_example = true;
+        } else if line.starts_with(' ') && is_example {
+            lines.push(shell::folded(&line, columns));
+        } else if is_kept {
+            lines.push(line);
         } else {
+            is_example = false;
             paragraph.push_str(if paragraph.is_empty() { "" } else { " " });
-            paragraph.push_str(line);
+            paragraph.push_str(&line);
         }
     }
     if !paragraph.is_empty() {
@@ -71,38 +86,56 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
+/// The lines of a text, those that a backslash ends together with the next one: as a shell reads commands.
+fn joined(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        let (part, is_begun) = line.strip_suffix('\\').map_or((line, false), |part| (part.trim_end(), true));
+        match lines.last_mut() {
+            Some(last) if goes_on => {
+                last.push(' ');
+                last.push_str(part.trim_start());
+            }
+            _ => lines.push(part.to_owned()),
+        }
+        goes_on = is_begun;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The words of a line as a shell has them, up to what is no part of the command.
-    fn words(line: &str) -> Vec<String> {
-        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
-        for c in line.chars().chain([' ']) {
-            match quote {
-                Some(open) if c == open => quote = None,
-                Some(_) => word.push(c),
-                None if c == '"' || c == '\'' => quote = Some(c),
-                None if c != ' ' => word.push(c),
-                None if word.is_empty() => {}
-                None => words.push(std::mem::take(&mut word)),
-            }
+    /// The words of a command as the program gets them: without quotes, up to what the shell keeps for itself.
+    fn words(command: &str) -> Vec<String> {
+        let words = shell::written_words(command).into_iter();
+        let of_program = words.take_while(|word| !["|", ">", "<"].contains(word));
+        of_program.map(|word| word.replace(['"', '\''], "")).collect()
+    }
+
+    /// All examples of the help that people see, at some width, as a shell joins their lines.
+    fn examples(columns: usize) -> Vec<String> {
+        use clap::CommandFactory;
+        let mut examples = Vec::new();
+        for sub in crate::Cli::command().get_subcommands() {
+            let end = sub.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+            let end = wrapped(&end, columns);
+            let of_sub = joined(&end).into_iter().skip_while(|line| line != EXAMPLES).skip(1);
+            examples.extend(of_sub.take_while(|line| line.starts_with("  ")));
         }
-        let is_end = |word: &String| ["|", ">", "<"].contains(&word.as_str());
-        let end = words.iter().position(is_end).unwrap_or(words.len());
-        words.truncate(end);
-        words
+        examples
     }
 
     #[test]
     fn examples_are_commands_that_are_understood() {
         use clap::CommandFactory;
-        let mut checked = 0;
-        for sub in crate::Cli::command().get_subcommands() {
-            let end = sub.get_after_help().map(StyledStr::to_string).unwrap_or_default();
-            for line in end.lines().filter(|line| line.starts_with("  ")) {
+        for columns in [40, 60, 80, 100] {
+            let mut checked = 0;
+            for line in examples(columns) {
                 // In a substitution: job=$(exact2048 ...).
-                let line = line.rsplit_once("$(").map_or(line, |(_, inner)| inner.trim_end_matches(')'));
+                let line = line.rsplit_once("$(").map_or(&*line, |(_, inner)| inner.trim_end_matches(')'));
                 let words = words(line);
                 if words.first().is_some_and(|word| word == "exact2048") {
                     let parsed = crate::Cli::command().try_get_matches_from(&words);
@@ -110,8 +143,15 @@ mod tests {
                     checked += 1;
                 }
             }
+            assert!(checked > 25, "{checked} examples");
         }
-        assert!(checked > 25, "{checked} examples");
+    }
+
+    #[test]
+    fn examples_are_the_same_at_every_width() {
+        assert_eq!(examples(60), examples(1000));
+        let wide = examples(1000).into_iter().filter(|example| example.chars().count() > 60).count();
+        assert!(wide > 5, "only {wide} examples are wider than a narrow terminal");
     }
 
     #[test]
@@ -135,14 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_are_wrapped_once_and_examples_never() {
-        let text = "Examples:\n  exact2048 solve --board 3x3 --run runs/3x3\n\nThe run is made if there is none, and\nresumed \
-                    if it is of the same job.";
-        let wrapped = wrapped(text, 30);
+    fn paragraphs_are_wrapped_once_and_examples_go_on_in_lines_that_a_shell_joins() {
+        let text = "Examples:\n  exact2048 solve --board 3x3 \\\n  --run runs/3x3\n\nThe run is made if there is none, and\n\
+                    resumed if it is of the same job.\n  0  a line to be kept as it is";
+        let end = "\n\nThe run is made if there is\nnone, and resumed if it is of\nthe same job.\n  0  a line to be kept as it is";
         assert_eq!(
-            wrapped,
-            "Examples:\n  exact2048 solve --board 3x3 --run runs/3x3\n\nThe run is made if there is\nnone, and resumed if \
-             it is of\nthe same job."
+            wrapped(text, 30),
+            format!("Examples:\n  exact2048 solve \\\n      --board 3x3 \\\n      --run runs/3x3{end}")
+        );
+        let wide = wrapped(text, 60);
+        assert!(
+            wide.starts_with("Examples:\n  exact2048 solve --board 3x3 --run runs/3x3\n\nThe run"),
+            "{wide}"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs and workers of a cluster, as they are shown: as JSON for scripts, in words for people.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
@@ -298,7 +299,7 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
             ["job", "state", "phase", "layer", "done", "states", "ETA", "written", "workers", "retries"];
         let rows: Vec<Vec<String>> = jobs.iter().map(job_row).collect();
         // On a narrow terminal the columns from the right go first, but for when it is done.
-        output::write_fitting(out, &header, 3, &rows, &[9, 7, 5, 8, 3, 2])?;
+        output::write_fitting(out, &header, &[0, 1, 2], &rows, &[9, 7, 5, 8, 3, 2])?;
     }
     writeln!(out)?;
     write_workers_or_advice(out, workers)
@@ -342,7 +343,7 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
     };
     let rows: Vec<Vec<String>> = workers.map(row).collect();
     let header = ["worker", "doing", "address", "threads", "memory", "heard"];
-    output::write_fitting(out, &header, 3, &rows, &[2, 4, 3, 5])
+    output::write_fitting(out, &header, &[0, 1, 2], &rows, &[2, 4, 3, 5])
 }
 
 /// Writes all that there is to say of a job.
@@ -396,7 +397,7 @@ pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&Summary>) -> i
         None if !job.fingerprint.is_empty() => write_field(out, "fingerprint", &job.fingerprint)?,
         None => {}
     }
-    if job.fingerprint.is_empty() { Ok(()) } else { output::write_next(out, &job.run_url) }
+    if job.fingerprint.is_empty() { Ok(()) } else { output::write_next(out, OsStr::new(&job.run_url)) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ mod plan;
 mod progress;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
+mod shell;
 mod summary;
+mod terminal;
 mod units;
 
 use std::process::ExitCode;
@@ -52,10 +54,10 @@ fn main() -> ExitCode {
     // Crash tests name the point at which the process dies in the environment.
     #[cfg(feature = "failpoints")]
     let _scenario = fail::FailScenario::setup();
-    let matches = help::with_examples(Cli::command()).get_matches();
-    let cli = match Cli::from_arg_matches(&matches) {
+    let matches = help::with_examples(Cli::command()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => return failure::report_usage(&error),
     };
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,29 +1,27 @@
 //! Text for people on stdout, as wide as the terminal is at most.
 
-use std::io::{self, IsTerminal, Write};
+use std::ffi::OsStr;
+use std::io::{self, Write};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use terminal_size::{Width, terminal_size_of};
 
-use crate::display::cut;
+use crate::display::{cut, paragraph};
+use crate::{shell, terminal};
 
 /// Columns that names of fields take.
 const NAMES: usize = 14;
 
 /// Columns of the terminal that stdout is; `None` where it is none.
 pub fn columns() -> Option<usize> {
-    if !io::stdout().is_terminal() {
-        return None;
-    }
-    Some(terminal_size_of(io::stdout()).map_or(80, |(Width(columns), _)| usize::from(columns).max(20)))
+    terminal::of_stdout()
 }
 
-/// A table without lines; all columns are aligned to the right but the first `left` ones.
-pub fn table(header: &[&str], left: usize, rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+/// A table without lines; all columns are aligned to the right but those in `left`.
+pub fn table(header: &[&str], left: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header.to_vec()).add_rows(rows);
-    for column in table.column_iter_mut().skip(left) {
+    for (_, column) in table.column_iter_mut().enumerate().filter(|(number, _)| !left.contains(number)) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
@@ -34,12 +32,39 @@ pub fn write_table(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
+/// Writes a table of which nothing may be left out: where it is wider than the terminal, each row becomes a few lines, one
+/// for each cell that holds something, below the first cell.
+pub fn write_all_columns(
+    out: &mut impl Write,
+    header: &[&str],
+    left: &[usize],
+    rows: &[Vec<String>],
+) -> io::Result<()> {
+    let whole: Vec<usize> = (0..header.len()).collect();
+    match columns() {
+        Some(columns) if width(&widths(header, rows, &whole)) > columns => {
+            rows.iter().try_for_each(|row| write!(out, "{}", stacked(header, row, columns)))
+        }
+        _ => write_columns(out, header, left, rows, &whole),
+    }
+}
+
+/// A row as lines of at most so many columns.
+fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
+    let named = header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
+    let names = header.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or(0);
+    let first = row.first().map(String::as_str).filter(|cell| !cell.is_empty());
+    let head = first.or(header.first().copied()).map(str::to_owned);
+    let lines = named.map(|(name, cell)| folded(&format!("  {name:<names$}  {cell}"), names + 4, columns));
+    head.into_iter().chain(lines).map(|line| line + "\n").collect()
+}
+
 /// Writes a table of at most as many columns as a terminal has: columns that do not fit are left out, those in `drop`
 /// first and in that order; then the widest texts are cut. Where stdout is no terminal, all of it is written.
 pub fn write_fitting(
     out: &mut impl Write,
     header: &[&str],
-    left: usize,
+    left: &[usize],
     rows: &[Vec<String>],
     drop: &[usize],
 ) -> io::Result<()> {
@@ -79,34 +104,47 @@ fn width(widths: &[usize]) -> usize {
 fn write_columns(
     out: &mut impl Write,
     header: &[&str],
-    left: usize,
+    left: &[usize],
     rows: &[Vec<String>],
     kept: &[usize],
 ) -> io::Result<()> {
     let names: Vec<&str> = kept.iter().map(|&column| header[column]).collect();
-    let left = kept.iter().filter(|&&column| column < left).count();
+    let left: Vec<usize> = (0..kept.len()).filter(|&place| left.contains(&kept[place])).collect();
     let rows = rows.iter().map(|row| kept.iter().map(|&column| row[column].clone()).collect());
-    write_table(out, &table(&names, left, rows))
+    write_table(out, &table(&names, &left, rows))
 }
 
 /// Writes a name and what it is, as one of several aligned lines. On a terminal what does not fit goes on below, between
 /// words.
 pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
     let line = format!("{name:<NAMES$}{value}");
+    // Values come from files and command lines.
+    let line = exact2048_text::plain(&line);
     match columns() {
-        Some(columns) if line.chars().count() > columns => writeln!(out, "{}", folded(&line, columns)),
+        Some(columns) if line.chars().count() > columns => writeln!(out, "{}", folded(&line, NAMES, columns)),
         _ => writeln!(out, "{line}"),
     }
 }
 
-fn folded(line: &str, columns: usize) -> String {
-    let indent = " ".repeat(NAMES);
+/// A line in lines of so many columns, further ones indented.
+fn folded(line: &str, indent: usize, columns: usize) -> String {
+    let indent = " ".repeat(indent);
     textwrap::fill(line, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
 }
 
-/// Writes how to ask a solved run; the command is on a line of its own, to be copied.
-pub fn write_next(out: &mut impl Write, run: &str) -> io::Result<()> {
-    writeln!(out, "\nAsk for any state's value:\n  exact2048 query --run {run} \"BOARD\"")
+/// Writes a sentence, on a terminal in lines that fit it.
+pub fn write_sentence(out: &mut impl Write, sentence: &str) -> io::Result<()> {
+    match columns() {
+        Some(columns) => writeln!(out, "{}", paragraph(sentence, columns)),
+        None => writeln!(out, "{sentence}"),
+    }
+}
+
+/// Writes how to ask a solved run; the command is in lines of its own, to be copied.
+pub fn write_next(out: &mut impl Write, run: &OsStr) -> io::Result<()> {
+    let command = format!("  exact2048 query --run {} \"BOARD\"", shell::quote(run));
+    let command = columns().map_or(command.clone(), |columns| shell::folded(&command, columns));
+    writeln!(out, "\nAsk for any state's value:\n{command}")
 }
 
 #[cfg(test)]
@@ -115,10 +153,23 @@ mod tests {
 
     #[test]
     fn long_fields_go_on_between_words() {
-        let text = folded("trouble       a disk is full and cannot be written to", 30);
+        let text = folded("trouble       a disk is full and cannot be written to", NAMES, 30);
         assert_eq!(
             text,
             "trouble       a disk is full\n              and cannot be\n              written to"
         );
+    }
+
+    #[test]
+    fn rows_that_are_too_wide_are_stacked() {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned);
+        let header = ["boards", "each", "up to symmetry", "to tile sum"];
+        assert_eq!(
+            stacked(&header, &row(["all", "1,234", "56", ""]), 30),
+            "all\n  each            1,234\n  up to symmetry  56\n"
+        );
+        let long = stacked(&header, &row(["", "2 4 8 / 16 32 64 / 128 256 512", "56", "7"]), 30);
+        assert!(long.starts_with("boards\n  each            2 4 8 / 16\n                  32"), "{long}");
+        assert!(long.lines().all(|line| line.chars().count() <= 30), "{long}");
     }
 }

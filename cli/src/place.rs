@@ -1,13 +1,13 @@
 //! The options that say where a run is: the same for every command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use exact2048_storage::{Location, StorageError, StoreSettings};
 
-use crate::Failure;
+use crate::{Failure, display};
 
 /// How long commands that only read wait for a store that was never reached.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -33,9 +33,9 @@ impl RunPlace {
         self.store.locate_to_read(&self.run)
     }
 
-    /// As it was given, for people.
-    pub fn text(&self) -> String {
-        self.run.to_string_lossy().into_owned()
+    /// As it was given.
+    pub fn given(&self) -> &OsStr {
+        &self.run
     }
 }
 
@@ -87,5 +87,5 @@ fn tell(words: &str) {
         tracing::warn!("{words}");
         return;
     }
-    eprintln!("{words}");
+    display::say(words);
 }

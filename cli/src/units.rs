@@ -1,21 +1,22 @@
 //! Numbers and units as people read them: one style for every command.
 //!
-//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`), rates a decimal prefix (`13.0 M/s`), times at most
-//! two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
+//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`), rates a decimal prefix (`13.0 M/s`), times at
+//! most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
 
 use exact2048_coordinator::sizes;
-use indicatif::HumanCount;
 
 const SIZES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// A count with separators: `1,234`.
-pub fn count(number: impl TryInto<u64>) -> String {
-    HumanCount(number.try_into().unwrap_or(u64::MAX)).to_string()
+pub fn count(number: impl TryInto<u128>) -> String {
+    let digits = number.try_into().unwrap_or(u128::MAX).to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// How many of a thing: `1 thread`, `4 threads`. For nouns that take an s.
-pub fn several(number: impl TryInto<u64>, noun: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
+pub fn several(number: impl TryInto<u128>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u128::MAX);
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number))
 }
@@ -93,13 +94,43 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", shown.clamp(0.0, 100.0))
 }
 
+/// A share of a whole that was counted or measured, rounded: `19.83%`.
+pub fn share(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
+}
+
+/// A probability in six significant digits: `0.250000`, `1.25000e-7`.
+pub fn probability(value: f64) -> String {
+    if value >= 1e-4 || value == 0.0 { format!("{value:.6}") } else { format!("{value:.5e}") }
+}
+
+/// A mean in so many decimals: `1,234.5`.
+pub fn mean(value: f64, decimals: usize) -> String {
+    with_separators(&format!("{value:.decimals$}"))
+}
+
+/// A mean with half the width of its interval of confidence: `1,234.5 ± 6.7`.
+pub fn interval(value: f64, half_width: f64, decimals: usize) -> String {
+    format!("{} ± {}", mean(value, decimals), mean(half_width, decimals))
+}
+
 /// A number that is off by at most `error`, with no more decimals than that allows: `5,468.487` for an error of 3.5e-3.
 pub fn value(value: f64, error: f64) -> String {
     let decimals = if error > 0.0 { (-error.log10()).ceil().clamp(0.0, 15.0) as usize } else { 6 };
-    let text = format!("{value:.decimals$}");
-    let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |text| ("-", text));
+    mean(value, decimals)
+}
+
+/// A number with its error, in the digits that this allows: `938.812345678 (error at most 3e-10)`.
+pub fn bounded(value: f64, error: f64) -> String {
+    let decimals = if error > 0.0 { (-error.log10()).floor().clamp(0.0, 12.0) } else { 0.0 };
+    format!("{} (error at most {error:.0e})", mean(value, decimals as usize))
+}
+
+/// A number in decimal digits with separators in its whole part.
+pub fn with_separators(text: &str) -> String {
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let whole = whole.parse::<u64>().map_or_else(|_| whole.to_owned(), count);
+    let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), count);
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
+/// Characters of what was given that an error quotes: a board of 16 cells has no more.
+const QUOTED: usize = 80;
+
 /// Rows and columns of a board: sides of 1 to 8, 2 to 16 cells in all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -20,14 +23,18 @@ pub struct BoardSize {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The size is not written as rows×columns.
-    #[error("board size {0:?} is not ROWSxCOLUMNS; write for example 3x3 or 4x3")]
+    #[error(
+        "board size {} is not ROWSxCOLUMNS; write for example 3x3 or 4x3",
+        exact2048_text::quoted(.0, QUOTED)
+    )]
     SizeSyntax(String),
     /// The size is outside what the packed board holds.
     #[error("board {0}x{1} is out of range: sides must be 1 to 8 and the board must have 2 to 16 cells")]
     SizeRange(u64, u64),
     /// The text does not have the rows and columns of the board.
     #[error(
-        "{found} in {text:?}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)"
+        "{found} in {}, expected {expected} for a {size} board (rows separated by '/', cells by spaces or commas, 0 or '.' for empty)",
+        exact2048_text::quoted(text, QUOTED)
     )]
     Shape {
         /// The text as given.
@@ -40,7 +47,10 @@ pub enum BoardError {
         size: BoardSize,
     },
     /// A cell is neither empty nor a power of two from 2 to 32,768.
-    #[error("cell {cell:?} is not a tile: expected 0 or '.' for empty, or a power of two from 2 to 32768")]
+    #[error(
+        "cell {} is not a tile: expected 0 or '.' for empty, or a power of two from 2 to 32768",
+        exact2048_text::quoted(cell, QUOTED)
+    )]
     Tile {
         /// The cell as given.
         cell: String,

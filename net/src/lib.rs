@@ -27,9 +27,10 @@ pub mod share;
 pub mod shutdown;
 pub mod status;
 mod stream;
-pub mod text;
 pub mod tls;
 pub mod token;
+
+pub use exact2048_text as text;
 
 /// Makes ring the process's provider of cryptography. Call it first: with a second provider linked, rustls
 /// cannot choose by itself and would panic on the first connection.

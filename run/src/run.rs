@@ -1,5 +1,6 @@
 //! Opening a run: its parameters and its catalog.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use exact2048_coordinator::{Commit, LayerCounts, Phase, Segment, missing_segments};
@@ -96,8 +97,22 @@ impl Run {
     }
 
     /// Opens a run to read it.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::UnnamedShards`] where records of the journal must have been lost, and those of opening a [`TypedRun`].
     pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
-        Self::load(TypedRun::open_read_only(location)?)
+        let mut run = Self::load(TypedRun::open_read_only(location)?)?;
+        // Of a finished run no record is missing that matters, and its shards need not be listed.
+        if !run.missing().is_empty() {
+            // In this order: what was committed when the shards were listed is in the journal that is read afterwards.
+            let files = run.dir.shard_files()?;
+            run.reread()?;
+            if let Some(loss) = run.loss(&files) {
+                return Err(loss);
+            }
+        }
+        Ok(run)
     }
 
     /// Opens a run to continue it, or begins one; refuses a place that holds another job.
@@ -136,19 +151,22 @@ impl Run {
         Ok(run)
     }
 
-    /// Requires that the shards that no record names are no more than a crash leaves. Else records were lost, and with
-    /// their shards work of hours would be thrown away.
+    /// Requires that no records of the journal were lost: with their shards work of hours would be thrown away.
     fn require_journal(&self) -> Result<(), RunError> {
-        let files = self.dir.shard_files()?;
-        let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
-        if !leftovers::shows_loss(&unnamed, self.dir.records_before()) {
-            return Ok(());
-        }
+        let Some(loss) = self.loss(&self.dir.shard_files()?) else { return Ok(()) };
         // They may be those of a process that opened the run after this one, of which this journal does not know.
         self.dir.confirm()?;
-        let shards = unnamed.len();
-        let bytes = unnamed.iter().filter_map(|file| files.get(*file)).sum();
-        Err(RunError::UnnamedShards { path: self.dir.path().display().to_string(), shards, bytes })
+        Err(loss)
+    }
+
+    /// What is wrong where more of these shards than a crash leaves are named by no record.
+    fn loss(&self, files: &HashMap<String, u64>) -> Option<RunError> {
+        let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
+        leftovers::shows_loss(&unnamed, self.dir.records_before()).then(|| RunError::UnnamedShards {
+            path: self.dir.path().display().to_string(),
+            shards: unnamed.len(),
+            bytes: unnamed.iter().filter_map(|file| files.get(*file)).sum(),
+        })
     }
 
     /// Requires that this is the run of a job.
@@ -451,7 +469,8 @@ mod tests {
                 Err(RunError::UnnamedShards { shards: 3, bytes, .. }) => assert!(bytes > 300),
                 other => panic!("{location}: {other:?}"),
             }
-            assert_eq!(Run::open(&location).unwrap().dir().shard_files().unwrap().len(), 3);
+            // Whoever reads it is told the same.
+            assert!(matches!(Run::open(&location), Err(RunError::UnnamedShards { shards: 3, .. })));
             let run = Run::open_or_create(&location, &params(), Unnamed::Discard).unwrap();
             assert!(run.dir().shard_files().unwrap().is_empty());
         }

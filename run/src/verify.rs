@@ -132,8 +132,8 @@ pub enum Progress {
     Bytes(u64),
     /// So many states are checked, down to this layer.
     Layer(Layer, u64),
-    /// So many states of a sample are checked.
-    Sample(u64),
+    /// So many values of a sample are checked, of so many.
+    Sample(u64, u64),
 }
 
 /// Checks a run.

@@ -1,10 +1,13 @@
 //! What can go wrong, said so that the reader knows which file, where, and what to do next.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+
+use crate::publish::{full_folder, not_a_file};
 
 /// What a caller can do about a [`StorageError`], so that it need not take the variants apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -428,13 +431,18 @@ impl StorageError {
     /// The same for a read of a shard: whether it is lost, which making it again can help, or only cannot be read now.
     pub(crate) fn read_shard(path: &Path, offset: u64, length: usize, source: io::Error) -> Self {
         let damaged = |found: String| Self::damaged(path, offset, format!("{length} bytes"), found);
+        // Whatever has its name, the shard is made again in its place, unless that is somebody's.
+        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Self::read(path, full_folder());
+        }
+        if let Some(found) = not_a_file(&source) {
+            return Self::damaged(path, 0, "a file", found);
+        }
         match source.kind() {
             // One that another machine removed or replaced is stale to those who have it open.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => {
                 Self::ShardMissing { file: path.to_path_buf() }
             }
-            // As `open_file` says it.
-            io::ErrorKind::InvalidData => Self::damaged(path, 0, "a file", source.to_string()),
             io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
             // A bad place of the disk: written anew, the shard gets another one.
             _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
@@ -472,8 +480,12 @@ mod tests {
         }
         assert!(matches!(of_system(Errno::IO), StorageError::Damaged { offset: 104, .. }));
         assert!(matches!(of_system(Errno::STALE), StorageError::ShardMissing { .. }));
+        for (errno, found) in [(Errno::ISDIR, "found a directory"), (Errno::LOOP, "leads to itself")] {
+            let error = of_system(errno);
+            assert!(error.lost_file().is_some() && error.to_string().contains(found), "{error}");
+        }
         assert!(of(io::ErrorKind::UnexpectedEof.into()).to_string().contains("the end of the file"));
-        for passing in [Errno::MFILE, Errno::ACCESS, Errno::TIMEDOUT, Errno::ISDIR] {
+        for passing in [Errno::MFILE, Errno::ACCESS, Errno::TIMEDOUT] {
             let error = of_system(passing);
             assert_eq!((error.kind(), error.lost_file()), (ErrorKind::Unavailable, None), "{error}");
         }

@@ -4,12 +4,13 @@
 //! The steps are single functions, and those who publish call them in that order with a [`crash_point`]
 //! between any two.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::StorageError;
 use crate::ids::random_bits;
@@ -33,7 +34,12 @@ pub(crate) use crash_point;
 ///
 /// `InvalidData` says what else it is, `IsADirectory` that it is a directory.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    open_with(File::options().read(true), path)
+}
+
+/// The same with other options than that it is read.
+pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
@@ -43,6 +49,20 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     }
     let found = if kind.is_fifo() { "a FIFO" } else { "a device" };
     Err(io::Error::new(io::ErrorKind::InvalidData, found))
+}
+
+/// What has the name of a file that [`open_file`] could not open, where that is no file; `None` for other errors.
+pub(crate) fn not_a_file(error: &io::Error) -> Option<String> {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => Some("a directory".to_owned()),
+        // `ErrorKind::FilesystemLoop` is not stable.
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => {
+            Some("a symbolic link that leads to itself".to_owned())
+        }
+        // As `open_with` says it.
+        io::ErrorKind::InvalidData => Some(error.to_string()),
+        _ => None,
+    }
 }
 
 /// A file that is not published yet. Dropping it removes its temporary name.
@@ -84,9 +104,16 @@ impl TempFile {
         self.file.sync_all().map_err(|e| StorageError::io("sync", &self.path, e))
     }
 
-    /// Gives the file its name in place of whatever had it.
+    /// Gives the file its name in place of whatever had it, but for a directory that holds something.
     pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
-        fs::rename(&self.path, name).map_err(|e| StorageError::io("replace", name, e))?;
+        let renamed = match fs::rename(&self.path, name) {
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                remove_empty_folder(name)?;
+                fs::rename(&self.path, name)
+            }
+            renamed => renamed,
+        };
+        renamed.map_err(|e| StorageError::io("replace", name, e))?;
         self.named = false;
         Ok(())
     }
@@ -116,6 +143,20 @@ impl Drop for TempFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Removes a folder that has the name of a file, unless it holds something: that may be somebody's.
+fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
+    fs::remove_dir(folder).map_err(|e| {
+        let is_full = e.kind() == io::ErrorKind::DirectoryNotEmpty;
+        StorageError::io("replace", folder, if is_full { full_folder() } else { e })
+    })
+}
+
+/// A folder has the name of a file and holds something, so that it cannot be replaced.
+pub(crate) fn full_folder() -> io::Error {
+    let advice = "Move it away, and run the same command again";
+    io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
 }
 
 /// Brings the names in `folder` to the disk.
@@ -182,6 +223,7 @@ impl Listed {
         match fs::remove_file(&self.path) {
             // Another process was faster.
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => remove_empty_folder(&self.path),
             removed => removed.map_err(|e| StorageError::io("remove", &self.path, e)),
         }
     }
@@ -199,6 +241,14 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
         .map_err(read)?;
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
+}
+
+/// The same; nothing where there is no such folder: copies of a run may lack empty ones.
+pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> {
+    match fs::symlink_metadata(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        _ => list(folder),
+    }
 }
 
 /// Removes what processes that ended early left in `folder`, which only the holder of the lock writes to.

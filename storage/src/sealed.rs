@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StorageError;
 use crate::bytes::hex64;
-use crate::publish::open_file;
+use crate::publish::{not_a_file, open_file};
 
 const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
 const BEFORE_BODY: &str = "\",\"body\":";
@@ -37,14 +37,15 @@ pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     let mut bytes = Vec::new();
     let opened = match open_file(file) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-            return Err(StorageError::damaged(file, 0, "a file", e.to_string()));
+        Err(e) => {
+            return Err(match not_a_file(&e) {
+                Some(found) => StorageError::damaged(file, 0, "a file", found),
+                None => StorageError::read(file, e),
+            });
         }
-        opened => opened,
+        Ok(opened) => opened,
     };
-    opened
-        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|e| StorageError::read(file, e))?;
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StorageError::read(file, e))?;
     if bytes.len() as u64 > MAX_BYTES {
         let found = "a longer file";
         return Err(StorageError::damaged(file, MAX_BYTES, format!("at most {MAX_BYTES} bytes"), found));

@@ -1,17 +1,20 @@
 //! `exact2048 bag`: how many moves a win takes at least, without a board.
 
+mod steps;
+
 use std::io::{self, Write};
 
 use anyhow::Result;
 use exact2048_bag::{
     Absorption, Arithmetic, Bag, BigRational, Bounded, Chain, Dot, Exact, Extremes, Floating, Moments, Times,
-    absorption, extremes, moments, simulate, times,
+    absorption, extremes, moments, simulate, times_with,
 };
 use exact2048_game::Spawn4;
-use indicatif::HumanCount;
 use serde_json::{Value, json};
 
+use crate::units::{self, count};
 use crate::{Failure, output};
+use steps::Steps;
 
 /// Options of `bag`.
 #[derive(clap::Args, Debug)]
@@ -69,26 +72,34 @@ const MOST_DRAWN: usize = 250;
 /// The largest target in fractions, of which each has hundreds of thousands of digits.
 const MOST_EXACT: u64 = 131_072;
 
+/// Steps of which there is one in several ways to ask.
+const ENDS: &str = "where it ends";
+const TIMES: &str = "how long each tile takes";
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
+    if args.exact && args.target > MOST_EXACT && !args.dot {
+        return Err(Failure::usage(format!(
+            "--exact: fractions of a target above {} take hours; leave --exact out for f64 with a bound of its error",
+            count(MOST_EXACT)
+        ))
+        .into());
+    }
+    let all = if args.csv.is_some() { 2 } else { 4 + u32::from(args.simulate.is_some()) };
+    let steps = Steps::new(all);
+    steps.begin("finding the states");
     let chain =
         Chain::new(args.target, args.spawn4).map_err(|error| Failure::usage(format!("--target: {error}")))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.dot {
+        drop(steps);
         write_picture(&mut out, &chain)?;
     } else if let Some(table) = args.csv {
-        write_csv(&mut out, &chain, table)?;
+        write_csv(&mut out, &chain, table, steps)?;
     } else if args.exact {
-        if args.target > MOST_EXACT {
-            return Err(Failure::usage(format!(
-                "--exact: fractions of a target above {} take hours; leave --exact out for f64 with a bound of its error",
-                HumanCount(MOST_EXACT)
-            ))
-            .into());
-        }
-        write_answer(&mut out, args, &chain, &Exact::new(args.spawn4))?;
+        write_answer(&mut out, args, &chain, &Exact::new(args.spawn4), steps)?;
     } else {
-        write_answer(&mut out, args, &chain, &Floating::new(args.spawn4))?;
+        write_answer(&mut out, args, &chain, &Floating::new(args.spawn4), steps)?;
     }
     out.flush()?;
     Ok(())
@@ -99,7 +110,7 @@ fn write_picture(out: &mut impl Write, chain: &Chain) -> Result<()> {
     if states > MOST_DRAWN {
         return Err(Failure::usage(format!(
             "--dot: the chain has {} states, too many for a picture; expected at most {MOST_DRAWN}, a target up to 128",
-            HumanCount(states as u64)
+            count(states)
         ))
         .into());
     }
@@ -107,26 +118,35 @@ fn write_picture(out: &mut impl Write, chain: &Chain) -> Result<()> {
     Ok(())
 }
 
-fn write_csv(out: &mut impl Write, chain: &Chain, table: Table) -> Result<()> {
+fn write_csv(out: &mut impl Write, chain: &Chain, table: Table, steps: Steps) -> Result<()> {
     let floating = Floating::new(chain.spawn4());
     match table {
         Table::Moves => {
+            steps.begin(TIMES);
+            let times = times_with(chain, |share| steps.reach(share));
+            drop(steps);
             writeln!(out, "tile,moves,probability")?;
-            for time in &times(chain).tiles {
+            for time in &times.tiles {
                 for (moves, p) in time.iter() {
                     writeln!(out, "{},{moves},{p:e}", 1u64 << time.exponent)?;
                 }
             }
         }
         Table::Sums => {
+            steps.begin(ENDS);
+            let sums = absorption(chain, &floating).sums;
+            drop(steps);
             writeln!(out, "sum,probability,error")?;
-            for (sum, p) in absorption(chain, &floating).sums {
+            for (sum, p) in sums {
                 writeln!(out, "{sum},{:e},{:e}", p.value, p.error)?;
             }
         }
         Table::States => {
+            steps.begin(ENDS);
+            let states = absorption(chain, &floating).states;
+            drop(steps);
             writeln!(out, "state,probability,error")?;
-            for (bag, p) in absorption(chain, &floating).states {
+            for (bag, p) in states {
                 writeln!(out, "\"{bag}\",{:e},{:e}", p.value, p.error)?;
             }
         }
@@ -145,19 +165,28 @@ struct Answer<'a, T> {
     sample: Option<exact2048_bag::Sample>,
 }
 
-fn write_answer<A: Arithmetic>(out: &mut impl Write, args: &Args, chain: &Chain, arithmetic: &A) -> Result<()>
+fn write_answer<A: Arithmetic>(
+    out: &mut impl Write,
+    args: &Args,
+    chain: &Chain,
+    arithmetic: &A,
+    steps: Steps,
+) -> Result<()>
 where
     A::Value: Shown,
 {
-    let answer = Answer {
-        args,
-        chain,
-        moments: moments(chain, arithmetic),
-        absorption: absorption(chain, arithmetic),
-        extremes: extremes(chain),
-        times: times(chain),
-        sample: args.simulate.map(|runs| simulate(chain.target(), args.spawn4, runs, args.seed)),
-    };
+    steps.begin("mean and variance");
+    let moments = moments(chain, arithmetic);
+    steps.begin(ENDS);
+    let (absorption, extremes) = (absorption(chain, arithmetic), extremes(chain));
+    steps.begin(TIMES);
+    let times = times_with(chain, |share| steps.reach(share));
+    let sample = args.simulate.map(|runs| {
+        steps.begin("runs at random");
+        simulate(chain.target(), args.spawn4, runs, args.seed)
+    });
+    drop(steps);
+    let answer = Answer { args, chain, moments, absorption, extremes, times, sample };
     if args.json {
         writeln!(out, "{}", answer.json())?;
         Ok(())
@@ -169,14 +198,13 @@ where
 impl<T: Shown> Answer<'_, T> {
     fn write(&self, out: &mut impl Write) -> Result<()> {
         let Extremes { min_moves, max_moves, min_cells, max_cells } = self.extremes;
-        let count = |n: u32| HumanCount(n.into()).to_string();
-        let states = HumanCount(self.chain.states().len() as u64 + 1);
-        output::write_field(out, "target", HumanCount(self.args.target))?;
+        let states = count(self.chain.states().len() + 1);
+        output::write_field(out, "target", count(self.args.target))?;
         output::write_field(out, "spawned 4s", self.args.spawn4)?;
         output::write_field(
             out,
             "states",
-            format!("{states}, {} absorbing", self.chain.absorbing().count()),
+            format!("{states}, {} absorbing", count(self.chain.absorbing().count())),
         )?;
         output::write_field(out, "moves", format!("{} expected", self.moments.mean.shown()))?;
         output::write_field(out, "variance", self.moments.variance.shown())?;
@@ -189,43 +217,36 @@ impl<T: Shown> Answer<'_, T> {
         output::write_field(out, "cells needed", format!("{min_cells} to {max_cells}"))?;
         if let Some(sample) = &self.sample {
             let (mean, variance) = (sample.mean(), sample.variance());
-            writeln!(
-                out,
-                "\n{} runs at random, seed {}, 95% confidence:",
-                HumanCount(sample.runs()),
-                self.args.seed
-            )?;
-            output::write_field(out, "moves", format!("{:.4} ± {:.4}", mean.value, mean.half_width))?;
-            output::write_field(
-                out,
-                "variance",
-                format!("{:.4} ± {:.4}", variance.value, variance.half_width),
-            )?;
+            let (runs, seed) = (count(sample.runs()), self.args.seed);
+            writeln!(out)?;
+            output::write_sentence(out, &format!("{runs} runs at random, seed {seed}, 95% confidence:"))?;
+            for (name, of) in [("moves", mean), ("variance", variance)] {
+                output::write_field(out, name, units::interval(of.value, of.half_width, 4))?;
+            }
         }
         writeln!(out, "\nMoves until a tile is there:")?;
         let tiles = self.times.tiles.iter().map(|time| {
-            let quantile = |p| HumanCount(time.quantile(p).into()).to_string();
+            let quantile = |p| count(time.quantile(p));
             vec![
-                HumanCount(1 << time.exponent).to_string(),
-                format!("{:.4}", time.mean()),
-                format!("{:.4}", time.standard_deviation()),
+                count(1u64 << time.exponent),
+                units::mean(time.mean(), 4),
+                units::mean(time.standard_deviation(), 4),
                 quantile(0.05),
                 quantile(0.5),
                 quantile(0.95),
             ]
         });
         let header = ["tile", "expected", "deviation", "5%", "50%", "95%"];
-        output::write_table(out, &output::table(&header, 0, tiles))?;
+        output::write_all_columns(out, &header, &[], &tiles.collect::<Vec<_>>())?;
         writeln!(out, "\nTile sum at the end:")?;
-        let sums =
-            self.absorption.sums.iter().map(|(sum, p)| vec![HumanCount(*sum).to_string(), p.rounded()]);
-        output::write_table(out, &output::table(&["sum", "probability"], 0, sums))?;
+        let rounded = |p: &T| units::probability(p.approximate());
+        let sums = self.absorption.sums.iter().map(|(sum, p)| vec![count(*sum), rounded(p)]);
+        output::write_all_columns(out, &["sum", "probability"], &[], &sums.collect::<Vec<_>>())?;
         let mut ends: Vec<&(Bag, T)> = self.absorption.states.iter().collect();
         ends.sort_by(|a, b| b.1.approximate().total_cmp(&a.1.approximate()));
         writeln!(out, "\nMost likely ends:")?;
-        let ends = ends.into_iter().take(10).map(|(bag, p)| vec![bag.to_string(), p.rounded()]);
-        output::write_table(out, &output::table(&["state", "probability"], 1, ends))?;
-        Ok(())
+        let ends = ends.into_iter().take(10).map(|(bag, p)| vec![bag.to_string(), rounded(p)]);
+        Ok(output::write_all_columns(out, &["state", "probability"], &[0], &ends.collect::<Vec<_>>())?)
     }
 
     fn json(&self) -> Value {
@@ -294,11 +315,6 @@ trait Shown {
     fn shown(&self) -> String;
     /// Its square root, likewise.
     fn root(&self) -> String;
-    /// With six significant digits.
-    fn rounded(&self) -> String {
-        let value = self.approximate();
-        if value >= 1e-4 || value == 0.0 { format!("{value:.6}") } else { format!("{value:.5e}") }
-    }
     fn approximate(&self) -> f64;
     /// For `--json`: value and error, or a fraction in lowest terms.
     fn json(&self) -> Value;
@@ -306,8 +322,7 @@ trait Shown {
 
 impl Shown for Bounded {
     fn shown(&self) -> String {
-        let decimals = if self.error > 0.0 { (-self.error.log10()).floor().clamp(0.0, 12.0) } else { 0.0 };
-        format!("{:.*} (error at most {:.0e})", decimals as usize, self.value, self.error)
+        units::bounded(self.value, self.error)
     }
 
     fn root(&self) -> String {
@@ -331,7 +346,7 @@ impl Shown for BigRational {
         let scaled = self.numer() * num_bigint::BigInt::from(10).pow(DECIMALS) / self.denom();
         let digits = format!("{scaled:0>width$}", width = DECIMALS as usize + 1);
         let (whole, decimals) = digits.split_at(digits.len() - DECIMALS as usize);
-        format!("{whole}.{decimals}…")
+        units::with_separators(&format!("{whole}.{decimals}")) + "…"
     }
 
     fn root(&self) -> String {

@@ -27,7 +27,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(120);
 #[command(after_help = "\
 Examples:
   exact2048 coordinator --store file:///shared/2048
-  exact2048 coordinator --store s3://bucket/2048 --listen 0.0.0.0:2049 --tls-cert head.pem --tls-key head.key --tls-ca ca.pem
+  exact2048 coordinator --store s3://bucket/2048 --listen 0.0.0.0:2049 \\
+      --tls-cert head.pem --tls-key head.key --tls-ca ca.pem
   exact2048 worker --coordinator http://127.0.0.1:2049
   exact2048 submit --coordinator http://127.0.0.1:2049 --board 3x3
 

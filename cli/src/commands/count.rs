@@ -11,6 +11,7 @@ use exact2048_run::Run;
 use serde_json::{Value, json};
 
 use crate::place::StoreOptions;
+use crate::units::{self, count};
 use crate::{Failure, output};
 
 /// Options of `count`.
@@ -80,7 +81,7 @@ fn states_of(run: &Run) -> States {
 }
 
 fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&States>) -> Result<()> {
-    let target = bounds.target().map_or("none".to_owned(), |target| count(1 << target));
+    let target = bounds.target().map_or("none".to_owned(), |target| count(1u64 << target));
     output::write_field(out, "board", bounds.size())?;
     output::write_field(out, "target", target)?;
     writeln!(out)?;
@@ -90,7 +91,7 @@ fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&State
             name.to_owned(),
             count(boards),
             count(orbits),
-            bounds.last_sum(kind).map_or(String::new(), |sum| count(sum.into())),
+            bounds.last_sum(kind).map_or(String::new(), count),
         ]
     };
     let mut rows = vec![
@@ -100,18 +101,18 @@ fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&State
     ];
     if let Some(states) = states {
         let total: u64 = states.values().sum();
-        let last = states.keys().last().map_or(String::new(), |&sum| count(sum.into()));
-        rows.push(vec!["states of the run".to_owned(), String::new(), count(total.into()), last]);
+        let last = states.keys().last().map_or(String::new(), |&sum| count(sum));
+        rows.push(vec!["states of the run".to_owned(), String::new(), count(total), last]);
     }
-    output::write_table(out, &output::table(&["boards", "each", "up to symmetry", "to tile sum"], 1, rows))?;
+    output::write_all_columns(out, &["boards", "each", "up to symmetry", "to tile sum"], &[0], &rows)?;
     if let Some(states) = states {
         let (found, possible) = shared(bounds, states);
         let share = if possible == 0 { 0.0 } else { found as f64 / possible as f64 };
-        writeln!(
-            out,
-            "\nOf the boards within the tile bound in the run's layers, {:.1}% are states.",
-            100.0 * share
-        )?;
+        let share = units::share(share);
+        let sentence =
+            format!("Of the boards within the tile bound in the run's layers, {share} are states.");
+        writeln!(out)?;
+        output::write_sentence(out, &sentence)?;
     }
     if bounds.target().is_some() {
         writeln!(out, "\nAll won boards count as one.")?;
@@ -173,14 +174,4 @@ fn json(bounds: &Bounds, states: Option<&States>) -> Value {
         },
         "layers": layers,
     })
-}
-
-/// A number with its digits in groups of three, of any size.
-fn count(number: u128) -> String {
-    const GROUP: u128 = 1_000;
-    if number < GROUP {
-        number.to_string()
-    } else {
-        format!("{},{:03}", count(number / GROUP), number % GROUP)
-    }
 }

@@ -1,13 +1,10 @@
 //! `exact2048 forget`: takes a job of a cluster that has ended out of its list.
 
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use exact2048_cluster::client::within;
-use exact2048_proto::v1::ForgetRequest;
+use exact2048_proto::v1::{ForgetRequest, ForgetResponse, Job};
 
-use crate::cluster::CoordinatorPlace;
-use crate::job_view::JobView;
+use crate::cluster::JobPlace;
 
 /// Options of `forget`.
 #[derive(clap::Args, Debug)]
@@ -19,25 +16,19 @@ A job that is done, was cancelled or has failed is listed no longer. Its run sta
 STORE/JOB yourself if it is not wanted. A job of the same name that is submitted later continues it.")]
 pub struct Args {
     #[command(flatten)]
-    place: CoordinatorPlace,
-    /// Name of the job
-    job: String,
-    /// Print the job as it was, as one JSON object
-    #[arg(long)]
-    json: bool,
+    job: JobPlace,
 }
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let coordinator = args.place.connect()?;
-    let request = ForgetRequest { job: args.job.clone() };
-    let answer = coordinator.ask(async |mut client| client.forget(within(request)).await)?;
-    let job = answer.job.context("the coordinator does not say which job that was")?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
-        return Ok(());
-    }
-    writeln!(out, "{} is forgotten; its run stays in {}", job.name, job.run_url)?;
-    Ok(())
+    args.job.change(
+        async |mut client, job| client.forget(within(ForgetRequest { job })).await,
+        |answer: ForgetResponse| answer.job,
+        words,
+    )
+}
+
+/// What became of the job.
+fn words(job: &Job) -> String {
+    format!("{} is forgotten; its run stays in {}", job.name, job.run_url)
 }

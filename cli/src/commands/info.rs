@@ -91,7 +91,7 @@ fn describe(run: &Run) -> Result<Info<'_>> {
             (true, true, false) => "enumerated",
             (true, false, false) => "unfinished",
         },
-        writer: run.dir().held_by(),
+        writer: run.dir().held_by()?,
         passes,
         states: layers.iter().map(|counts| counts.states).sum(),
         afterstates: layers.iter().map(|counts| counts.afterstates).sum(),

@@ -7,7 +7,7 @@ use exact2048_coordinator::{LayerCounts, Phase};
 use exact2048_run::Run;
 
 use crate::place::RunPlace;
-use crate::{output, units};
+use crate::{display, output, units};
 
 /// Options of `layers`.
 #[derive(clap::Args, Debug)]
@@ -17,8 +17,8 @@ Examples:
   exact2048 layers --run runs/3x3 --csv > layers.csv
   exact2048 layers --run runs/3x3 --json | jq .states
 
-A layer is a tile sum. States and afterstates are counted up to rotation and reflection; layers without states are left out.
-Of a run that is not finished, what is committed is shown.")]
+A layer is a tile sum. States and afterstates are counted up to rotation and reflection; layers without states are
+left out. Of a run that is not finished, what is committed is shown.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -35,11 +35,11 @@ pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
         let layers = units::layers(&[[gap.first.0, gap.last.0]]);
-        let next = match run.dir().held_by() {
+        let next = match run.dir().held_by()? {
             Some(writer) => format!("{writer} is at work on the run"),
             None => "the solve command that began the run goes on with it".to_owned(),
         };
-        eprintln!("note: layers {layers} are not enumerated yet: {next}");
+        display::say(&format!("note: layers {layers} are not enumerated yet: {next}"));
     }
     let layers = run.layer_counts();
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -67,5 +67,5 @@ fn write_table(out: &mut impl Write, layers: &[LayerCounts]) -> io::Result<()> {
     let rows = layers.iter().map(|c| row(units::count(c.layer.0), c.states, c.afterstates));
     let all = units::several(layers.len(), "layer");
     let total = row(format!("all {all}"), total(|c| c.states), total(|c| c.afterstates));
-    output::write_table(out, &output::table(&["layer", "states", "afterstates"], 0, rows.chain([total])))
+    output::write_table(out, &output::table(&["layer", "states", "afterstates"], &[], rows.chain([total])))
 }

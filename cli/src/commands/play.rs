@@ -11,12 +11,13 @@ use anyhow::{Context, Result};
 use exact2048_game::{Board, BoardSize, Objective, Spawn4};
 use exact2048_players::{CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Share, Stats, play};
 use exact2048_run::{Oracle, Run};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::place::StoreOptions;
-use crate::{Failure, output};
+use crate::units::{self, count};
+use crate::{Failure, display, output};
 
 /// Options of `play`.
 #[derive(clap::Args, Debug)]
@@ -167,7 +168,7 @@ fn show(
         });
         writeln!(out, "{}", cells.collect::<String>())?;
     }
-    writeln!(out, "score {}, {} moves\n", HumanCount(score), HumanCount(moves))?;
+    writeln!(out, "score {}, {} moves\n", count(score), count(moves))?;
     out.flush()?;
     if on_screen {
         std::thread::sleep(FRAME);
@@ -195,7 +196,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     let tell = |number: u64, failure: &PlayerError| {
         let told = failures.fetch_add(1, Ordering::Relaxed);
         if told < MOST_TOLD {
-            progress.suspend(|| eprintln!("warning: game {number} ended early: {failure}"));
+            progress.suspend(|| display::say(&format!("warning: game {number} ended early: {failure}")));
         }
     };
     let batch = |batch: u64| -> Result<Stats> {
@@ -256,52 +257,46 @@ fn write_for_people(
     let (mean, half) = stats.mean_score();
     output::write_field(out, "player", &args.player)?;
     output::write_field(out, "board", table.engine.size())?;
-    output::write_field(out, "games", format!("{}, seed {}", HumanCount(stats.games()), args.seed))?;
+    output::write_field(out, "games", format!("{}, seed {}", count(stats.games()), args.seed))?;
     if stats.failed() > 0 {
-        output::write_field(out, "failed", format!("{}, not counted below", HumanCount(stats.failed())))?;
+        output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
     }
     if let Some(until) = table.until {
         let Share { share, low, high, .. } = stats.won();
-        let text = format!(
-            "{:.1}% reached {} ({:.1} to {:.1})",
-            100.0 * share,
-            1u32 << until,
-            100.0 * low,
-            100.0 * high
-        );
+        let (share, [low, high], tile) =
+            (units::share(share), [low, high].map(units::share), count(1u32 << until));
+        let text = format!("{share} reached {tile} ({low} to {high})");
         output::write_field(out, "won", text)?;
     }
-    output::write_field(out, "mean score", format!("{mean:.1} ± {half:.1}"))?;
+    output::write_field(out, "mean score", units::interval(mean, half, 1))?;
     let rate = stats.moves() as f64 / seconds.max(1e-9);
     let moves = stats.moves() as f64 / stats.games().max(1) as f64;
-    output::write_field(out, "moves", format!("{moves:.1} a game, {} a second", HumanCount(rate as u64)))?;
+    output::write_field(out, "moves", format!("{} a game, {}", units::mean(moves, 1), units::rate(rate)))?;
     let header = ["score", "least", "5%", "25%", "50%", "75%", "95%", "most"];
-    let scores = stats.quantiles(QUANTILES).map(|score| HumanCount(score).to_string());
+    let scores = stats.quantiles(QUANTILES).map(count);
     let scores = std::iter::once(String::new()).chain(scores).collect();
     writeln!(out)?;
-    output::write_table(out, &output::table(&header, 1, [scores]))?;
+    output::write_all_columns(out, &header, &[0], &[scores])?;
     writeln!(out)?;
-    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
     let merges: Vec<(u8, f64)> = stats.merges_a_game().collect();
     let made = |exponent: u8| merges.iter().find(|&&(e, _)| e + 1 == exponent).map_or(0.0, |&(_, n)| n);
     let reached = stats.reached().map(|(exponent, share)| {
         vec![
-            HumanCount(1 << exponent).to_string(),
-            percent(share.share),
-            format!("{} to {}", percent(share.low), percent(share.high)),
-            format!("{:.2}", made(exponent)),
+            count(1u32 << exponent),
+            units::share(share.share),
+            format!("{} to {}", units::share(share.low), units::share(share.high)),
+            units::mean(made(exponent), 2),
         ]
     });
-    output::write_table(
-        out,
-        &output::table(&["tile", "reached", "95% confidence", "made a game"], 0, reached),
-    )?;
-    Ok(())
+    let header = ["tile", "reached", "95% confidence", "made a game"];
+    Ok(output::write_all_columns(out, &header, &[], &reached.collect::<Vec<_>>())?)
 }
 
 fn summary(args: &Args, table: &Table, stats: &Stats, seconds: f64) -> Value {
     let (mean, half_width) = stats.mean_score();
     let quantiles = QUANTILES.into_iter().zip(stats.quantiles(QUANTILES));
+    let tiles = stats.reached().map(|(e, share)| json!({ "tile": 1u32 << e, "reached": share }));
+    let merges = stats.merges_a_game().map(|(e, n)| json!({ "tile": 1u32 << e, "merges": n }));
     json!({
         "player": args.player.to_string(),
         "board": table.engine.size().to_string(),
@@ -317,7 +312,7 @@ fn summary(args: &Args, table: &Table, stats: &Stats, seconds: f64) -> Value {
         },
         "moves": stats.moves(),
         "seconds": seconds,
-        "tiles": stats.reached().map(|(e, share)| json!({ "tile": 1u32 << e, "reached": share })).collect::<Vec<_>>(),
-        "merges_a_game": stats.merges_a_game().map(|(e, n)| json!({ "tile": 1u32 << e, "merges": n })).collect::<Vec<_>>(),
+        "tiles": tiles.collect::<Vec<_>>(),
+        "merges_a_game": merges.collect::<Vec<_>>(),
     })
 }

@@ -1,13 +1,10 @@
 //! `exact2048 resume`: puts a job of a cluster that has stopped back in the queue, or has one that is done checked.
 
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use exact2048_cluster::client::within;
-use exact2048_proto::v1::{JobState, ResumeRequest};
+use exact2048_proto::v1::{Job, JobState, ResumeRequest, ResumeResponse};
 
-use crate::cluster::CoordinatorPlace;
-use crate::job_view::JobView;
+use crate::cluster::JobPlace;
 
 /// Options of `resume`.
 #[derive(clap::Args, Debug)]
@@ -15,29 +12,24 @@ use crate::job_view::JobView;
 Examples:
   exact2048 resume --coordinator http://head:2049 4x3
 
-Jobs that were cancelled or have failed go on from what is committed, after the jobs that are in the queue. Of a job that
-is done every shard is read again; what is lost or damaged is computed again.")]
+Jobs that were cancelled or have failed go on from what is committed, after the jobs that are in the queue. Of a job
+that is done every shard is read again; what is lost or damaged is computed again.")]
 pub struct Args {
     #[command(flatten)]
-    place: CoordinatorPlace,
-    /// Name of the job
-    job: String,
-    /// Print the job as one JSON object
-    #[arg(long)]
-    json: bool,
+    job: JobPlace,
 }
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let coordinator = args.place.connect()?;
-    let request = ResumeRequest { job: args.job.clone() };
-    let answer = coordinator.ask(async |mut client| client.resume(within(request)).await)?;
-    let job = answer.job.context("the coordinator does not say what became of the job")?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
-        return Ok(());
-    }
+    args.job.change(
+        async |mut client, job| client.resume(within(ResumeRequest { job })).await,
+        |answer: ResumeResponse| answer.job,
+        words,
+    )
+}
+
+/// What became of the job.
+fn words(job: &Job) -> String {
     let what = match job.state() {
         JobState::Queued => "is in the queue",
         JobState::Done if job.checking => {
@@ -46,6 +38,5 @@ pub fn main(args: &Args) -> Result<()> {
         JobState::Done => "is done",
         _ => "goes on",
     };
-    writeln!(out, "{} {what}", job.name)?;
-    Ok(())
+    format!("{} {what}", job.name)
 }

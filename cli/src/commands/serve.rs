@@ -23,9 +23,11 @@ const PORT: u16 = 2048;
 #[command(after_help = "\
 Examples:
   exact2048 serve --run runs/3x3
-  exact2048 serve --run runs/3x3 --listen 0.0.0.0:2048 --tls-cert server.pem --tls-key server.key --token-file token
+  exact2048 serve --run runs/3x3 --listen 0.0.0.0:2048 \\
+      --tls-cert server.pem --tls-key server.key --token-file token
   exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
-  grpcurl -plaintext -d '{\"board\": {\"text\": \"2 0 0 / 0 2 0 / 0 0 0\"}}' 127.0.0.1:2048 exact2048.v1.Query/GetValue
+  grpcurl -plaintext -d '{\"board\": {\"text\": \"2 0 0 / 0 2 0 / 0 0 0\"}}' \\
+      127.0.0.1:2048 exact2048.v1.Query/GetValue
 
 Off loopback a server needs TLS and a token or client certificates. A run that is not solved is read again until
 it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the calls, the limits and the metrics.")]

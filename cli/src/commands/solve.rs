@@ -105,7 +105,7 @@ pub fn main(args: &Args) -> Result<()> {
         }
         summary.write(&mut out)?;
         if run.is_solved() {
-            write_next(&mut out, &args.place.text())?;
+            write_next(&mut out, args.place.given())?;
         }
     }
     Ok(())

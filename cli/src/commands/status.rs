@@ -13,14 +13,13 @@ use exact2048_storage::{Location, StoreSettings};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use tonic::Code;
 
-use crate::Failure;
 use crate::cluster::{Coordinator, CoordinatorPlace, failure};
 use crate::display::{PLAIN_INTERVAL, bar, bare_style, columns, cut, fit};
 use crate::job_view::{
     StatusView, details, doing, headline, line, plain, state_name, write_all, write_one, write_result,
 };
 use crate::summary::Summary;
-use crate::units;
+use crate::{Failure, display, units};
 
 /// For how long a coordinator that does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -207,7 +206,7 @@ impl Display {
         let text = "the coordinator does not answer: waiting for it";
         match &mut self.live {
             Some(live) => live.write(vec![cut(text, columns().unwrap_or(80) - 1)]),
-            None => eprintln!("{text}"),
+            None => display::say(text),
         }
     }
 

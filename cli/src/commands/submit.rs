@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use clap::builder::NonEmptyStringValueParser;
 use exact2048_cluster::client::within;
 use exact2048_coordinator::{Workload, missing_segments};
 use exact2048_proto::v1::SubmitRequest;
@@ -18,7 +19,7 @@ use crate::plan::{Needs, Room, notes};
 #[command(after_help = "\
 Examples:
   exact2048 submit --coordinator http://head:2049 --board 4x3
-  exact2048 submit --coordinator http://head:2049 --board 4x4 --objective reach:512 --name first-try
+  exact2048 submit --coordinator http://head:2049 --board 4x4 --objective reach:512 --name try-1
   job=$(exact2048 submit --coordinator http://head:2049 --board 3x3)
   exact2048 status --coordinator http://head:2049 $job --watch
 
@@ -30,8 +31,8 @@ pub struct Args {
     #[command(flatten)]
     job: JobArgs,
     /// Name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
-    name: String,
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    name: Option<String>,
     /// Print the job as one JSON object
     #[arg(long)]
     json: bool,
@@ -42,7 +43,8 @@ pub fn main(args: &Args) -> Result<()> {
     let params = args.job.params()?;
     let needs = Needs::of(&params, &Workload::new(&params), &missing_segments(&params, &[]));
     let coordinator = args.place.connect()?;
-    let request = SubmitRequest { parameters: Some((&params).into()), name: args.name.clone() };
+    let request =
+        SubmitRequest { parameters: Some((&params).into()), name: args.name.clone().unwrap_or_default() };
     let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
     // How much the store has free is not known here.

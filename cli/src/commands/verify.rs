@@ -42,7 +42,8 @@ A run that is not finished is not right as a whole; with --partial what there is
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Check N stored values drawn by chance instead of all states; always the same ones of a run
+    /// Check N stored values drawn by chance instead of all states, always the same ones of a run; each of them once
+    /// if there are no more than N
     #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Check the layers A to B only, both included, widened to whole committed ranges; either may be left out

@@ -23,8 +23,10 @@ use crate::{Failure, limits, units};
 #[command(after_help = "\
 Examples:
   exact2048 worker --coordinator http://127.0.0.1:2049
-  exact2048 worker --coordinator https://head:2049 --listen 0.0.0.0:0 --tls-cert worker.pem --tls-key worker.key --tls-ca ca.pem
-  exact2048 worker --coordinator http://head:2049 --listen 0.0.0.0:0 --insecure --threads 32 --memory 200GiB --cache /local/cache
+  exact2048 worker --coordinator https://head:2049 --listen 0.0.0.0:0 \\
+      --tls-cert worker.pem --tls-key worker.key --tls-ca ca.pem
+  exact2048 worker --coordinator http://head:2049 --listen 0.0.0.0:0 --insecure \\
+      --threads 32 --memory 200GiB --cache /local/cache
 
 Any number of workers may come and go at any time. Certificates and the token are shown to the coordinator and to
 other workers, and asked of those. SIGTERM hands back what runs. docs/cluster.md is the guide.")]

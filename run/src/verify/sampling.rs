@@ -19,8 +19,8 @@ const SEED: u64 = 2048;
 const BATCH: u64 = 256;
 
 impl Verifier<'_> {
-    /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. The values of
-    /// states above, from which they follow, must be committed.
+    /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
+    /// than that, each is checked once. The values of states above, from which they follow, must be committed.
     ///
     /// Cost: some milliseconds a value, however large the run is.
     pub fn sample(&self, count: u64) -> Outcome {
@@ -34,15 +34,17 @@ impl Verifier<'_> {
             }
         };
         let total = items.last().map_or(0, |(end, _)| *end);
+        let (count, is_all) = (count.min(total), count >= total);
         let (mut drawn, checked) = (0, AtomicU64::new(0));
-        while drawn < count && total > 0 && outcome.problems.is_empty() && !outcome.stopped {
+        while drawn < count && outcome.problems.is_empty() && !outcome.stopped {
             let batch = drawn..count.min(drawn + BATCH);
             let check = |i: u64| {
-                let nth = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
+                let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
+                let nth = if is_all { i } else { by_chance };
                 let at = items.partition_point(|(end, _)| *end <= nth);
                 let first = at.checked_sub(1).map_or(0, |before| items[before].0);
                 let states = sampler.check(items[at].1, (nth - first) as usize);
-                (self.progress)(Progress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1));
+                (self.progress)(Progress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1, count));
                 states
             };
             let results: Vec<_> = self.in_pool(|| batch.clone().into_par_iter().map(check).collect());

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::JOURNAL;
 use super::opening::Opening;
 use crate::error::Remedy;
-use crate::publish::{TempFile, crash_point, list, sync_folder};
+use crate::publish::{TempFile, crash_point, list_if_there, sync_folder};
 use crate::store::{Created, Store};
 use crate::{RunId, StorageError, sealed};
 
@@ -88,7 +88,8 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         // Whatever the list shows was created after all records before it. So if one before the last of the list is
         // missing, it is not because it came later.
         let last_listed = || -> Result<Option<u64>, StorageError> {
-            Ok(list(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
+            // Where records were lost with the folder, their shards show that.
+            Ok(list_if_there(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
         };
         loop {
             while journal.take_next().map_err(|error| journal.explain(error, last_listed))? {}

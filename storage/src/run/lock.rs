@@ -1,12 +1,13 @@
 //! The lock of a run: one process writes. The system releases it when the process ends, however it ends.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use super::LOCK;
 use crate::StorageError;
+use crate::publish::{not_a_file, open_file, open_with};
 
 /// Holds the lock until it is dropped.
 #[derive(Debug)]
@@ -19,8 +20,9 @@ impl Lock {
     pub(super) fn acquire(folder: &Path) -> Result<Self, StorageError> {
         let path = folder.join(LOCK);
         let io = |e| StorageError::io("lock", &path, e);
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = opened.map_err(io)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = open_with(&mut options, &path).map_err(|e| no_lock(&path, e))?;
         match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -50,14 +52,32 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 }
 
 /// Who holds the lock of the run directory `folder`, in words; `None` where nobody does, or that cannot be told.
-pub(super) fn held_by(folder: &Path) -> Option<String> {
-    let file = File::open(folder.join(LOCK)).ok()?;
-    match file.try_lock_shared() {
+///
+/// # Errors
+///
+/// Where what has the name of the lock is no file, so that nobody could ever hold it.
+pub(super) fn held_by(folder: &Path) -> Result<Option<String>, StorageError> {
+    let path = folder.join(LOCK);
+    let file = match open_file(&path) {
+        Ok(file) => file,
+        Err(e) if not_a_file(&e).is_some() => return Err(no_lock(&path, e)),
+        Err(_) => return Ok(None),
+    };
+    Ok(match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {
             Some(holder(&file).map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))
         }
         Ok(()) | Err(TryLockError::Error(_)) => None,
-    }
+    })
+}
+
+/// Why the lock cannot be opened, and where it is no file, what to do about that.
+fn no_lock(path: &Path, error: io::Error) -> StorageError {
+    let told = not_a_file(&error).map(|found| {
+        let advice = "Remove it while nobody writes the run: it holds nothing and is made again";
+        io::Error::other(format!("expected a file, found {found}. {advice}"))
+    });
+    StorageError::io("lock", path, told.unwrap_or(error))
 }
 
 /// The process that wrote its id into the lock, if that can be read: it may be about to.

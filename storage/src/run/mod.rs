@@ -21,7 +21,7 @@ use self::shards::Home;
 pub use self::shards::Shards;
 use crate::ids::writer_of;
 use crate::location::{Place, StorePlace};
-use crate::publish::{TEMP_PREFIX, create_folder, list, parent_of, remove_temps, sync_folder};
+use crate::publish::{TEMP_PREFIX, create_folder, list, list_if_there, parent_of, remove_temps, sync_folder};
 use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, RunId, Scratch, ShardIdentity, StorageError};
@@ -242,8 +242,11 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// Who has the run open for writing at the moment, in words; `None` where nobody has, or that cannot be told: in a
     /// store, or where locks are of one machine and the writer is on another.
-    #[must_use]
-    pub fn held_by(&self) -> Option<String> {
+    ///
+    /// # Errors
+    ///
+    /// Where what has the name of the lock is no file: whoever opens the run for writing would be refused.
+    pub fn held_by(&self) -> Result<Option<String>, StorageError> {
         lock::held_by(&self.path)
     }
 
@@ -360,7 +363,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         match &self.home {
             Home::Folder(path) => {
                 for folder in [path.clone(), path.join(JOURNAL), path.join(SHARDS)] {
-                    for entry in list(&folder)? {
+                    for entry in list_if_there(&folder)? {
                         total = total.saturating_add(entry.file_bytes()?);
                     }
                 }
@@ -383,7 +386,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         let mut files = HashMap::new();
         match &self.home {
             Home::Folder(path) => {
-                for entry in list(&path.join(SHARDS))?.into_iter().filter(|entry| !entry.is_temp()) {
+                for entry in list_if_there(&path.join(SHARDS))?.into_iter().filter(|entry| !entry.is_temp()) {
                     let bytes = entry.file_bytes()?;
                     files.insert(entry.name, bytes);
                 }

@@ -1,11 +1,11 @@
-//! Boards from standard input, one a line: answered in batches while more come than can be answered at once, and each
-//! at once where they come one by one.
+//! Boards from standard input, one a line: answered in batches while more come than can be answered at once, and each at
+//! once where they come one by one.
 //!
 //! One thread reads, some answer, and the caller prints in order. A batch goes to the first thread that is free, and the
 //! end of the channel that its answers will come through goes to the caller. Queues are short: no more is read than is
 //! about to be answered.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -21,6 +21,12 @@ use crate::failure::{self, Failure};
 /// Lines that are answered together: enough for a message to be worth its way, and few enough for its time.
 const TOGETHER: usize = 256;
 
+/// Bytes of a line at most: a board has some hundred, however it is spelled.
+const LONGEST: u64 = 4096;
+
+/// Characters of a line without an answer that are shown with it.
+const SHOWN: usize = 80;
+
 /// Batches under way, so that a server far away is not waited for with nothing to do.
 const UNDER_WAY: usize = 4;
 
@@ -28,6 +34,7 @@ const UNDER_WAY: usize = 4;
 struct Line {
     /// Counted from 1, empty lines included.
     number: u64,
+    /// Its beginning, as much as is shown.
     text: String,
     board: Result<Board>,
 }
@@ -69,11 +76,11 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
 fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     let (sender, lines) = mpsc::sync_channel(TOGETHER);
     thread::spawn(move || {
-        for (number, line) in (1u64..).zip(io::stdin().lines()) {
-            let line = line.map(|text| {
-                let board = Board::parse(&text, size).map_err(|error| QueryError::from(error).into());
-                Line { number, text: text.trim().to_owned(), board }
-            });
+        let mut input = io::stdin().lock();
+        let mut number = 0;
+        while let Some(line) = next_line(&mut input).transpose() {
+            number += 1;
+            let line = line.map(|bytes| parse(number, &bytes, size));
             let is_last = line.is_err();
             let is_empty = line.as_ref().is_ok_and(|line| line.text.is_empty());
             if !is_empty && sender.send(line).is_err() || is_last {
@@ -84,8 +91,47 @@ fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     lines
 }
 
-/// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the latest:
-/// the one that reads may wait for a line that never comes.
+/// The bytes of the next line, as many as a line may have and one more; `None` at the end. What else the line has is read
+/// and not kept.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    if input.take(LONGEST + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    } else if bytes.len() as u64 > LONGEST {
+        input.skip_until(b'\n')?;
+    }
+    Ok(Some(bytes))
+}
+
+/// What a line asks for.
+fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
+    let is_too_long = bytes.len() as u64 > LONGEST;
+    let board = match std::str::from_utf8(bytes) {
+        _ if is_too_long => {
+            let message = format!("expected a board, found a line of more than {LONGEST} bytes");
+            Err(Failure::usage(message).into())
+        }
+        Ok(text) => Board::parse(text, size).map_err(|error| QueryError::from(error).into()),
+        Err(error) => {
+            let (byte, at) = (bytes[error.valid_up_to()], error.valid_up_to() + 1);
+            let message =
+                format!("expected a board, found what is no UTF-8: byte {at} of the line is {byte:#04x}");
+            Err(Failure::usage(message).into())
+        }
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let shown = match text.trim().char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text.trim()[..end]),
+        None => text.trim().to_owned(),
+    };
+    Line { number, text: shown, board }
+}
+
+/// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the latest: the
+/// one that reads may wait for a line that never comes.
 fn answer_batches(
     answerer: Answerer,
     lines: Receiver<io::Result<Line>>,
@@ -148,4 +194,43 @@ fn answer_lines(answerer: &Answerer, lines: Vec<Line>) -> Vec<Answered> {
         (number, text, board.and_then(|_| answers.next().context("a board was not answered")?))
     };
     lines.into_iter().map(answer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use super::*;
+
+    #[test]
+    fn lines_of_any_length_and_bytes_are_lines() {
+        let longest = usize::try_from(LONGEST).unwrap();
+        let input =
+            [b"a\n\n", &vec![b'b'; longest][..], b"\n", &vec![b'c'; 3 * longest], b"\n\xff\r\nend"].concat();
+        let mut input = io::BufReader::with_capacity(7, &input[..]);
+        let mut lengths = Vec::new();
+        while let Some(line) = next_line(&mut input).unwrap() {
+            lengths.push(line.len());
+        }
+        assert_eq!(lengths, [1, 0, longest, longest + 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_no_board_is_told_in_few_words() {
+        let size: BoardSize = "2x2".parse().unwrap();
+        let (long, cells) = (vec![b'2'; 5000], b"2 ".repeat(2000));
+        let cases = [
+            (&b"2 \xff / 0 0"[..], "byte 3 of the line is 0xff"),
+            (b"\x1b[2J / 0 0", "1 cell in row 1 in \"\\u{1b}[2J / 0 0\""),
+            (&long, "more than 4096 bytes"),
+            (&cells, "expected 2 rows"),
+        ];
+        for (line, words) in cases {
+            let Line { text, board, .. } = parse(1, line, size);
+            let error = board.unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(text.chars().count() <= SHOWN + 1 && error.chars().count() < 300, "{text}: {error}");
+        }
+        assert!(parse(1, b"2 2 / 0 0\r", size).board.is_ok());
+    }
 }

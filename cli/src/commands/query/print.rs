@@ -11,7 +11,7 @@ use exact2048_game::rules::Move;
 use exact2048_run::{Evaluation, MoveValue};
 use serde::Serialize;
 
-use crate::{output, units};
+use crate::{display, output, units};
 
 /// Prints answers about one run.
 pub struct Printer {
@@ -78,7 +78,7 @@ impl Printer {
             let refusal = Refusal { line, board, error: format!("{error:#}") };
             writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
         } else {
-            eprintln!("error: line {line}: {error:#}");
+            display::say(&format!("error: line {line}: {error:#}"));
         }
         Ok(())
     }
@@ -132,13 +132,9 @@ impl Printer {
             Objective::Score => "value with score",
             Objective::Reach { .. } => "value",
         };
-        let mut table =
-            output::table(&["move", "", "score", value, "afterstate"], 2, answer.moves.iter().map(row));
-        if let Some(column) = table.column_mut(4) {
-            column.set_cell_alignment(CellAlignment::Left);
-        }
         writeln!(out)?;
-        output::write_table(out, &table)
+        let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
+        output::write_all_columns(out, &["move", "", "score", value, "afterstate"], &[0, 1, 4], &rows)
     }
 
     /// The board as a drawing.

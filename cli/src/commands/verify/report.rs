@@ -1,5 +1,6 @@
 //! What `verify` tells at the end: on stdout what was checked, on stderr what is wrong or missing.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use exact2048_run::verify::{Outcome, Problem, Span};
 use serde::Serialize;
 
 use super::Args;
-use crate::display::say;
+use crate::display::{say, say_command};
 use crate::failure::with_causes;
 use crate::output::write_field;
+use crate::shell;
 use crate::units::{self, count};
 
 /// What came of it.
@@ -32,6 +34,9 @@ pub enum Verdict {
 #[derive(Debug, Serialize)]
 pub struct Report {
     run: String,
+    /// The run as it was given on the command line.
+    #[serde(skip)]
+    given: OsString,
     pub verdict: Verdict,
     /// The layers that were checked completely: the lowest and the highest.
     layers: Option<[u32; 2]>,
@@ -97,7 +102,8 @@ impl Report {
         let was_checked = !sampled && content.checked.layers > 0 && first <= span.last.0;
         let go_on = left.filter(|_| verdict == Verdict::Interrupted && !sampled);
         Self {
-            run: args.place.text(),
+            run: args.place.given().to_string_lossy().into_owned(),
+            given: args.place.given().to_owned(),
             verdict,
             layers: was_checked.then_some([first, span.last.0]),
             shards: shards.checked.shards,
@@ -212,8 +218,9 @@ impl Report {
                     Some([first, last]) => say(&format!("interrupted; layers {first} to {last} are right")),
                     None => say("interrupted before the first layers were done"),
                 }
-                // Not wrapped: it is to be copied.
-                eprintln!("to go on: exact2048 verify --run {run} --layers {left}");
+                say("to go on:");
+                let run = shell::quote(&self.given);
+                say_command(&format!("  exact2048 verify --run {run} --layers {left}"));
             }
             (Verdict::Interrupted, None) => say("interrupted; what was checked is right"),
             _ => {}

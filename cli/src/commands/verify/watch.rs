@@ -40,8 +40,9 @@ impl Watch {
         let elapsed = pass.begun.elapsed();
         if elapsed >= pass.next {
             pass.next = elapsed + INTERVAL;
-            let share = position(at) as f64 / pass.total.max(1) as f64;
-            pass.line.show(share.min(1.0), &describe(at, pass.total, elapsed));
+            let total = if let Progress::Sample(_, total) = at { total } else { pass.total };
+            let share = position(at) as f64 / total.max(1) as f64;
+            pass.line.show(share.min(1.0), &describe(at, total, elapsed));
         }
     }
 
@@ -59,7 +60,7 @@ impl Watch {
 
 fn position(at: Progress) -> u64 {
     match at {
-        Progress::Bytes(position) | Progress::Sample(position) | Progress::Layer(_, position) => position,
+        Progress::Bytes(position) | Progress::Sample(position, _) | Progress::Layer(_, position) => position,
     }
 }
 
@@ -70,7 +71,7 @@ fn describe(at: Progress, total: u64, elapsed: Duration) -> Vec<String> {
     let left = Duration::try_from_secs_f64(seconds * (total as f64 - done).max(0.0) / done);
     let (at, rate) = match at {
         Progress::Bytes(bytes) => (units::size(bytes), format!("{}/s", units::size((done / seconds) as u64))),
-        Progress::Sample(_) => {
+        Progress::Sample(..) => {
             (format!("{} values", units::count(position(at))), units::rate(done / seconds))
         }
         Progress::Layer(layer, _) => {
@@ -92,6 +93,9 @@ mod tests {
         assert_eq!(line(layer(25_000_000), 10), "ETA 30 s, layer 1,204, 2.5 M/s");
         assert_eq!(line(layer(0), 10), "ETA unknown, layer 1,204, 0/s");
         assert_eq!(line(layer(100_000_001), 10), "ETA 0 s, layer 1,204, 10.0 M/s");
-        assert_eq!(line(Progress::Sample(50_000_000), 100), "ETA 1 min 40 s, 50,000,000 values, 500 k/s");
+        assert_eq!(
+            line(Progress::Sample(50_000_000, 100_000_000), 100),
+            "ETA 1 min 40 s, 50,000,000 values, 500 k/s"
+        );
     }
 }

@@ -22,6 +22,15 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// The first characters of a text, `most` at most, in quotes and with escapes; what is left out is shown by an ellipsis.
+#[must_use]
+pub fn quoted(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+    }
+}
+
 /// The same, and at most so many bytes of it; what is left out is shown by an ellipsis.
 #[must_use]
 pub fn plain_words(text: &str, most: usize) -> String {

@@ -1,0 +1,140 @@
+//! Run folders in which something else has the name of a file, or that lost files: every command says what is wrong and what
+//! to do, none waits, and what it says to do helps.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use common::{Finished, Solved, files, on_run, shards, text, try_solve};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+/// The commands that read a run, with what else they need.
+const READERS: [(&str, &[&str]); 6] = [
+    ("info", &[]),
+    ("info", &["--json"]),
+    ("verify", &[]),
+    ("layers", &[]),
+    ("count", &[]),
+    ("query", &["2 2 / 0 0"]),
+];
+
+fn make_fifo(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// A run without its journal is not one that has not begun: all say the same of it.
+#[test]
+fn a_lost_journal_is_told_by_all_in_the_same_words() {
+    for with_folder in [true, false] {
+        let solved = Solved::new("--board 2x2");
+        let (run, journal) = (solved.run(), solved.run().join("journal"));
+        fs::remove_dir_all(&journal).unwrap();
+        if with_folder {
+            fs::create_dir(&journal).unwrap();
+        }
+        let told = READERS.map(|(command, options)| on_run(&run, command, options).exits(1));
+        let refused = try_solve(&run, "--board 2x2").exits(1).says(&[
+            "lacks records of its journal: 2 of its shards",
+            "more than an interrupted command leaves",
+            "Restore the folder journal from a copy",
+            "solve --discard-shards",
+        ]);
+        for Finished { stdout, stderr, .. } in told {
+            assert_eq!((stdout.as_str(), stderr.as_str()), ("", refused.stderr.as_str()));
+        }
+        try_solve(&run, "--board 2x2 --discard-shards").exits(0);
+        on_run(&run, "verify", &[]).exits(0);
+    }
+}
+
+/// What an interrupted command leaves is no loss: a shard that no record names yet.
+#[test]
+fn an_interrupted_run_is_unfinished_and_not_damaged() {
+    let solved = Solved::new("--board 2x2");
+    let last = files(&solved.run().join("journal")).pop().unwrap();
+    fs::remove_file(last).unwrap();
+    let info = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+    assert_eq!(text(&info["progress"]), "unfinished");
+    on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved", "back up layers"]);
+    try_solve(&solved.run(), "--board 2x2").exits(0);
+}
+
+/// Opening a FIFO waits for somebody who writes to it, who never comes.
+#[test]
+fn a_fifo_keeps_nobody_waiting() {
+    for (name, words) in [
+        ("lock", ["cannot lock", "Remove it while nobody writes the run"]),
+        ("manifest.json", ["is damaged", "Restore the file from a copy"]),
+        ("journal/000000.json", ["is damaged", "Restore the file from a copy"]),
+    ] {
+        let solved = Solved::new("--board 2x2");
+        let file = solved.run().join(name);
+        fs::remove_file(&file).unwrap();
+        make_fifo(&file);
+        let words = [words[0], words[1], "expected a file, found a FIFO", name];
+        on_run(&solved.run(), "info", &[]).exits(1).says(&words);
+        try_solve(&solved.run(), "--board 2x2").exits(1).says(&words);
+        // Reading needs no lock.
+        on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(if name == "lock" { 0 } else { 1 });
+        if name == "lock" {
+            fs::remove_file(&file).unwrap();
+            try_solve(&solved.run(), "--board 2x2").exits(0);
+        }
+    }
+}
+
+/// Puts something in a place.
+type Make = fn(&Path);
+
+/// Whatever has the name of a shard, all commands say so, and solving again makes the shard, as they advise.
+#[test]
+fn whatever_has_the_name_of_a_shard_is_replaced() {
+    let directory: Make = |path| fs::create_dir(path).unwrap();
+    let cases: [(&str, Make); 4] = [
+        ("found a FIFO", make_fifo),
+        ("found a directory", directory),
+        ("found a symbolic link that leads to itself", |path| symlink(path, path).unwrap()),
+        ("found a directory", |path| {
+            let elsewhere = path.with_extension("elsewhere");
+            fs::create_dir(&elsewhere).unwrap();
+            symlink(elsewhere, path).unwrap();
+        }),
+    ];
+    for (found, make) in cases {
+        let solved = Solved::new("--board 2x2");
+        for shard in shards(&solved.run()) {
+            fs::remove_file(&shard).unwrap();
+            make(&shard);
+            let info = on_run(&solved.run(), "info", &[]).exits(0).stdout;
+            assert!(info.contains("damaged") && info.contains("computes lost shards again"), "{info}");
+            on_run(&solved.run(), "verify", &[])
+                .exits(1)
+                .says(&[found, "computes lost and damaged shards again"]);
+            try_solve(&solved.run(), "--board 2x2").exits(0).says(&[found, "recomputing it"]);
+            assert!(fs::symlink_metadata(&shard).unwrap().is_file(), "{}", shard.display());
+            on_run(&solved.run(), "verify", &[]).exits(0);
+        }
+        let again = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+        assert_eq!(text(&again["fingerprint"]), solved.fingerprint());
+    }
+}
+
+/// What a directory holds may be somebody's: it stays, and is told before anything is computed.
+#[test]
+fn a_directory_that_holds_something_is_not_removed() {
+    let solved = Solved::new("--board 2x2");
+    let shard: PathBuf = shards(&solved.run()).remove(0);
+    fs::remove_file(&shard).unwrap();
+    fs::create_dir(&shard).unwrap();
+    fs::write(shard.join("holiday.jpg"), "not ours").unwrap();
+    let words = ["found a directory that is not empty", "Move it away, and run the same command again"];
+    on_run(&solved.run(), "info", &[]).exits(1).says(&words);
+    try_solve(&solved.run(), "--board 2x2").exits(1).says(&words);
+    assert!(shard.join("holiday.jpg").is_file());
+    fs::rename(&shard, solved.run().join("moved")).unwrap();
+    try_solve(&solved.run(), "--board 2x2").exits(0);
+    on_run(&solved.run(), "verify", &[]).exits(0);
+}
