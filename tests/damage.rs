@@ -202,16 +202,6 @@ fn removed_shards_are_mended() {
 }
 
 #[test]
-fn a_folder_in_place_of_a_shard_is_an_error() {
-    let patient = Patient::of(&Solved::new(JOB));
-    let shard = patient.shard("reach");
-    fs::remove_file(&shard).unwrap();
-    fs::create_dir(&shard).unwrap();
-    patient.is_ill(&shard);
-    try_solve(&patient.run(), JOB).exits(1).says(&[name(&shard)]);
-}
-
-#[test]
 fn shards_of_another_run_are_noticed_and_mended() {
     let healthy = Solved::new(JOB);
     // The same job, another job of the same size, another board.
