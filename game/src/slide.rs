@@ -10,8 +10,7 @@ use crate::board::BoardSize;
 use crate::rowset::{is_set, set};
 use crate::rules::Move;
 
-/// Where the exponent of a large tile comes from. L tiles are numbered by the order in which they
-/// stand: in a line from the wall outward, in a [`crate::maps::Pattern`] by cell.
+/// Where the exponent of a large tile comes from. The large tiles of a skeleton are numbered by cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The exponent of that L, unchanged.
@@ -22,15 +21,44 @@ pub enum Source {
     Born,
 }
 
+/// What is at a place of a line after a slide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Nothing, or a small tile.
+    Small,
+    /// A large tile as it was.
+    Plain,
+    /// A large tile made of two.
+    Merged,
+    /// A large tile made of two small ones.
+    Born,
+}
+
+/// What is at each place of some lines, 2 bits a place, the first place lowest. Together with where the large tiles were
+/// before, this says where every large tile comes from and which pairs had to be equal or to differ: two large tiles
+/// next to each other that did not merge have met, since small tiles between them would still be there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Kinds(pub u32);
+
+impl Kinds {
+    /// What is at a place.
+    pub fn at(self, place: usize) -> Kind {
+        [Kind::Small, Kind::Plain, Kind::Merged, Kind::Born][(self.0 >> (2 * place) & 3) as usize]
+    }
+
+    /// Of lines of which the first has `places` places, those of the others.
+    pub fn after(self, places: usize) -> Kinds {
+        Kinds(self.0.checked_shr(2 * places as u32).unwrap_or(0))
+    }
+}
+
 /// One outcome of sliding a line towards the wall.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Tokens of the line afterwards: 0 empty, a small exponent, or `large` for an L.
-    pub tokens: Vec<u8>,
-    /// Source of each L of the line afterwards, from the wall outward.
-    pub sources: Vec<Source>,
-    /// Pairs of L, first by number and its next, that must be equal (`true`) or different.
-    pub conditions: Vec<(u8, bool)>,
+    /// The small tiles afterwards: an exponent a nibble, the place at the wall lowest.
+    pub digits: u32,
+    /// What is at each place.
+    pub kinds: Kinds,
     /// Merges of two L.
     pub merges: u8,
     /// New L.
@@ -39,12 +67,23 @@ pub struct Outcome {
     pub changed: bool,
 }
 
+impl Outcome {
+    /// The outcome with one more tile: a small exponent, or 0 with the kind of a large one.
+    fn with(mut self, place: usize, digit: u8, kind: Kind) -> Self {
+        self.digits |= u32::from(digit) << (4 * place);
+        self.kinds.0 |= (kind as u32) << (2 * place);
+        self
+    }
+}
+
 /// The lines of the four moves, and the outcomes of every line, made when first asked for.
 #[derive(Debug)]
 pub struct Lines {
     large: u8,
     /// For each move: its lines of cells, from the wall outward.
     pub(crate) moves: [Vec<Vec<u8>>; 4],
+    /// The same as sets of cells, one bit a cell.
+    cells: [Vec<u32>; 4],
     /// By line length, then by the line's tokens read as a number with base `large + 1`.
     outcomes: Vec<Vec<OnceLock<Box<[Outcome]>>>>,
     /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
@@ -62,7 +101,9 @@ impl Lines {
         };
         let moves = Move::ALL.map(|m| m.lines(board));
         let settled = settled_sets(board.cells(), &moves);
-        Self { large, moves, outcomes: (0..=longest).map(table).collect(), settled }
+        let cells_of = |line: &Vec<u8>| line.iter().fold(0, |cells, &cell| cells | 1 << cell);
+        let cells = moves.each_ref().map(|lines| lines.iter().map(cells_of).collect());
+        Self { large, moves, cells, outcomes: (0..=longest).map(table).collect(), settled }
     }
 
     /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
@@ -74,12 +115,15 @@ impl Lines {
     /// Whether a move may have led here that merged large tiles or gave birth to one, with tiles on the `occupied` cells
     /// and large ones on the `large` cells: some line at the wall then has a large tile, and a gap behind its last tile.
     pub fn may_follow_a_step(&self, occupied: u32, large: u32) -> bool {
-        let count = |line: &Vec<u8>, cells: u32| line.iter().filter(|&&cell| cells >> cell & 1 == 1).count();
-        let merged = |line: &Vec<u8>| count(line, large) > 0 && count(line, occupied) < line.len();
-        self.moves.iter().any(|lines| are_settled(lines, occupied) && lines.iter().any(merged))
+        let merged = |&line: &u32| large & line != 0 && occupied & line != line;
+        // The sets are looked at first: they are cheaper, and most often none has a gap.
+        let moves = self.moves.iter().zip(&self.cells);
+        let mut gaps = moves.filter(|(_, cells)| cells.iter().any(merged));
+        gaps.any(|(lines, _)| are_settled(lines, occupied))
     }
 
-    /// All outcomes of a line of tokens, in the order of [`Outcome::tokens`].
+    /// All outcomes of a line of tokens, given from the wall outward: 0 empty, a small exponent, or `large` for an L. Each
+    /// way in which the L that meet may be equal or not has one.
     #[inline]
     pub fn outcomes(&self, tokens: impl ExactSizeIterator<Item = u8> + Clone) -> &[Outcome] {
         let code = tokens.clone().fold(0, |code, t| code * (self.large as usize + 1) + t as usize);
@@ -106,26 +150,15 @@ fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
 /// All outcomes of one line.
 fn slide(line: &[u8], large: u8) -> Box<[Outcome]> {
     let tiles: Vec<u8> = line.iter().copied().filter(|&t| t != 0).collect();
-    let start = Outcome {
-        tokens: Vec::new(),
-        sources: Vec::new(),
-        conditions: Vec::new(),
-        merges: 0,
-        births: 0,
-        changed: false,
-    };
     let mut found = Vec::new();
-    branch(&tiles, 0, large, start, &mut found);
-    for outcome in &mut found {
-        outcome.tokens.resize(line.len(), 0);
-        outcome.changed = outcome.merges > 0 || outcome.tokens != line;
-    }
+    // Tiles move where one stands behind a gap.
+    let moves = !line.is_sorted_by_key(|&token| token == 0);
+    branch(&tiles, 0, large, Outcome { changed: moves, ..Outcome::default() }, &mut found);
     found.into()
 }
 
-/// Continues an outcome with the tiles that have not slid yet; `next_large` is the number of their
-/// first L.
-fn branch(tiles: &[u8], next_large: u8, large: u8, mut outcome: Outcome, found: &mut Vec<Outcome>) {
+/// Continues an outcome, whose next place is `place`, with the tiles that have not slid yet.
+fn branch(tiles: &[u8], place: usize, large: u8, outcome: Outcome, found: &mut Vec<Outcome>) {
     let Some((&tile, rest)) = tiles.split_first() else {
         found.push(outcome);
         return;
@@ -133,27 +166,22 @@ fn branch(tiles: &[u8], next_large: u8, large: u8, mut outcome: Outcome, found: 
     let meets_equal = rest.first() == Some(&tile);
     if tile == large {
         if meets_equal {
-            let mut merged = outcome.clone();
-            merged.tokens.push(large);
-            merged.sources.push(Source::Merged(next_large));
-            merged.conditions.push((next_large, true));
-            merged.merges += 1;
-            branch(&rest[1..], next_large + 2, large, merged, found);
-            outcome.conditions.push((next_large, false));
+            let mut merged = outcome.with(place, 0, Kind::Merged);
+            (merged.merges, merged.changed) = (merged.merges + 1, true);
+            branch(&rest[1..], place + 1, large, merged, found);
         }
-        outcome.tokens.push(large);
-        outcome.sources.push(Source::Plain(next_large));
-        branch(rest, next_large + 1, large, outcome, found);
+        branch(rest, place + 1, large, outcome.with(place, 0, Kind::Plain), found);
     } else if meets_equal {
-        outcome.tokens.push(tile + 1);
-        if tile + 1 == large {
-            outcome.sources.push(Source::Born);
-            outcome.births += 1;
-        }
-        branch(&rest[1..], next_large, large, outcome, found);
+        let mut merged = if tile + 1 == large {
+            let born = outcome.with(place, 0, Kind::Born);
+            Outcome { births: born.births + 1, ..born }
+        } else {
+            outcome.with(place, tile + 1, Kind::Small)
+        };
+        merged.changed = true;
+        branch(&rest[1..], place + 1, large, merged, found);
     } else {
-        outcome.tokens.push(tile);
-        branch(rest, next_large, large, outcome, found);
+        branch(rest, place + 1, large, outcome.with(place, tile, Kind::Small), found);
     }
 }
 
@@ -175,21 +203,34 @@ mod tests {
         assert!(!steps(&[1, 3], 1), "no afterstate at all");
     }
 
+    fn kinds(outcome: &Outcome, places: usize) -> Vec<Kind> {
+        (0..places).map(|place| outcome.kinds.at(place)).collect()
+    }
+
     #[test]
     fn three_large_in_a_line_have_three_outcomes() {
+        use Kind::{Merged, Plain, Small};
         let outcomes = slide(&[0, 3, 3, 3], 3);
-        let conditions: Vec<_> = outcomes.iter().map(|o| o.conditions.clone()).collect();
-        assert_eq!(conditions, [vec![(0, true)], vec![(0, false), (1, true)], vec![(0, false), (1, false)]]);
-        assert_eq!(outcomes[0].sources, [Source::Merged(0), Source::Plain(2)]);
+        let kinds: Vec<_> = outcomes.iter().map(|o| kinds(o, 4)).collect();
+        assert_eq!(
+            kinds,
+            [[Merged, Plain, Small, Small], [Plain, Merged, Small, Small], [Plain, Plain, Plain, Small]]
+        );
         assert!(outcomes.iter().all(|o| o.changed));
+        assert!(!slide(&[3, 3, 0], 3)[1].changed, "they differ, and stand where they stood");
     }
 
     #[test]
     fn births_and_standing_lines() {
         let born = &slide(&[2, 2, 3, 0], 3)[0];
-        assert_eq!((born.tokens.as_slice(), born.births), ([3, 3, 0, 0].as_slice(), 1));
-        assert_eq!(born.sources, [Source::Born, Source::Plain(0)]);
-        assert!(born.conditions.is_empty(), "a tile born in a move does not merge in it");
+        assert_eq!(kinds(born, 4), [Kind::Born, Kind::Plain, Kind::Small, Kind::Small]);
+        assert_eq!(
+            (born.digits, born.births, born.merges),
+            (0, 1, 0),
+            "a tile born in a move does not merge in it"
+        );
+        let small = &slide(&[0, 1, 1, 2], 3)[0];
+        assert_eq!((small.digits, small.changed), (0x22, true));
         assert!(!slide(&[1, 2, 3, 0], 3)[0].changed);
     }
 }

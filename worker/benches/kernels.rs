@@ -9,7 +9,7 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
-use exact2048_game::transitions::{MoveEdge, Transitions};
+use exact2048_game::transitions::{Maker, MoveEdge, Transitions};
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::{BitMatrix, Source, or_mapped};
 use exact2048_worker::pieces::Pieces;
@@ -37,24 +37,32 @@ fn setup() -> Setup {
 
 fn transitions(setup: &Setup, id: ClassId) -> Transitions {
     let class = setup.space.class(id).expect("a class of 3x3");
-    Transitions::new(&setup.space, &setup.patterns, class, Arc::new(RowSet::all(class.rows())))
+    Transitions::new(id, Arc::new(RowSet::all(class.rows())))
 }
 
 fn kernels(c: &mut Criterion) {
     let setup = setup();
+    let maker = Maker { space: &setup.space, patterns: &setup.patterns };
     let own = transitions(&setup, CLASS);
-    let rows = own.rows.len();
+    let (moves, spawns) = (own.moves(maker), own.spawns(maker));
+    let rows = own.rows().len();
     let (columns, stride) = (setup.columns.len(), IndexMap::stride(setup.columns.len()));
     let all_rows = vec![u64::MAX; 100_000];
     let mut group = c.benchmark_group("3x3 block");
 
     group.throughput(Throughput::Elements(rows as u64));
-    group.bench_function("transitions, per row", |b| {
-        b.iter(|| black_box(transitions(&setup, CLASS)).rows.len())
+    group.bench_function("transitions of moves, per row", |b| {
+        b.iter(|| black_box(transitions(&setup, CLASS).moves(maker)).groups.len())
+    });
+    group.bench_function("transitions of spawns, per row", |b| {
+        b.iter(|| black_box(transitions(&setup, CLASS).spawns(maker)).twos.len())
     });
 
-    let stay =
-        own.moves.iter().find(|g| g.step == exact2048_game::lane::Step::STAY).expect("moves within the lane");
+    let stay = moves
+        .groups
+        .iter()
+        .find(|g| g.step == exact2048_game::lane::Step::STAY)
+        .expect("moves within the lane");
     let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
     let made = || -> Vec<(IndexMap, &[MoveEdge])> {
         let edges = stay.edges_of(0..stay.patterns.len());
@@ -67,7 +75,7 @@ fn kernels(c: &mut Criterion) {
     let entries = (stay.edges.len() * columns) as u64;
     group.throughput(Throughput::Elements(entries));
     let source = vec![(1u64 << columns) - 1; rows];
-    let mut target = BitMatrix::new(Arc::clone(&own.rows), 1);
+    let mut target = BitMatrix::new(Arc::clone(own.rows()), 1);
     group.bench_function("moves of bits, per entry", |b| {
         let source = Source { words: 1, bits: &source, occupied: &all_rows };
         b.iter(|| {
@@ -80,7 +88,7 @@ fn kernels(c: &mut Criterion) {
     let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
     let mut states = vec![0u32; rows * stride];
     let nothing = vec![0u32; stride];
-    let after_rows = Rows { stride, set: &own.rows, occupied: &all_rows, values: &after };
+    let after_rows = Rows { stride, set: own.rows(), occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
             let mut rows = RowsMut { first: 0, stride, values: &mut states };
@@ -97,22 +105,22 @@ fn kernels(c: &mut Criterion) {
         (RowSet::all(rows), (0..rows * stride).map(|i| 1 << 20 | i as u32).collect())
     };
     let (twos, fours) = (block(2), block(4));
-    let spawn_maps: Vec<IndexMap> = own.spawn_patterns.iter().map(|&p| map(p)).collect();
+    let spawn_maps: Vec<IndexMap> = spawns.patterns.iter().map(|&p| map(p)).collect();
     let spawn_maps: Vec<&IndexMap> = spawn_maps.iter().collect();
     let mut out = vec![0u32; rows * stride];
-    group.throughput(Throughput::Elements((2 * own.spawn2.len() * columns) as u64));
+    group.throughput(Throughput::Elements((2 * spawns.twos.len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {
         b.iter(|| {
             let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };
             let fours = Rows { stride, set: &fours.0, occupied: &all_rows, values: &fours.1 };
-            black_box(means_over_spawns(&mut out, 0..rows, &backup, &own, twos, fours, &spawn_maps));
+            black_box(means_over_spawns(&mut out, 0..rows, &backup, spawns, twos, fours, &spawn_maps));
         });
     });
 
     let parts = Parts::new(rows, columns);
     group.throughput(Throughput::Elements((rows * columns) as u64));
     group.bench_function("values to items, per entry", |b| {
-        b.iter(|| black_box(parts.encode_values(0, &own.rows, &source, stride, &states)).len());
+        b.iter(|| black_box(parts.encode_values(0, own.rows(), &source, stride, &states)).len());
     });
     group.finish();
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use exact2048_game::class::{Class, ClassId};
 use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::{RowSet, is_set};
-use exact2048_game::transitions::Transitions;
+use exact2048_game::transitions::{Moves, Transitions};
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ShardKind;
 
@@ -105,14 +105,15 @@ impl<V: Value> Worker<V> {
         let Some(rows) = self.afterstate_rows(class, &twos) else { return self.no_values() };
         let transitions = self.class_transitions(class, &rows)?;
         let (columns, stride) = (tables.columns.len(), stride(tables));
+        let spawns = self.tables.spawns(&transitions);
         let mut maps = self.tables.maps(cache, tables, tables);
-        let maps = maps.all(&transitions.spawn_patterns);
+        let maps = maps.all(&spawns.patterns);
         let mut values = self.memory.area(rows.len() * stride);
         let (twos, fours) = (twos.rows(), fours.rows());
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
         let computed = pieces.map_of(&mut values, stride, |slots, values| {
             let first = slots.start;
-            let computed = means_over_spawns(values, slots, &self.backup, &transitions, twos, fours, &maps);
+            let computed = means_over_spawns(values, slots, &self.backup, spawns, twos, fours, &maps);
             // The padding that index maps lead to: nothing, and a won game.
             computed.for_each(|slot| {
                 let padding = &mut values[(slot - first) * stride + columns..][..2];
@@ -149,14 +150,16 @@ impl<V: Value> Worker<V> {
     ) -> Area<V> {
         let stride = stride(tables);
         let Summary { columns_used, occupied, .. } = &reach.summary;
-        let slots = transitions.rows.len();
+        let slots = transitions.rows().len();
+        let (moves, potential) =
+            (self.tables.moves(transitions), &self.tables.skeletons(transitions).potential);
         let pieces = self.value_pieces(slots, stride).at_most(most_pieces(helpers));
         let mut states = self.memory.area(slots * stride);
         pieces.map_of(&mut states, stride, |slots, states| {
-            self.end_games(tables, transitions, occupied, slots, states);
+            self.end_games(tables, (moves, potential), occupied, slots, states);
         });
         let own_lane = tables.columns.lane();
-        for group in &transitions.moves {
+        for group in &moves.groups {
             let Some(target_lane) = own_lane.after(group.step, self.tables.params().large) else { continue };
             let after = self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());
             if after.is_none() && !self.backup.can_win() {
@@ -185,7 +188,7 @@ impl<V: Value> Worker<V> {
     fn end_games(
         &self,
         tables: &LaneTables,
-        transitions: &Transitions,
+        (moves, potential): (&Moves, &[u32]),
         occupied: &[u64],
         slots: Range<usize>,
         states: &mut [V],
@@ -193,12 +196,12 @@ impl<V: Value> Worker<V> {
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let rows = states.chunks_exact_mut(stride).zip(slots.clone());
         for (values, slot) in rows.filter(|&(_, slot)| is_set(occupied, slot as u32)) {
-            let small = transitions.potential[slot];
+            let small = potential[slot];
             for (value, large) in values[..columns].iter_mut().zip(tables.columns.potential()) {
                 *value = self.backup.terminal(small + large);
             }
         }
-        let won = of_slots(&transitions.won_rows, slots.clone(), |&slot| slot);
+        let won = of_slots(&moves.won_rows, slots.clone(), |&slot| slot);
         for &slot in won.iter().filter(|&&slot| is_set(occupied, slot)) {
             states[(slot as usize - slots.start) * stride..][..columns].fill(self.backup.won());
         }

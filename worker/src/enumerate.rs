@@ -8,7 +8,7 @@ use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::maps::PatternId;
 use exact2048_game::rowset::{RowSet, is_set, set};
-use exact2048_game::transitions::{MoveEdge, MoveGroup, Transitions};
+use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_storage::ShardKind;
 
@@ -92,7 +92,7 @@ impl<V: crate::Value> Worker<V> {
             starts.iter().for_each(|&row| set(found, row));
             for (spawned, class, afterstates) in &sources {
                 let transitions = self.transitions(class, afterstates)?;
-                for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
+                for (slot, edges) in self.tables.spawns(&transitions).of(*spawned).enumerate() {
                     if is_set(&afterstates.summary.occupied, slot as u32) {
                         edges.iter().for_each(|edge| set(found, edge.row));
                     }
@@ -105,11 +105,12 @@ impl<V: crate::Value> Worker<V> {
         starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
         for (spawned, class, afterstates) in &sources {
             let transitions = self.transitions(class, afterstates)?;
+            let spawns = self.tables.spawns(&transitions);
             let mut maps = self.tables.maps(cache, place.tables, place.tables);
-            let maps = maps.all(&transitions.spawn_patterns);
+            let maps = maps.all(&spawns.patterns);
             let afterstates = afterstates.source();
             states.map_pieces(&pieces, |states| {
-                for (slot, edges) in transitions.spawns_of(*spawned).enumerate() {
+                for (slot, edges) in spawns.of(*spawned).enumerate() {
                     let Some(from) = afterstates.row(slot as u32) else { continue };
                     for edge in edges {
                         if let Some(to) = states.row_mut(edge.row) {
@@ -141,7 +142,8 @@ impl<V: crate::Value> Worker<V> {
         let rows = self.rows_of(place.class, |found| {
             for (step, class, _, states) in &sources {
                 let transitions = self.transitions(class, states)?;
-                let edges: &[MoveEdge] = group_of(&transitions, *step).map_or(&[], |group| &group.edges);
+                let edges: &[MoveEdge] =
+                    group_of(self.tables.moves(&transitions), *step).map_or(&[], |group| &group.edges);
                 let reached = edges.iter().filter(|edge| is_set(&states.summary.occupied, edge.from));
                 reached.for_each(|edge| set(found, edge.to));
             }
@@ -152,7 +154,7 @@ impl<V: crate::Value> Worker<V> {
         let pieces = pieces.at_most(most_pieces(place.helpers));
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
-            let Some(group) = group_of(&transitions, *step) else { continue };
+            let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
             maps.for_each_some(&group.patterns, &states.summary.columns_used, |patterns, maps| {
                 afterstates.map_pieces(&pieces, |afterstates| {
@@ -168,7 +170,7 @@ impl<V: crate::Value> Worker<V> {
     /// The transitions of the rows of a block that has some.
     fn transitions(&self, class: &Class, block: &ReachBlock) -> Result<Arc<Transitions>, WorkerError> {
         if self.tables.all_rows(class).is_some() {
-            // Kept by the class, which moves them to disk when memory is short; a block would hold on to them.
+            // Kept by the class, which drops them when memory is short; a block would hold on to them.
             return self.class_transitions(class, &block.rows);
         }
         if let Some(transitions) = block.transitions.get() {
@@ -361,6 +363,6 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
 }
 
 /// The moves of a step, if the class has any.
-fn group_of(transitions: &Transitions, step: Step) -> Option<&MoveGroup> {
-    transitions.moves.iter().find(|group| group.step == step)
+fn group_of(moves: &Moves, step: Step) -> Option<&MoveGroup> {
+    moves.groups.iter().find(|group| group.step == step)
 }

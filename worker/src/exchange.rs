@@ -19,6 +19,7 @@ use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
 use crate::payload::{Parts, PayloadError, for_each_bit};
 use crate::pieces::Pieces;
+use crate::tables::Tables;
 use crate::{Value, Worker, WorkerError};
 
 #[cfg(target_endian = "big")]
@@ -180,7 +181,10 @@ impl<V: Value> Worker<V> {
     fn rows_for_others(&self, class: &Class, block: &ValueBlock<V>) -> Vec<u64> {
         // Where blocks hold all rows of their class, what is known of these is kept, and rows are slots.
         match self.tables.kept_transitions(class.id()) {
-            Some(kept) => block.occupied.iter().zip(&*kept.entered).map(|(o, e)| o & e).collect(),
+            Some(kept) => {
+                let entered = &self.tables.spawns(&kept).entered;
+                block.occupied.iter().zip(entered).map(|(occupied, entered)| occupied & entered).collect()
+            }
             None => block.occupied.clone(),
         }
     }
@@ -193,19 +197,20 @@ impl<V: Value> Worker<V> {
 
 /// Which afterstates of a block may be reachable: those whose spawned tiles lead to reachable states. Looks at spawns that
 /// leave the columns in their order, as most do.
-struct MayBeReachable<V> {
+struct MayBeReachable<'a, V> {
+    tables: &'a Tables,
     transitions: Option<Arc<Transitions>>,
     twos: Option<Arc<ValueBlock<V>>>,
     fours: Option<Arc<ValueBlock<V>>>,
     columns: usize,
 }
 
-impl<V: Value> MayBeReachable<V> {
-    fn new(worker: &Worker<V>, layer: Layer, lane: Lane, columns: usize) -> Self {
+impl<'a, V: Value> MayBeReachable<'a, V> {
+    fn new(worker: &'a Worker<V>, layer: Layer, lane: Lane, columns: usize) -> Self {
         let values = |spawned| worker.values.get(Layer(layer.0 + spawned), lane);
         // Kept where blocks hold all rows of their class, so that slots are rows.
         let transitions = ClassId::of(layer, lane).and_then(|id| worker.tables.kept_transitions(id));
-        Self { transitions, twos: values(2), fours: values(4), columns }
+        Self { tables: &worker.tables, transitions, twos: values(2), fours: values(4), columns }
     }
 
     /// One bit a column of the row in a slot, behind the last column none.
@@ -218,10 +223,11 @@ impl<V: Value> MayBeReachable<V> {
             *last = (1 << (self.columns % 64)) - 1;
         }
         let Some(transitions) = &self.transitions else { return };
-        let spawns = transitions.spawn_start[slot] as usize..transitions.spawn_start[slot + 1] as usize;
-        for (edges, block) in [(&transitions.spawn2, &self.twos), (&transitions.spawn4, &self.fours)] {
+        let spawns = self.tables.spawns(transitions);
+        let of_slot = spawns.start[slot] as usize..spawns.start[slot + 1] as usize;
+        for (edges, block) in [(&spawns.twos, &self.twos), (&spawns.fours, &self.fours)] {
             let Some(block) = block else { continue };
-            for edge in edges[spawns.clone()].iter().filter(|edge| edge.pattern == 0) {
+            for edge in edges[of_slot.clone()].iter().filter(|edge| edge.pattern == 0) {
                 let reachable = block.reach_of(edge.row, marked.len());
                 marked.iter_mut().zip(reachable).for_each(|(m, r)| *m &= r);
             }

@@ -16,7 +16,7 @@ use crate::backup::{BackedUp, BlockValues, stride};
 use crate::bits;
 use crate::payload::for_each_bit;
 use crate::pieces::of_slots;
-use crate::tables::{MapCache, SymmetricRow};
+use crate::tables::{MapCache, SymmetricColumns};
 use crate::{Value, Worker};
 
 /// Symmetries of a square board; others have fewer, and repeat the identity.
@@ -50,10 +50,11 @@ impl<V: Value> Worker<V> {
         &self,
         block: &BackedUp<'_, V>,
         slots: Range<usize>,
-        symmetric: &[SymmetricRow<'_>],
+        symmetric: &[SymmetricColumns<'_>],
     ) -> BlockValues {
         let BackedUp { class, tables, transitions, reach, states } = *block;
         let (held, columns) = (reach.matrix.rows(), tables.columns.len());
+        let configs = &self.tables.skeletons(transitions).configs;
         let mut found = BlockValues::default();
         let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
         let mut marked = Vec::new();
@@ -83,7 +84,7 @@ impl<V: Value> Worker<V> {
                     if !bits::any(&marked) {
                         continue;
                     }
-                    let boards = canonical.of_row(mask, some.clone(), transitions.configs[slot]);
+                    let boards = canonical.of_row(mask, some.clone(), configs[slot]);
                     let values = &states[slot * stride(tables) + first..][..some.len()];
                     for_each_bit(&marked, |column| {
                         found.states += 1;

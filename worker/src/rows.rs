@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use exact2048_game::maps::{DenseMap, IndexMap};
 use exact2048_game::rowset::{RowSet, is_set};
-use exact2048_game::transitions::{MoveEdge, Transitions};
+use exact2048_game::transitions::{MoveEdge, Spawns};
 use multiversion::multiversion;
 
 use crate::pieces::SlotBits;
@@ -116,27 +116,26 @@ pub fn means_over_spawns<V: Value>(
     after: &mut [V],
     slots: Range<usize>,
     backup: &Backup,
-    transitions: &Transitions,
+    spawns: &Spawns,
     twos: Rows<'_, V>,
     fours: Rows<'_, V>,
     maps: &[&IndexMap],
 ) -> SlotBits {
     let mut computed = SlotBits::new(&slots);
     let stride = twos.stride;
-    let (spawn2, spawn4) = (&*transitions.spawn2, &*transitions.spawn4);
-    let starts = &transitions.spawn_start[slots.start..slots.end + 1];
+    let starts = &spawns.start[slots.start..slots.end + 1];
     let ranges = starts.windows(2).map(|w| w[0] as usize..w[1] as usize);
     let rows = after.chunks_exact_mut(stride).zip(slots);
-    for ((after, slot), spawns) in rows.zip(ranges) {
-        let (to2, to4) = (&spawn2[spawns.clone()], &spawn4[spawns.clone()]);
-        let all_there = !spawns.is_empty()
+    for ((after, slot), range) in rows.zip(ranges) {
+        let (to2, to4) = (&spawns.twos[range.clone()], &spawns.fours[range.clone()]);
+        let all_there = !range.is_empty()
             && to2.iter().all(|edge| twos.has(edge.row))
             && to4.iter().all(|edge| fours.has(edge.row));
         if !all_there {
             continue;
         }
         computed.set(slot);
-        let divisor = backup.divisor(spawns.len());
+        let divisor = backup.divisor(range.len());
         let (after, _) = after.as_chunks_mut::<LANES>();
         for (chunk, after) in after.iter_mut().enumerate() {
             let mut sum2 = [V::Sum::default(); LANES];

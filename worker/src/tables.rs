@@ -11,9 +11,8 @@ use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
-use exact2048_game::transitions::Transitions;
+use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
-use exact2048_storage::StorageError;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -35,14 +34,8 @@ pub struct Tables {
 #[derive(Debug, Default)]
 struct ClassSlot {
     all_rows: OnceLock<Arc<RowSet>>,
-    transitions: Mutex<Option<ClassTransitions>>,
-}
-
-/// Transitions of all rows of a class.
-#[derive(Debug)]
-struct ClassTransitions {
-    shared: Arc<Transitions>,
-    on_heap: bool,
+    /// Transitions of all rows of the class.
+    transitions: Mutex<Option<Arc<Transitions>>>,
 }
 
 /// What is known of one lane.
@@ -77,7 +70,7 @@ pub struct MapCache {
 
 /// A row of a block that symmetries map to itself, and which of its columns stand for their orbits.
 #[derive(Debug)]
-pub struct SymmetricRow<'a> {
+pub struct SymmetricColumns<'a> {
     /// The slot.
     pub slot: u32,
     /// What the symmetries do to the columns.
@@ -147,41 +140,54 @@ impl Tables {
     /// The transitions of the rows that a block of a class holds: of all its rows, made once and kept, or
     /// of the given ones.
     pub fn transitions(&self, class: &Class, rows: &Arc<RowSet>) -> Arc<Transitions> {
-        let make = || Arc::new(Transitions::new(&self.space, &self.patterns, class, Arc::clone(rows)));
+        let new = || Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
         if self.all_rows(class).is_none() {
-            return make();
+            return new();
         }
         let slot = Arc::clone(self.lock_classes().entry(class.id()).or_default());
         let mut kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let kept = kept.get_or_insert_with(|| ClassTransitions { shared: make(), on_heap: true });
-        Arc::clone(&kept.shared)
+        Arc::clone(kept.get_or_insert_with(new))
     }
 
-    /// The transitions of all rows of a class, where they were made already.
+    /// The transitions of all rows of a class, where they are kept.
     pub fn kept_transitions(&self, id: ClassId) -> Option<Arc<Transitions>> {
         let slot = Arc::clone(self.lock_classes().get(&id)?);
         let kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        kept.as_ref().map(|kept| Arc::clone(&kept.shared))
+        kept.clone()
     }
 
-    /// Moves transitions that no task is using to scratch files until `enough` says so.
-    pub fn spill_transitions(&self, enough: impl Fn() -> bool) -> Result<(), StorageError> {
+    /// Drops transitions that no task is using until `enough` says so: making them again takes no longer than reading them
+    /// from a disk would.
+    pub fn forget_transitions(&self, enough: impl Fn() -> bool) {
         let slots: Vec<Arc<ClassSlot>> = self.lock_classes().values().cloned().collect();
         for slot in slots {
             if enough() {
                 break;
             }
-            // What is locked is being made.
-            if let Some(mut kept) = free_now(slot.transitions.try_lock())
-                && let Some(kept) = &mut *kept
-                && kept.on_heap
-                && Arc::strong_count(&kept.shared) == 1
-            {
-                let shared = Arc::new(kept.shared.stored_in(&mut &*self.memory)?);
-                *kept = ClassTransitions { shared, on_heap: false };
-            }
+            let Some(mut kept) = free_now(slot.transitions.try_lock()) else { continue };
+            let dropped = kept.take_if(|kept| Arc::strong_count(kept) == 1);
+            drop(kept);
+            drop(dropped);
         }
-        Ok(())
+    }
+
+    /// The small tiles of the rows of a block.
+    pub fn skeletons<'a>(&self, transitions: &'a Transitions) -> &'a Skeletons {
+        transitions.skeletons(self.maker())
+    }
+
+    /// What spawns do to the rows of a block.
+    pub fn spawns<'a>(&self, transitions: &'a Transitions) -> &'a Spawns {
+        transitions.spawns(self.maker())
+    }
+
+    /// What moves do to the rows of a block.
+    pub fn moves<'a>(&self, transitions: &'a Transitions) -> &'a Moves {
+        transitions.moves(self.maker())
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker { space: &self.space, patterns: &self.patterns }
     }
 
     /// Drops the index maps of lanes that no task is working in; they are made again where they are needed.
@@ -267,14 +273,14 @@ impl Tables {
         lane: &LaneTables,
         transitions: &'a Transitions,
         occurs: impl Fn(usize) -> bool,
-    ) -> Vec<SymmetricRow<'a>> {
+    ) -> Vec<SymmetricColumns<'a>> {
         let mut patterns_before = 0;
-        let rows = transitions.symmetric.iter().filter(|row| occurs(row.slot as usize));
-        let rows = rows.map(|row| {
+        let symmetric = transitions.symmetric(self.maker());
+        let rows = symmetric.iter().filter(|row| occurs(row.slot as usize)).map(|row: &SymmetricRow| {
             let first_pattern = patterns_before;
             patterns_before += row.patterns.len();
             let representatives = self.representatives(cache, lane, &row.patterns);
-            SymmetricRow { slot: row.slot, patterns: &row.patterns, first_pattern, representatives }
+            SymmetricColumns { slot: row.slot, patterns: &row.patterns, first_pattern, representatives }
         });
         rows.collect()
     }

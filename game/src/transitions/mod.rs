@@ -1,0 +1,268 @@
+//! Transitions of a class: what moves and spawns do to each of its rows.
+//!
+//! Computed once for a class and used for every block with its rows; of very large classes, for the rows of one block. What
+//! afterstates need ([`Spawns`]), what states need ([`Moves`]) and what both do is made apart, when it is first asked for.
+//! Rows of the class itself are given by *slot*, their number among the rows that transitions were computed for; rows of
+//! target classes by number.
+
+mod moves;
+mod spawns;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::class::{Class, ClassId, Space};
+use crate::maps::{Pattern, PatternId, Patterns};
+use crate::rowset::RowSet;
+use crate::rules::exponent_potential;
+use crate::skeleton::{Config, Mask};
+use crate::slide::Source;
+
+pub use moves::{MoveEdge, MoveGroup, Moves};
+pub use spawns::{SpawnEdge, Spawns};
+
+/// What transitions are made from: the tables of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker<'a> {
+    /// Masks, configs, lines and classes.
+    pub space: &'a Space,
+    /// The numbers of patterns.
+    pub patterns: &'a Patterns,
+}
+
+/// What moves and spawns do to rows of one class, as far as it was asked for.
+#[derive(Debug)]
+pub struct Transitions {
+    class: ClassId,
+    rows: Arc<RowSet>,
+    skeletons: OnceLock<Skeletons>,
+    symmetric: OnceLock<Vec<SymmetricRow>>,
+    spawns: OnceLock<Spawns>,
+    moves: OnceLock<Moves>,
+}
+
+/// The small tiles of rows. Every list has an entry a slot.
+#[derive(Debug)]
+pub struct Skeletons {
+    /// The config of each row.
+    pub configs: Vec<Config>,
+    /// Φ of each row's small tiles.
+    pub potential: Vec<u32>,
+}
+
+/// A row that symmetries of the board map to itself: its columns fall into orbits.
+#[derive(Clone, Debug)]
+pub struct SymmetricRow {
+    /// The slot.
+    pub slot: u32,
+    /// What each of the symmetries does to the columns; at least one pattern, none the identity.
+    pub patterns: Vec<PatternId>,
+}
+
+impl Transitions {
+    /// Bytes that making what moves or spawns do to one row takes at most, about: mean numbers of both, lists that grow by
+    /// doubling, and edges before and after they are sorted.
+    pub const BYTES_TO_MAKE_A_ROW: usize = 512;
+
+    /// Those of some rows of a class, none of them made yet.
+    pub fn new(class: ClassId, rows: Arc<RowSet>) -> Self {
+        let (skeletons, symmetric) = (OnceLock::new(), OnceLock::new());
+        Self { class, rows, skeletons, symmetric, spawns: OnceLock::new(), moves: OnceLock::new() }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Arc<RowSet> {
+        &self.rows
+    }
+
+    /// The small tiles of the rows. Cost, the first time: tens of nanoseconds a row.
+    pub fn skeletons(&self, maker: Maker<'_>) -> &Skeletons {
+        self.skeletons.get_or_init(|| self.made(maker, Skeletons::new))
+    }
+
+    /// Rows that symmetries map to themselves, ascending. Cost, the first time: tens of nanoseconds for each row whose mask
+    /// some symmetry maps to itself.
+    pub fn symmetric(&self, maker: Maker<'_>) -> &[SymmetricRow] {
+        self.symmetric.get_or_init(|| self.made(maker, symmetric_rows))
+    }
+
+    /// What spawns do. Cost, the first time: about a hundred nanoseconds a row.
+    pub fn spawns(&self, maker: Maker<'_>) -> &Spawns {
+        self.spawns.get_or_init(|| self.made(maker, Spawns::new))
+    }
+
+    /// What moves do. Cost, the first time: some hundred nanoseconds a row.
+    pub fn moves(&self, maker: Maker<'_>) -> &Moves {
+        self.moves.get_or_init(|| self.made(maker, Moves::new))
+    }
+
+    fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &RowSet) -> T) -> T {
+        maker.space.class(self.class).map(|class| make(maker, class, &self.rows)).unwrap_or_default()
+    }
+}
+
+impl Default for Skeletons {
+    fn default() -> Self {
+        Self { configs: Vec::new(), potential: Vec::new() }
+    }
+}
+
+impl Skeletons {
+    fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+        let space = maker.space;
+        let (mut configs, mut potential) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        for_each_mask(space, class, rows, |_, rows| {
+            for config in rows.map(|row| row.config) {
+                configs.push(config);
+                // Digits of cells that there are not are 0, as those of empty ones.
+                let of_digit = |i: u32| exponent_potential((config >> (4 * i)) as u8 & 15);
+                potential.push((0..16).map(of_digit).sum::<u64>() as u32);
+            }
+        });
+        Self { configs, potential }
+    }
+}
+
+fn symmetric_rows(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Vec<SymmetricRow> {
+    let (mut found, mut numbers) = (Vec::new(), Numbers::new(class.id().k));
+    for_each_mask(maker.space, class, rows, |mask, rows| {
+        // Most masks have no symmetry, and then no row of theirs has.
+        if mask.mask.stabiliser.is_empty() {
+            return;
+        }
+        let images = mask.stabiliser(maker.space, &mut numbers);
+        for row in rows {
+            let cells = mask.mask.small_cells.len();
+            let kept = images.iter().filter(|image| image.config(cells, row.config) == row.config);
+            let mut patterns: Vec<u32> = kept.map(|image| image.pattern).filter(|&p| p != 0).collect();
+            patterns.sort_unstable();
+            patterns.dedup();
+            if !patterns.is_empty() {
+                found.push((row.slot, patterns));
+            }
+        }
+    });
+    let ids = numbers.intern(maker.patterns);
+    let rows = found.into_iter().map(|(slot, patterns)| SymmetricRow {
+        slot,
+        patterns: patterns.iter().map(|&pattern| ids[pattern as usize]).collect(),
+    });
+    rows.collect()
+}
+
+/// A row while what it leads to is made.
+struct Row {
+    slot: u32,
+    config: Config,
+}
+
+/// A canonical mask of the class.
+struct OfMask<'a> {
+    mask: &'a Mask,
+    index: u32,
+    /// The number of the large tile in each cell.
+    number: [u8; 16],
+}
+
+/// Calls `visit` with each mask that has some of the rows, and with these, in order.
+fn for_each_mask<'a>(
+    space: &'a Space,
+    class: &Class,
+    rows: &RowSet,
+    mut visit: impl FnMut(&OfMask<'a>, &mut dyn Iterator<Item = Row>),
+) {
+    let mut slot = 0;
+    for (index, mask) in space.masks(class.id().k).iter().enumerate() {
+        let of_mask = class.mask_rows(index);
+        let (first, cells) = (of_mask.start as u32, mask.small_cells.len());
+        let mut rows = rows.rows_in(of_mask).peekable();
+        if rows.peek().is_none() {
+            continue;
+        }
+        let mut number = [0u8; 16];
+        (0u8..).zip(&mask.large_cells).for_each(|(i, &cell)| number[cell as usize] = i);
+        let mut rows = rows.map(|row| {
+            slot += 1;
+            Row { slot: slot - 1, config: class.config(&space.configs, cells, index, row - first) }
+        });
+        visit(&OfMask { mask, index: index as u32, number }, &mut rows);
+        // What was not looked at has slots all the same.
+        rows.for_each(drop);
+    }
+}
+
+impl OfMask<'_> {
+    /// The cells with a large tile, one bit a cell.
+    fn large(&self) -> u32 {
+        self.mask.large_cells.iter().fold(0, |cells, &cell| cells | 1 << cell)
+    }
+
+    /// What each symmetry that keeps the mask does to configs and columns.
+    fn stabiliser(&self, space: &Space, numbers: &mut Numbers) -> Vec<Image> {
+        let mask = self.mask;
+        let last = mask.small_cells.len();
+        let shift =
+            |cell: u8| mask.small_cells.iter().position(|&c| c == cell).map_or(0, |i| 4 * (last - 1 - i));
+        let images = mask.stabiliser.iter().map(|&symmetry| {
+            let perm = &space.symmetries.permutations()[symmetry];
+            let mut shifts = [0u8; 16];
+            for (to, &cell) in shifts.iter_mut().zip(&mask.small_cells) {
+                *to = shift(perm[cell as usize]) as u8;
+            }
+            let mut pattern = Pattern::empty();
+            for (item, &cell) in mask.large_cells.iter().enumerate() {
+                pattern.set_item(item, Source::Plain(self.number[perm[cell as usize] as usize]));
+            }
+            Image { shifts, pattern: numbers.number(pattern) }
+        });
+        images.collect()
+    }
+}
+
+/// An image of skeletons that has the canonical mask.
+struct Image {
+    /// Where the digit of each small cell comes from: the shift of its nibble.
+    shifts: [u8; 16],
+    /// What becomes of the large tiles.
+    pattern: u32,
+}
+
+impl Image {
+    /// The config of the image, from the digits.
+    #[inline]
+    fn config(&self, cells: usize, digits: u64) -> Config {
+        self.shifts[..cells].iter().fold(0, |config, &shift| config << 4 | (digits >> shift & 15))
+    }
+}
+
+/// Numbers for the patterns of one class, as they come; number 0 is the identity.
+struct Numbers {
+    known: FxHashMap<Pattern, u32>,
+    seen: Vec<Pattern>,
+}
+
+impl Numbers {
+    fn new(k: u8) -> Self {
+        let identity = Pattern::identity(k);
+        Self { known: FxHashMap::from_iter([(identity, 0)]), seen: vec![identity] }
+    }
+
+    fn number(&mut self, pattern: Pattern) -> u32 {
+        let next = self.seen.len() as u32;
+        let number = *self.known.entry(pattern).or_insert(next);
+        if number == next {
+            self.seen.push(pattern);
+        }
+        number
+    }
+
+    /// The numbers of the patterns for all classes.
+    fn intern(&self, patterns: &Patterns) -> Vec<PatternId> {
+        let mut ids = vec![PatternId::IDENTITY];
+        ids.extend(patterns.intern(&self.seen[1..]));
+        ids
+    }
+}

@@ -1,0 +1,341 @@
+//! Moves: where sliding a state's tiles leads.
+//!
+//! A move is an edge from a row to a row of the target class together with a pattern; edges are grouped by [`Step`], which
+//! decides the target lane, and within a step by pattern, so that a kernel fetches each index map once.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::{Image, Maker, Numbers, OfMask, Row, for_each_mask};
+use crate::class::{Class, ClassId, Space};
+use crate::lane::Step;
+use crate::maps::{Pattern, PatternId};
+use crate::rowset::RowSet;
+use crate::skeleton::Config;
+use crate::slide::{Kind, Kinds, Outcome, Source};
+
+/// The legal moves of rows of a class.
+#[derive(Debug, Default)]
+pub struct Moves {
+    /// The moves, by what they do to the large tiles.
+    pub groups: Vec<MoveGroup>,
+    /// Slots in which a move of small tiles alone makes the wanted tile, ascending.
+    pub won_rows: Vec<u32>,
+}
+
+/// A move of one row: from a slot to a row of the target class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveEdge {
+    /// The slot.
+    pub from: u32,
+    /// Row in the class of the target.
+    pub to: u32,
+}
+
+/// The moves of a class with the same effect on the lane.
+#[derive(Clone, Debug)]
+pub struct MoveGroup {
+    /// Merges and births of large tiles.
+    pub step: Step,
+    /// Class of the targets.
+    pub target: ClassId,
+    /// The patterns: each has one run of edges.
+    pub patterns: Vec<PatternId>,
+    /// Where the run of each pattern ends in the edges, and the next begins.
+    pub ends: Vec<u32>,
+    /// The edges, ordered by pattern and then by slot.
+    pub edges: Vec<MoveEdge>,
+}
+
+impl MoveGroup {
+    /// The edges of each of some patterns, in order.
+    pub fn edges_of(&self, patterns: std::ops::Range<usize>) -> impl Iterator<Item = &[MoveEdge]> {
+        let start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.ends[patterns].iter().scan(start, |start, &end| {
+            let edges = &self.edges[*start..end as usize];
+            *start = end as usize;
+            Some(edges)
+        })
+    }
+}
+
+impl Moves {
+    pub(super) fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+        let numbers = Numbers::new(class.id().k);
+        let mut builder =
+            Builder { space: maker.space, id: class.id(), numbers, groups: Vec::new(), won_rows: Vec::new() };
+        for_each_mask(maker.space, class, rows, |mask, rows| {
+            let mut known = Effects::default();
+            rows.for_each(|row| builder.moves_of(mask, &mut known, &row));
+        });
+        let ids = builder.numbers.intern(maker.patterns);
+        let mut groups: Vec<MoveGroup> = builder.groups.into_iter().map(|group| group.sorted(&ids)).collect();
+        groups.sort_by_key(|group| group.step);
+        Self { groups, won_rows: builder.won_rows }
+    }
+}
+
+/// A legal move of one row, before edges are sorted.
+struct Edge {
+    pattern: u32,
+    from: u32,
+    to: u32,
+}
+
+/// The lines of one move while they slide, one after the other.
+#[derive(Clone, Copy, Default)]
+struct Slide {
+    /// The small tiles of the lines so far, a nibble a place, the lines one after the other.
+    digits: u64,
+    kinds: Kinds,
+    merges: u8,
+    births: u8,
+    changed: bool,
+}
+
+/// What a move does to the L cells of a mask. Thousands of rows share one.
+struct Effect {
+    /// Where the edges go; `None` where no skeleton is like the target.
+    group: Option<u32>,
+    /// Index of the target's canonical mask, and its small cells.
+    mask: u32,
+    small_cells: u8,
+    /// Under the symmetries that lead to the canonical mask, in [`Effects::images`].
+    images: Range<u32>,
+}
+
+/// What moves of the rows of one mask do to its L cells, as far as it is known.
+#[derive(Default)]
+struct Effects {
+    /// By move and kinds.
+    numbers: FxHashMap<(u8, Kinds), u32>,
+    known: Vec<Effect>,
+    images: Vec<Image>,
+}
+
+/// The edges of moves with one step, before they are sorted.
+struct Group<'a> {
+    step: Step,
+    target: ClassId,
+    class: &'a Class,
+    edges: Vec<Edge>,
+}
+
+struct Builder<'a> {
+    space: &'a Space,
+    id: ClassId,
+    numbers: Numbers,
+    groups: Vec<Group<'a>>,
+    won_rows: Vec<u32>,
+}
+
+impl Builder<'_> {
+    /// Adds the legal moves of a row.
+    fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects, row: &Row) {
+        let space = self.space;
+        let mut tokens = space.digits(mask.mask, row.config);
+        mask.mask.large_cells.iter().for_each(|&cell| tokens[cell as usize] = space.params().large);
+        for (direction, lines) in space.lines.moves.iter().enumerate() {
+            let mut sliding =
+                Sliding { slot: row.slot, mask, known, direction: direction as u8, lines, tokens };
+            self.slide_lines(&mut sliding, 0, Slide::default());
+        }
+    }
+
+    /// Slides the lines from number `next` on one after the other, once for each outcome of each.
+    fn slide_lines(&mut self, sliding: &mut Sliding<'_>, mut next: usize, mut slid: Slide) {
+        while let Some(line) = sliding.lines.get(next) {
+            let places = next * line.len();
+            let tokens = line.iter().map(|&cell| sliding.tokens[cell as usize & 15]);
+            let outcomes = self.space.lines.outcomes(tokens);
+            next += 1;
+            let Some((last, others)) = outcomes.split_last() else { return };
+            for outcome in others {
+                self.slide_lines(sliding, next, slid.with(places, outcome));
+            }
+            slid = slid.with(places, last);
+        }
+        if slid.changed {
+            self.add_move(sliding, &slid);
+        }
+    }
+
+    /// Adds one legal move: finds the canonical row of the target, and files the edge.
+    fn add_move(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) {
+        if slid.births > 0 && self.space.params().winning_exponent() == Some(self.space.params().large) {
+            if self.won_rows.last() != Some(&sliding.slot) {
+                self.won_rows.push(sliding.slot);
+            }
+            return;
+        }
+        let number = match sliding.known.numbers.get(&(sliding.direction, slid.kinds)) {
+            Some(&number) => number,
+            None => self.new_effect(sliding, slid),
+        };
+        let effect = &sliding.known.known[number as usize];
+        let Some(group) = effect.group else { return };
+        let images = &sliding.known.images[effect.images.start as usize..effect.images.end as usize];
+        let cells = usize::from(effect.small_cells);
+        let (mut best, mut pattern) = (Config::MAX, 0);
+        for image in images {
+            let config = image.config(cells, slid.digits);
+            if config < best {
+                (best, pattern) = (config, image.pattern);
+            }
+        }
+        let Group { class, edges, .. } = &mut self.groups[group as usize];
+        let to = class.row(&self.space.configs, cells, effect.mask, best);
+        edges.push(Edge { pattern, from: sliding.slot, to });
+    }
+
+    /// Finds out what a move does to the L cells of a mask.
+    #[cold]
+    fn new_effect(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) -> u32 {
+        let (space, known) = (self.space, &mut *sliding.known);
+        let LargeTiles { cells, source, pattern } = large_tiles(sliding.mask, sliding.lines, slid.kinds);
+        let mut shift_of = [0u8; 16];
+        let places = sliding.lines.iter().flatten().zip(0u8..);
+        places.for_each(|(&cell, place)| shift_of[cell as usize] = 4 * place);
+        let image = space.masks.image(cells);
+        let k = self.id.k - slid.merges + slid.births;
+        let mask = &space.masks(k)[image.index as usize];
+        let first = known.images.len() as u32;
+        for (g, perm) in space.symmetries.permutations().iter().enumerate() {
+            if image.symmetries >> g & 1 == 0 {
+                continue;
+            }
+            let mut shifts = [0u8; 16];
+            for (shift, &cell) in shifts.iter_mut().zip(&mask.small_cells) {
+                *shift = shift_of[perm[cell as usize] as usize];
+            }
+            let mut pattern = pattern;
+            for (item, &cell) in mask.large_cells.iter().enumerate() {
+                pattern.set_item(item, source[perm[cell as usize] as usize]);
+            }
+            known.images.push(Image { shifts, pattern: self.numbers.number(pattern) });
+        }
+        let effect = Effect {
+            group: self.group(Step { merges: slid.merges, births: slid.births }),
+            mask: image.index,
+            small_cells: mask.small_cells.len() as u8,
+            images: first..known.images.len() as u32,
+        };
+        let number = known.known.len() as u32;
+        known.known.push(effect);
+        known.numbers.insert((sliding.direction, slid.kinds), number);
+        number
+    }
+
+    /// The group of a step, where there are targets.
+    fn group(&mut self, step: Step) -> Option<u32> {
+        if let Some(group) = self.groups.iter().position(|group| group.step == step) {
+            return Some(group as u32);
+        }
+        let births = u32::from(step.births) << self.space.params().large;
+        let k = self.id.k - step.merges + step.births;
+        let target = ClassId { k, small_sum: self.id.small_sum.checked_sub(births)? };
+        let class = self.space.class(target)?;
+        self.groups.push(Group { step, target, class, edges: Vec::new() });
+        Some(self.groups.len() as u32 - 1)
+    }
+}
+
+/// A row whose tiles slide in one direction.
+struct Sliding<'a> {
+    slot: u32,
+    mask: &'a OfMask<'a>,
+    known: &'a mut Effects,
+    direction: u8,
+    lines: &'a [Vec<u8>],
+    /// What is in each cell: 0, a small exponent, or the first large one for every large tile.
+    tokens: [u8; 16],
+}
+
+impl Slide {
+    /// The lines with one more, whose places begin at `places`.
+    #[inline]
+    fn with(self, places: usize, outcome: &Outcome) -> Self {
+        Self {
+            digits: self.digits | u64::from(outcome.digits) << (4 * places),
+            kinds: Kinds(self.kinds.0 | outcome.kinds.0 << (2 * places)),
+            merges: self.merges + outcome.merges,
+            births: self.births + outcome.births,
+            changed: self.changed | outcome.changed,
+        }
+    }
+}
+
+/// The large tiles after a move.
+struct LargeTiles {
+    /// The cells that have one, one bit a cell.
+    cells: u32,
+    /// Where the one in each cell comes from.
+    source: [Source; 16],
+    /// The conditions under which they do; its items are still to be set.
+    pattern: Pattern,
+}
+
+/// Follows the large tiles of a mask through a move.
+fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTiles {
+    let mut after = LargeTiles { cells: 0, source: [Source::Born; 16], pattern: Pattern::empty() };
+    let is_large = |cell: &&u8| of_mask.mask.large_cells.contains(cell);
+    for (line, kinds) in lines.iter().scan(kinds, |rest, line| {
+        let kinds = *rest;
+        *rest = rest.after(line.len());
+        Some((line, kinds))
+    }) {
+        // The numbers of the line's large tiles, from the wall outward.
+        let mut numbers = line.iter().filter(is_large).map(|&cell| of_mask.number[cell as usize]);
+        let mut met = |a: u8, b: u8, equal| after.pattern.set_condition(a.min(b), a.max(b), equal);
+        // The large tile at the place before, where it is one that did not merge.
+        let mut neighbour = None;
+        for (place, &cell) in line.iter().enumerate() {
+            let kind = kinds.at(place);
+            if kind == Kind::Small {
+                neighbour = None;
+                continue;
+            }
+            after.cells |= 1 << cell;
+            let first = if kind == Kind::Born { None } else { numbers.next() };
+            if let (Some(neighbour), Some(first)) = (neighbour, first) {
+                met(neighbour, first, false);
+            }
+            neighbour = first.filter(|_| kind == Kind::Plain);
+            after.source[cell as usize] = match (first, kind) {
+                (Some(first), Kind::Merged) => {
+                    let second = numbers.next().unwrap_or(first);
+                    met(first, second, true);
+                    // Either of two equal tiles will do: the lower number makes one pattern of both.
+                    Source::Merged(first.min(second))
+                }
+                (Some(first), _) => Source::Plain(first),
+                (None, _) => Source::Born,
+            };
+        }
+    }
+    after
+}
+
+impl Group<'_> {
+    /// Sorts edges by pattern; they come ordered by row.
+    fn sorted(self, ids: &[PatternId]) -> MoveGroup {
+        let Group { step, target, edges, .. } = self;
+        let mut start = vec![0u32; ids.len() + 1];
+        for edge in &edges {
+            start[edge.pattern as usize + 1] += 1;
+        }
+        for i in 1..start.len() {
+            start[i] += start[i - 1];
+        }
+        let used = (0..ids.len()).filter(|&p| start[p + 1] > start[p]);
+        let (patterns, ends) = used.map(|p| (ids[p], start[p + 1])).unzip();
+        let mut sorted = vec![MoveEdge { from: 0, to: 0 }; edges.len()];
+        for edge in edges {
+            let slot = &mut start[edge.pattern as usize];
+            sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };
+            *slot += 1;
+        }
+        MoveGroup { step, target, patterns, ends, edges: sorted }
+    }
+}

@@ -1,0 +1,111 @@
+//! Spawns: where a tile in each empty cell of an afterstate leads.
+
+use super::{Image, Maker, Numbers, OfMask, for_each_mask};
+use crate::class::{Class, ClassId};
+use crate::maps::PatternId;
+use crate::rowset::{RowSet, set};
+use crate::skeleton::Config;
+
+/// Where spawns lead from rows of a class.
+#[derive(Debug, Default)]
+pub struct Spawns {
+    /// Spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for each empty cell; none in a row that no move leads to.
+    pub start: Vec<u32>,
+    /// Where a spawned 2 leads, in the class with small sum + 2.
+    pub twos: Vec<SpawnEdge>,
+    /// Where a spawned 4 leads, in the class with small sum + 4.
+    pub fours: Vec<SpawnEdge>,
+    /// The patterns that edges refer to; the first is the identity.
+    pub patterns: Vec<PatternId>,
+    /// One bit a slot: whether a move from another lane may lead here.
+    pub entered: Vec<u64>,
+}
+
+/// Where a spawn in one empty cell leads.
+#[derive(Clone, Copy, Debug)]
+pub struct SpawnEdge {
+    /// Row in the class of the target.
+    pub row: u32,
+    /// Index into [`Spawns::patterns`].
+    pub pattern: u32,
+}
+
+impl Spawns {
+    /// The edges of each slot, in order, for a spawned 2 or for a spawned 4.
+    pub fn of(&self, tile: u32) -> impl Iterator<Item = &[SpawnEdge]> {
+        let edges = if tile == 2 { &self.twos } else { &self.fours };
+        self.start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
+    }
+
+    pub(super) fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+        let (space, id) = (maker.space, class.id());
+        let mut numbers = Numbers::new(id.k);
+        let mut start = Vec::with_capacity(rows.len() + 1);
+        start.push(0);
+        let (mut twos, mut fours) = (Vec::new(), Vec::new());
+        let mut entered = vec![0u64; rows.len().div_ceil(64)];
+        let above = [1u8, 2].map(|exponent| {
+            let small_sum = id.small_sum + (1 << exponent);
+            Some((exponent, space.class(ClassId { k: id.k, small_sum })?))
+        });
+        for_each_mask(space, class, rows, |mask, rows| {
+            let (large, cells) = (mask.large(), mask.mask.small_cells.len());
+            let images = mask.stabiliser(space, &mut numbers);
+            for row in rows {
+                let occupied = occupied(mask, row.config);
+                if space.lines.may_follow_a_move(occupied) {
+                    if space.lines.may_follow_a_step(occupied, large) {
+                        set(&mut entered, row.slot);
+                    }
+                    for (&above, edges) in above.iter().zip([&mut twos, &mut fours]) {
+                        let Some((exponent, target)) = above else { continue };
+                        let empty = (0..cells).map(|i| 4 * i).filter(|shift| row.config >> shift & 15 == 0);
+                        edges.extend(empty.map(|shift| {
+                            let config = row.config | Config::from(exponent) << shift;
+                            let (config, pattern) = canonical(config, cells, &images);
+                            SpawnEdge { row: target.row(&space.configs, cells, mask.index, config), pattern }
+                        }));
+                    }
+                }
+                start.push(twos.len() as u32);
+            }
+        });
+        let patterns = renumber(&mut twos, &mut fours, &numbers.intern(maker.patterns));
+        Self { start, twos, fours, patterns, entered }
+    }
+}
+
+/// The cells of a skeleton with any tile, one bit a cell.
+fn occupied(mask: &OfMask<'_>, config: Config) -> u32 {
+    let small = mask.mask.small_cells.iter().rev().enumerate();
+    let small = small.filter(|&(i, _)| config >> (4 * i) & 15 != 0);
+    small.fold(mask.large(), |cells, (_, &cell)| cells | 1 << cell)
+}
+
+/// The canonical one of a config's images, and what leads there does to the columns.
+#[inline]
+fn canonical(config: Config, cells: usize, images: &[Image]) -> (Config, u32) {
+    let (mut best, mut pattern) = (config, 0);
+    for image in images {
+        let there = image.config(cells, config);
+        if there < best {
+            (best, pattern) = (there, image.pattern);
+        }
+    }
+    (best, pattern)
+}
+
+/// Numbers the patterns of spawn edges from 0, the identity first, and lists them.
+fn renumber(twos: &mut [SpawnEdge], fours: &mut [SpawnEdge], ids: &[PatternId]) -> Vec<PatternId> {
+    let mut used = vec![ids[0]];
+    let mut number = vec![0u32; ids.len()];
+    for edge in twos.iter_mut().chain(fours).filter(|edge| edge.pattern != 0) {
+        let number = &mut number[edge.pattern as usize];
+        if *number == 0 {
+            *number = used.len() as u32;
+            used.push(ids[edge.pattern as usize]);
+        }
+        edge.pattern = *number;
+    }
+    used
+}

@@ -1,0 +1,228 @@
+//! What transitions and index maps say, board by board, is what the rules say.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::board::Board;
+use crate::columns::Columns;
+use crate::lane::{Lane, lanes, layer_range};
+use crate::maps::IndexMap;
+use crate::rules::{self, Move};
+use crate::{Layer, Objective, Params, Precision, Spawn4};
+
+/// The blocks of a small run, and what their transitions are made from.
+struct Game {
+    params: Params,
+    space: Space,
+    patterns: Patterns,
+}
+
+impl Game {
+    fn new(board: &str, large: u8) -> Self {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params =
+            Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap();
+        Self { space: Space::new(&params), patterns: Patterns::default(), params }
+    }
+
+    fn maker(&self) -> Maker<'_> {
+        Maker { space: &self.space, patterns: &self.patterns }
+    }
+
+    fn canonical(&self, board: Board) -> Board {
+        self.space.symmetries.canonical(board)
+    }
+
+    /// Calls `visit` with every block that has rows and columns.
+    fn each_block(&self, mut visit: impl FnMut(Layer, &Class, &Columns)) {
+        for lane in lanes(&self.params) {
+            let columns = Columns::new(&self.params, lane);
+            let (first, last) = layer_range(&self.params, lane);
+            for layer in (first.0..=last.0).step_by(2).map(Layer) {
+                let class = ClassId::of(layer, lane).and_then(|id| self.space.class(id));
+                if let Some(class) = class.filter(|class| class.rows() > 0) {
+                    visit(layer, class, &columns);
+                }
+            }
+        }
+    }
+
+    /// Where the columns lead: `None` where one takes no part.
+    fn map(&self, pattern: PatternId, from: &Columns, to: &Columns) -> Vec<Option<u32>> {
+        let mut map = IndexMap::new(&self.params, &self.patterns, pattern, from, to);
+        map.extend(&self.params, &self.patterns, pattern, from, to, &vec![u64::MAX; from.words()]);
+        let columns = 0..from.len() as u32;
+        match map {
+            IndexMap::Identity => columns.map(Some).collect(),
+            IndexMap::Dense(map) => {
+                let leads_to = columns.map(|column| map.leads_to()[column as usize]);
+                leads_to.map(|to_column| Some(to_column).filter(|&c| (c as usize) < to.len())).collect()
+            }
+            IndexMap::Sparse(map) => {
+                let mut leads_to = vec![None; from.len()];
+                map.pairs().iter().for_each(|&(column, to)| leads_to[column as usize] = Some(to));
+                leads_to
+            }
+        }
+    }
+
+    fn board(&self, class: &Class, row: u32, columns: &Columns, column: u32) -> Board {
+        self.canonical(self.space.board(class, row, columns.sequences()[column as usize]))
+    }
+
+    /// Adds to each entry of a block where edges lead.
+    fn follow(
+        &self,
+        found: &mut [BTreeSet<Board>],
+        (from, to): (&Columns, &Columns),
+        target: &Class,
+        pattern: PatternId,
+        edges: impl Iterator<Item = (u32, u32)>,
+    ) {
+        let map = self.map(pattern, from, to);
+        for (slot, row) in edges {
+            for (column, leads_to) in map.iter().enumerate() {
+                let there = leads_to.map(|leads_to| self.board(target, row, to, leads_to));
+                found[slot as usize * from.len() + column].extend(there);
+            }
+        }
+    }
+
+    /// The boards of a block, in the order of its entries.
+    fn boards(&self, class: &Class, columns: &Columns) -> Vec<Board> {
+        let rows = 0..class.rows() as u32;
+        rows.flat_map(|row| (0..columns.len() as u32).map(move |column| (row, column)))
+            .map(|(row, column)| self.board(class, row, columns, column))
+            .collect()
+    }
+
+    /// Whether the large tiles of a board obey the tile bound: others have no column.
+    fn is_within_bound(&self, board: Board) -> bool {
+        let exponents = (0..self.params.cells()).map(|cell| board.get(cell));
+        let most = |e: u8| exponents.clone().filter(|&exponent| exponent >= e).count();
+        (self.params.large..=16).all(|e| most(e) <= self.params.most_cells_with(e))
+    }
+}
+
+const GAMES: [(&str, u8); 7] =
+    [("2x2", 3), ("3x2", 3), ("3x2", 4), ("1x5", 3), ("2x3", 5), ("1x6", 4), ("7x1", 3)];
+
+#[test]
+fn moves_lead_where_the_rules_say() {
+    for (board, large) in GAMES {
+        let game = Game::new(board, large);
+        let mut moves_seen = 0;
+        game.each_block(|_, class, columns| {
+            let boards = game.boards(class, columns);
+            let transitions = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
+            let mut found = vec![BTreeSet::new(); boards.len()];
+            for group in &transitions.moves(game.maker()).groups {
+                let lane = columns.lane().after(group.step, large).unwrap();
+                let (target, to) =
+                    (game.space.class(group.target).unwrap(), Columns::new(&game.params, lane));
+                for (edges, &pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
+                    let edges = edges.iter().map(|edge| (edge.from, edge.to));
+                    game.follow(&mut found, (columns, &to), target, pattern, edges);
+                }
+            }
+            for (&board, found) in boards.iter().zip(found) {
+                let legal =
+                    Move::ALL.into_iter().filter_map(|m| rules::make_move(board, m, game.params.board));
+                let wanted = legal
+                    .map(|(after, _)| after)
+                    .filter(|&after| game.is_within_bound(after))
+                    .map(|after| game.canonical(after));
+                let wanted: BTreeSet<Board> = wanted.collect();
+                moves_seen += wanted.len();
+                assert_eq!(found, wanted, "{:?} of {}", board, game.params.board);
+            }
+        });
+        assert!(moves_seen > 50, "{board}: {moves_seen} moves");
+    }
+}
+
+#[test]
+fn spawns_lead_where_the_rules_say() {
+    for (board, large) in GAMES {
+        let game = Game::new(board, large);
+        let mut spawns_seen = 0;
+        game.each_block(|layer, class, columns| {
+            let boards = game.boards(class, columns);
+            let transitions = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
+            let spawns = transitions.spawns(game.maker());
+            for exponent in [1u8, 2] {
+                let above = ClassId::of(Layer(layer.0 + (1 << exponent)), columns.lane()).unwrap();
+                let Some(target) = game.space.class(above) else { continue };
+                let mut found = vec![BTreeSet::new(); boards.len()];
+                for (slot, edges) in spawns.of(1 << exponent).enumerate() {
+                    for edge in edges {
+                        let pattern = spawns.patterns[edge.pattern as usize];
+                        let edge = std::iter::once((slot as u32, edge.row));
+                        game.follow(&mut found, (columns, columns), target, pattern, edge);
+                    }
+                }
+                for (i, (&board, found)) in boards.iter().zip(found).enumerate() {
+                    let slot = i / columns.len();
+                    if spawns.start[slot] == spawns.start[slot + 1] {
+                        // Of a board that a move left, all tiles stand at the wall.
+                        let full = (0..game.params.cells()).all(|cell| board.get(cell) != 0);
+                        let lines = |m: Move| m.lines(game.params.board);
+                        let stands = |line: &Vec<u8>| line.is_sorted_by_key(|&c| board.get(c as usize) == 0);
+                        let settled = Move::ALL.into_iter().any(|m| lines(m).iter().all(stands));
+                        assert!(full || !settled, "{board:?} may follow a move");
+                        continue;
+                    }
+                    let empty = (0..game.params.cells()).filter(|&cell| board.get(cell) == 0);
+                    let wanted: BTreeSet<Board> =
+                        empty.map(|cell| game.canonical(board.with(cell, exponent))).collect();
+                    spawns_seen += wanted.len();
+                    assert_eq!(found, wanted, "{board:?} of {}", game.params.board);
+                }
+            }
+        });
+        assert!(spawns_seen > 50, "{board}: {spawns_seen} spawns");
+    }
+}
+
+/// What is made for some of the rows is what is made for all of them.
+#[test]
+fn rows_that_are_left_out_change_nothing() {
+    let game = Game::new("3x2", 3);
+    let class = game.space.class(ClassId { k: 2, small_sum: 8 }).unwrap();
+    let all = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
+    let every_third = (0..class.rows() as u32).step_by(3);
+    let mut bits = vec![0u64; class.rows().div_ceil(64)];
+    every_third.for_each(|row| crate::rowset::set(&mut bits, row));
+    let rows = Arc::new(RowSet::new(bits));
+    let some = Transitions::new(class.id(), Arc::clone(&rows));
+    let edges = |transitions: &Transitions| {
+        let mut found = BTreeSet::new();
+        for group in &transitions.moves(game.maker()).groups {
+            for (edges, pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
+                let of_row =
+                    |edge: &MoveEdge| (transitions.rows().row(edge.from as usize), *pattern, edge.to);
+                found.extend(edges.iter().map(of_row));
+            }
+        }
+        found
+    };
+    let kept: BTreeSet<_> = edges(&all).into_iter().filter(|&(row, ..)| rows.contains(row)).collect();
+    assert_eq!(edges(&some), kept);
+    let symmetric = |transitions: &Transitions| -> Vec<u32> {
+        let rows = transitions.symmetric(game.maker()).iter();
+        rows.map(|row| transitions.rows().row(row.slot as usize))
+            .filter(|&row| rows_has(&some, row))
+            .collect()
+    };
+    assert_eq!(symmetric(&some), symmetric(&all));
+    assert!(!symmetric(&all).is_empty() && !kept.is_empty());
+    let (few, many) = (some.skeletons(game.maker()), all.skeletons(game.maker()));
+    for (slot, row) in rows.iter().enumerate() {
+        assert_eq!(few.configs[slot], many.configs[row as usize]);
+        assert_eq!(few.potential[slot], many.potential[row as usize]);
+    }
+}
+
+fn rows_has(transitions: &Transitions, row: u32) -> bool {
+    transitions.rows().contains(row)
+}
