@@ -45,7 +45,7 @@ pub struct Transitions {
 }
 
 /// The small tiles of rows. Every list has an entry a slot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Skeletons {
     /// The config of each row.
     pub configs: Vec<Config>,
@@ -101,12 +101,6 @@ impl Transitions {
 
     fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &RowSet) -> T) -> T {
         maker.space.class(self.class).map(|class| make(maker, class, &self.rows)).unwrap_or_default()
-    }
-}
-
-impl Default for Skeletons {
-    fn default() -> Self {
-        Self { configs: Vec::new(), potential: Vec::new() }
     }
 }
 
