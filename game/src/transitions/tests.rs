@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::board::Board;
 use crate::columns::Columns;
-use crate::lane::{Lane, lanes, layer_range};
+use crate::lane::{lanes, layer_range};
 use crate::maps::IndexMap;
 use crate::rules::{self, Move};
 use crate::{Layer, Objective, Params, Precision, Spawn4};
