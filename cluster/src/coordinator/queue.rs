@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use exact2048_coordinator::cluster::{JobId, JobState, Summary};
 use exact2048_game::Params;
-use exact2048_storage::{Location, RunDir, StorageError};
+use exact2048_storage::{Location, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::AppendError;
 use crate::names;
@@ -117,12 +117,12 @@ impl QueuedJob {
     }
 }
 
-/// The jobs that the records of a journal leave, in order of their turns. The error names the record.
-fn replay(records: &[Value]) -> Result<Vec<QueuedJob>, String> {
+/// The jobs that the records of a journal, each with its number, leave, in order of their turns. The error names the
+/// record.
+fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     let (mut jobs, mut places) = (BTreeMap::new(), HashMap::new());
-    for (number, record) in records.iter().enumerate() {
+    for (number, record) in records {
         let wrong = |what: String| format!("record {number} of the queue is not understood: {what}");
-        let record = QueueRecord::deserialize(record).map_err(|error| wrong(error.to_string()))?;
         names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
         let known = places.get(record.job()).copied();
         match (record, known) {
@@ -160,12 +160,12 @@ fn replay(records: &[Value]) -> Result<Vec<QueuedJob>, String> {
 pub struct Queue {
     location: Location,
     /// `None` while it could not be opened again after a failure.
-    dir: Option<RunDir>,
+    dir: Option<TypedRun<QueueRecord>>,
     fence: u64,
     /// The number of the next entry of the journal, if nobody else writes there.
     next: u64,
     /// A record that may or may not be the next entry.
-    uncertain: Option<Value>,
+    uncertain: Option<QueueRecord>,
     /// Why nothing is written any more, once that is so.
     fenced: Option<String>,
 }
@@ -176,17 +176,17 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Those of opening a [`RunDir`] for writing, among them [`StorageError::Locked`] where another coordinator on
+    /// Those of opening a [`TypedRun`] for writing, among them [`StorageError::Locked`] where another coordinator on
     /// this machine has it open; and what is wrong with what the place holds.
     pub fn open(store: &Location) -> anyhow::Result<(Self, Vec<QueuedJob>)> {
         let location = store.child(names::QUEUE)?;
         let purpose = json!({ "purpose": "coordinator" });
-        let dir = match RunDir::find_params(&location)? {
-            None => RunDir::create(&location, &purpose)?,
-            Some(found) if found == purpose => RunDir::open_for_writing(&location)?,
+        let mut dir = match TypedRun::<QueueRecord>::find_params(&location)? {
+            None => TypedRun::create(&location, &purpose)?,
+            Some(found) if found == purpose => TypedRun::open_for_writing(&location)?,
             Some(_) => anyhow::bail!("{location} is not the queue of a coordinator: choose another --store"),
         };
-        let jobs = replay(dir.records()).map_err(|what| anyhow::anyhow!("{location}: {what}"))?;
+        let jobs = replay(dir.take_records()).map_err(|what| anyhow::anyhow!("{location}: {what}"))?;
         let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None, fenced: None };
         queue.fence = queue.share(dir)? + 1;
         Ok((queue, jobs))
@@ -205,13 +205,12 @@ impl Queue {
     /// [`AppendError::Fenced`] if another coordinator has taken over. After [`AppendError::Failed`] it is uncertain
     /// whether the record is there; it may be appended again.
     pub fn append(&mut self, record: &QueueRecord) -> Result<(), AppendError> {
-        let value = json!(record);
         let mut tried = 1;
         loop {
             let appended = match self.heal()? {
                 // A failed append that has succeeded after all.
-                Some(found) if found == value => return Ok(()),
-                _ => self.writable()?.commit(&value),
+                Some(found) if found == *record => return Ok(()),
+                _ => self.writable()?.commit(record),
             };
             self.dir.iter_mut().for_each(|dir| drop(dir.take_records()));
             match appended {
@@ -221,7 +220,7 @@ impl Queue {
                 }
                 Err(error @ StorageError::TakenOver { .. }) => return Err(self.give_up(error.to_string())),
                 Err(error) => {
-                    self.uncertain = Some(value.clone());
+                    self.uncertain = Some(record.clone());
                     if tried == TRIES {
                         return Err(error.into());
                     }
@@ -247,7 +246,7 @@ impl Queue {
     }
 
     /// Opens the queue again after a failure. Returns the record that was uncertain, if it is there.
-    fn heal(&mut self) -> Result<Option<Value>, AppendError> {
+    fn heal(&mut self) -> Result<Option<QueueRecord>, AppendError> {
         if let Some(reason) = &self.fenced {
             return Err(AppendError::Fenced(reason.clone()));
         }
@@ -257,12 +256,12 @@ impl Queue {
         let (uncertain, expected) = (self.uncertain.clone(), self.next);
         // The old one first, as it holds the lock.
         drop(self.dir.take());
-        let dir = match RunDir::open_for_writing(&self.location) {
+        let mut dir = match TypedRun::open_for_writing(&self.location) {
             Err(error @ StorageError::Locked { .. }) => return Err(self.give_up(error.to_string())),
             opened => opened?,
         };
-        let last = dir.records().len().checked_sub(1).and_then(|last| dir.record_number(last));
-        let found = dir.records().last().filter(|_| last == Some(expected)).cloned();
+        let last = dir.take_records().pop();
+        let found = last.filter(|&(number, _)| number == expected).map(|(_, record)| record);
         let opening = self.share(dir)?;
         // Nobody else may have opened it in between: epochs that were given out would have become wrong.
         match found {
@@ -282,16 +281,14 @@ impl Queue {
         AppendError::Fenced(reason)
     }
 
-    fn share(&mut self, mut dir: RunDir) -> Result<u64, StorageError> {
+    fn share(&mut self, mut dir: TypedRun<QueueRecord>) -> Result<u64, StorageError> {
         let opening = dir.share()?;
-        // They were replayed, and nobody needs them any more.
-        drop(dir.take_records());
         self.next = opening + 1;
         self.dir = Some(dir);
         Ok(opening)
     }
 
-    fn writable(&mut self) -> Result<&mut RunDir, AppendError> {
+    fn writable(&mut self) -> Result<&mut TypedRun<QueueRecord>, AppendError> {
         let closed = || StorageError::EarlierFailure { path: self.location.to_string().into() };
         self.dir.as_mut().ok_or_else(|| AppendError::Failed(closed().into()))
     }
@@ -301,6 +298,7 @@ impl Queue {
 mod tests {
     use super::*;
     use exact2048_game::{Objective, Precision, Spawn4};
+    use exact2048_storage::RunDir;
 
     fn params(board: &str) -> Params {
         let board = board.parse().unwrap();
@@ -339,13 +337,10 @@ mod tests {
 
     #[test]
     fn what_a_journal_leaves() {
-        let cancelled = |name| json!(QueueRecord::Cancelled { job: job(name) });
-        let resumed = |name| json!(QueueRecord::Resumed { job: job(name) });
-        let [a, b] = ["a", "b"].map(|name| json!(submitted(name)));
-        let of = |records: &[&Value]| {
-            let records: Vec<Value> = records.iter().map(|&record| record.clone()).collect();
-            replay(&records)
-        };
+        let cancelled = |name| QueueRecord::Cancelled { job: job(name) };
+        let resumed = |name| QueueRecord::Resumed { job: job(name) };
+        let [a, b] = ["a", "b"].map(submitted);
+        let of = |records: &[&QueueRecord]| replay((0..).zip(records.iter().copied().cloned()).collect());
         assert_eq!(names(&of(&[&a, &b, &a]).unwrap()), [("a", false), ("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &cancelled("a")]).unwrap()), [("a", true), ("b", false)]);
         assert_eq!(
@@ -354,25 +349,41 @@ mod tests {
         );
         let ended = |outcome| {
             let summary = Summary { states_done: 7, fingerprint: Some(u128::MAX), ..Summary::default() };
-            json!(QueueRecord::Ended { job: job("a"), outcome, summary })
+            QueueRecord::Ended { job: job("a"), outcome, summary }
         };
         let failed = of(&[&a, &ended(Outcome::Done), &ended(Outcome::Failed("full".to_owned()))]).unwrap();
         assert_eq!(failed[0].state, JobState::Failed { reason: "full".to_owned() });
         assert_eq!((failed[0].summary.states_done, failed[0].summary.fingerprint), (7, Some(u128::MAX)));
         let again = of(&[&a, &ended(Outcome::Done), &resumed("a")]).unwrap();
         assert_eq!(again[0].state, JobState::Queued);
-        let forgotten = json!(QueueRecord::Forgotten { job: job("a") });
+        let forgotten = QueueRecord::Forgotten { job: job("a") };
         assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
+        for wrong in [cancelled("x"), submitted("../x")] {
+            let error = of(&[&a, &wrong]).unwrap_err();
+            assert!(error.contains("record 1"), "{error}");
+        }
+    }
+
+    /// The error names the file. Nothing is held of the records once they are replayed.
+    #[test]
+    fn records_that_are_not_understood_are_refused_and_no_record_is_held() {
         for wrong in [
-            cancelled("x"),
-            json!({ "submitted": { "job": "../x", "params": params("2x2") } }),
             json!({ "submitted": { "job": "x" } }),
             json!({ "of a later version": { "job": "a" } }),
             json!({ "cancelled": { "job": "a", "why": "of a later version" } }),
         ] {
-            let error = of(&[&a, &wrong]).unwrap_err();
-            assert!(error.contains("record 1"), "{error}");
+            let place = tempfile::tempdir().unwrap();
+            let store = Location::from(place.path());
+            let (mut queue, _) = Queue::open(&store).unwrap();
+            queue.append(&submitted("a")).unwrap();
+            assert_eq!(queue.writable().unwrap().records(), []);
+            drop(queue);
+            RunDir::open_for_writing(store.child(names::QUEUE).unwrap()).unwrap().commit(&wrong).unwrap();
+            let error = Queue::open(&store).unwrap_err();
+            let error = error.downcast_ref();
+            let Some(StorageError::NotUnderstood { file, .. }) = error else { panic!("{error:?}") };
+            assert!(file.ends_with("000002.json"), "{error:?}");
         }
     }
 
@@ -398,7 +409,7 @@ mod tests {
 
     /// A coordinator whose append failed, as one looks to whom the store did not answer.
     fn failed(queue: &mut Queue, record: &QueueRecord) {
-        queue.uncertain = Some(json!(record));
+        queue.uncertain = Some(record.clone());
     }
 
     #[test]
@@ -412,12 +423,12 @@ mod tests {
         queue.append(&a).unwrap();
         // It is there.
         let expected = queue.next;
-        queue.writable().unwrap().commit(&json!(b)).unwrap();
+        queue.writable().unwrap().commit(&b).unwrap();
         failed(&mut queue, &b);
         assert_eq!(queue.next, expected);
         queue.append(&b).unwrap();
         // It is there, and nobody asks for it again.
-        queue.writable().unwrap().commit(&json!(submitted("c"))).unwrap();
+        queue.writable().unwrap().commit(&submitted("c")).unwrap();
         failed(&mut queue, &submitted("c"));
         queue.append(&submitted("d")).unwrap();
         queue.confirm().unwrap();
