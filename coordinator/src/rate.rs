@@ -88,11 +88,18 @@ pub fn is_enough(done: f64, all: f64) -> bool {
 }
 
 /// How long the rest of some work takes, by the speed with which it went.
+///
+/// What comes next goes on as fast as lately, for as long as "lately" is: some seconds. What comes after that goes as fast
+/// as all did that was seen, so far as that is much of the work; for work begins slowly. The way down goes through all
+/// layers again, and not only through those that the way up has just come to, which may be the fast ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     all: f64,
     done: f64,
     rate: Rate,
+    /// Since when the speed is looked at, and what was done then.
+    since: Duration,
+    before: f64,
 }
 
 impl Pace {
@@ -100,7 +107,7 @@ impl Pace {
     pub fn new(all: f64, now: Duration) -> Self {
         let mut rate = Rate::default();
         rate.begin(now);
-        Self { all, done: 0.0, rate }
+        Self { all, done: 0.0, rate, since: now, before: 0.0 }
     }
 
     /// There is so much work in all, as it turns out.
@@ -111,6 +118,7 @@ impl Pace {
     /// What was done so far tells nothing of the speed of the rest.
     pub fn forget(&mut self, now: Duration) {
         self.rate.begin(now);
+        (self.since, self.before) = (now, self.done);
     }
 
     /// So much of it is done by now.
@@ -132,8 +140,12 @@ impl Pace {
     /// Time for so much of the work; `None` where too little is done to tell.
     pub fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
         let known = is_enough(self.done, self.all) && self.rate.is_settled(now);
-        let per_second = known.then(|| self.rate.per_second(now)).filter(|rate| *rate > 0.0)?;
-        Duration::try_from_secs_f64((work / per_second).max(0.0)).ok()
+        let lately = known.then(|| self.rate.per_second(now)).filter(|rate| *rate > 0.0)?;
+        let mean = (self.done - self.before) / now.saturating_sub(self.since).as_secs_f64();
+        let near = work.clamp(0.0, lately * self.rate.memory(now));
+        let later = lately + self.share() * (mean - lately);
+        let seconds = near / lately + (work - near).max(0.0) / later;
+        Duration::try_from_secs_f64(seconds).ok()
     }
 }
 

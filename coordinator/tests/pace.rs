@@ -77,6 +77,6 @@ fn check(board: &str, objective: &str, trace: &str, factor: f64) {
 fn the_time_left_is_right_within_a_factor_of_two() {
     check("3x3", "score", include_str!("data/pace-3x3.txt"), 2.0);
     check("3x3", "reach:512", include_str!("data/pace-3x3-reach512.txt"), 2.0);
-    // While it backed up, other programs came and took half of the processors; nobody could have told that before.
-    check("5x2", "score", include_str!("data/pace-5x2.txt"), 2.05);
+    // The upper layers go twice as fast as the lower ones, which come again on the way down.
+    check("5x2", "score", include_str!("data/pace-5x2.txt"), 2.0);
 }
