@@ -244,6 +244,48 @@ fn a_worker_whose_disk_is_full_says_so_and_the_job_goes_on() {
     assert_eq!(cluster.fingerprint(&job), "b779c570d9cdbdf790b00c3c1c2056d5", "{}", full.log());
 }
 
+/// One machine's view of the store is damaged: its mount, or its memory. What others read well stays as it is.
+#[test]
+fn a_worker_that_misreads_shards_takes_nothing_back() {
+    if !is_root("a_worker_that_misreads_shards_takes_nothing_back") {
+        return;
+    }
+    let mut cluster = Cluster::new(1);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| status["phase"] == "back_up");
+    cluster.client(&["cancel", &job]).exits(0);
+    cluster.wait_until(&job, |status| status["state"] == "cancelled");
+    // Where the second worker runs, every shard of states is another file, with a byte changed in its middle.
+    let damaged = Place::new();
+    let shards = cluster.run(&job).join("shards");
+    let mut mounts = String::new();
+    for entry in std::fs::read_dir(&shards).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if name.to_str().is_some_and(|name| name.starts_with("reach-")) {
+            let copy = damaged.join(name.to_str().unwrap());
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&copy, bytes).unwrap();
+            mounts += &format!("mount --bind {} {}\n", copy.display(), path.display());
+        }
+    }
+    assert!(!mounts.is_empty());
+    let script = format!("set -e\n{mounts}exec \"$@\"");
+    let cache = damaged.join("cache");
+    let options = ["--listen", "127.0.0.1:0", "--threads", "1", "--memory", "1GiB"];
+    let url = cluster.coordinator.url.clone();
+    let worker = ["worker", "--coordinator", &url, "--cache", cache.to_str().unwrap()];
+    let prefix = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+    cluster.workers.push(Server::launch_within(&prefix, &[&worker[..], &options].concat()));
+    cluster.client(&["resume", &job]).exits(0);
+    cluster.wait(&job);
+    assert_eq!(cluster.verified_fingerprint(&job), FINGERPRINT);
+    let log = cluster.coordinator.log();
+    assert!(log.contains("a worker cannot read a shard that is whole"), "{}", cluster.logs());
+    assert!(!log.contains("a shard was lost"), "nothing is done again: {log}");
+}
+
 #[test]
 fn a_full_store_is_told_and_the_job_goes_on_when_there_is_room() {
     if !is_root("a_full_store_is_told_and_the_job_goes_on_when_there_is_room") {

@@ -1,0 +1,93 @@
+//! Members of an epoch, real processes: many of them, and one that stops and goes on again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::{Solved, whole};
+
+/// A cluster whose workers have all come.
+fn with_workers(count: usize, options: &[&str]) -> Cluster {
+    let mut cluster = Cluster::new(0);
+    (0..count).for_each(|_| cluster.add_worker(options));
+    wait_for(&cluster, count);
+    cluster
+}
+
+fn wait_for(cluster: &Cluster, count: usize) {
+    let begun = Instant::now();
+    loop {
+        let all = cluster.client(&["status", "--json"]).exits(0).json();
+        if all["workers"].as_array().unwrap().len() == count {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{count} workers: {}", cluster.logs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The value of a counter of a process.
+fn counted(metrics: &str, name: &str) -> f64 {
+    let line = metrics.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap()
+}
+
+/// Blocks go from each to those that need them, and none is lost or doubled: the run is the one that one process makes.
+#[test]
+fn twelve_workers_push_blocks_to_each_other() {
+    let cluster = with_workers(12, &["--metrics-listen", "127.0.0.1:0"]);
+    for board in ["3x2", "2x3", "4x2"] {
+        let options = format!("--board {board}");
+        let job = cluster.submit(&options);
+        let done = cluster.wait(&job);
+        assert_eq!(whole(&done["retries"]), 0, "{board}: {done}\n{}", cluster.logs());
+        assert_eq!(cluster.verified_fingerprint(&job), Solved::new(&options).fingerprint(), "{board}");
+    }
+    let log = cluster.coordinator.log();
+    assert!(log.contains("workers=12"), "all were in one epoch: {log}");
+    let metrics: Vec<String> = cluster.workers.iter().map(|worker| worker.scrape()).collect();
+    let sum = |name| metrics.iter().map(|metrics| counted(metrics, name)).sum::<f64>();
+    let (pushed, received) = (sum("exact2048_pushed_bytes_total"), sum("exact2048_received_bytes_total"));
+    assert_eq!(pushed, received);
+    let senders =
+        metrics.iter().filter(|metrics| counted(metrics, "exact2048_pushed_bytes_total") > 0.0).count();
+    assert!(senders >= 6, "{senders} of 12 have sent blocks");
+}
+
+/// A process that stands still in the middle of an epoch says nothing, and ends no connection: as a machine that swaps,
+/// or a container that is paused.
+#[test]
+fn a_member_that_stands_still_is_left_out_and_comes_back() {
+    let mut cluster = with_workers(3, &[]);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
+    let still = &cluster.workers[0];
+    still.signal("STOP");
+    assert_ne!(cluster.status(&job)["state"], "done", "that came too late");
+    let begun = Instant::now();
+    cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
+    assert!(begun.elapsed() < Duration::from_secs(60), "noticed after {:?}", begun.elapsed());
+    cluster.wait(&job);
+    let expected = Solved::new("--board 4x2").fingerprint().to_owned();
+    assert_eq!(cluster.verified_fingerprint(&job), expected);
+
+    // It is in the middle of an epoch that is over for all others.
+    cluster.workers[0].signal("CONT");
+    wait_for(&cluster, 3);
+    let again = cluster.submit("--board 4x2 --name again");
+    let done = cluster.wait(&again);
+    assert_eq!(whole(&done["retries"]), 0, "{done}\n{}", cluster.logs());
+    assert_eq!(cluster.verified_fingerprint(&again), expected);
+    assert_eq!(cluster.verified_fingerprint(&job), expected, "what was done before is as it was");
+    let lines = cluster.coordinator.log();
+    assert!(
+        lines
+            .lines()
+            .filter(|line| line.contains("an epoch began"))
+            .any(|line| { line.contains("again") && line.contains("workers=3") }),
+        "it takes part: {lines}"
+    );
+    assert!(cluster.workers[0].runs());
+}
