@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `queue` | which jobs there are, in a journal that also says which coordinator owns the store |
 //! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
-//! | [`Shell`] (`shell`) | calls the pure code with the time, and carries out what it asks for |
+//! | [`Shell`] (`shell`) | calls the pure code with the time |
+//! | `carry_out` | carries out what it asks for |
 //! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
 //! | `recheck` | the shards of a job that is done, read again |
 //! | [`Gate`] (`gate`) | sees that a worker is where it says, before it is given work |
@@ -15,6 +16,7 @@
 //! | `observe` | logs and metrics |
 
 mod board;
+mod carry_out;
 mod estimates;
 mod gate;
 mod holding;

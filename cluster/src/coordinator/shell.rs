@@ -1,33 +1,29 @@
-//! Calls the pure code with the time, and carries out what it asks for.
+//! Calls the pure code with the time, and tells all who wait what follows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, AppendFailure, Claim, Cluster, ClusterError, Config, Errand, Event, Examined, JobId, NotOpened,
-    Opened, Progress, Pull, PullReply, Refusal, Secrets, Signal, WorkerId,
+    Cluster, ClusterError, Config, Errand, Event, JobId, Progress, Pull, PullReply, Refusal, Secrets, Signal,
+    WorkerId,
 };
 use exact2048_game::Params;
-use exact2048_net::logs::with_causes;
 use exact2048_proto::v1;
-use exact2048_run::RunError;
-use exact2048_storage::{ErrorKind, Location, StorageError};
+use exact2048_storage::{Location, StorageError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{self, Changes, Snapshot};
-use super::estimates::{Estimate, Estimates};
+use super::carry_out::Work;
+use super::estimates::Estimates;
 use super::gate::{Caller, Gate, Unmet};
 use super::holding::{Hold, Told, hold};
-use super::job_run::{Contents, JobRun, NotAppended};
+use super::job_run::JobRun;
 use super::queue::Queue;
-use super::{AppendError, is_out_of_files, observe, recheck, records};
+use super::{AppendError, observe};
 use crate::wire::{Answer, cluster_status};
-
-/// After how long it is tried again to write to the queue what has become of a job.
-const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether another coordinator has taken over, which appends would notice only when there is
 /// something to append.
@@ -50,7 +46,7 @@ pub struct Shell {
     /// Jobs that have ended, of which the queue is to say so.
     ends: mpsc::UnboundedSender<JobId>,
     /// The other ends, until `carry_out` and `note_ends` take them.
-    receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
+    pub(super) receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
     pub(super) estimates: Arc<Estimates>,
     board: Mutex<Arc<Snapshot>>,
     /// Something was decided since the board was looked at.
@@ -61,7 +57,7 @@ pub struct Shell {
     /// Why this coordinator does nothing more.
     fenced: OnceLock<String>,
     /// Cancelled when this coordinator is to end.
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 /// Why a pull has no answer.
@@ -144,15 +140,6 @@ impl Known {
         let url = location.url()?;
         Ok(Self { params, location, url, held: None, check: Check::None })
     }
-}
-
-/// What is to be done with the journals of jobs.
-#[derive(Clone)]
-enum Work {
-    Append(Action),
-    Open(JobId),
-    /// To let go of the runs that are not needed any more, so that others may open them.
-    LetGo,
 }
 
 impl Shell {
@@ -377,199 +364,6 @@ impl Shell {
         }
     }
 
-    /// Carries out what the cluster asks for, one thing at a time, until the coordinator stops: what is under way
-    /// then is carried out.
-    pub(super) async fn carry_out(self: Arc<Self>) {
-        let Some((mut work, ends)) = lock(&self.receivers).take() else { return };
-        let noting = tokio::spawn(Arc::clone(&self).note_ends(ends));
-        while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
-            let (shell, asked) = (Arc::clone(&self), work.clone());
-            let done = tokio::task::spawn_blocking(move || match asked {
-                Work::Append(action) => shell.append_for(&action),
-                Work::Open(job) => shell.open_for(&job),
-                Work::LetGo => shell.let_go(),
-            });
-            if let Err(panic) = done.await {
-                tracing::error!(%panic, "a journal could not be seen to");
-                self.give_up(&work);
-            }
-        }
-        let _ = noting.await;
-    }
-
-    /// Answers for what panicked: the cluster waits for it.
-    fn give_up(self: &Arc<Self>, work: &Work) {
-        let why = || "the coordinator failed at it; its log says how".to_owned();
-        self.with(|state, now| match work {
-            Work::Append(action) => {
-                state.cluster.append_failed(now, action.ticket(), AppendFailure::Journal(why()));
-            }
-            Work::Open(job) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
-            Work::LetGo => {}
-        });
-    }
-
-    /// Makes an append, and tells the cluster what became of it. Blocks on the store.
-    fn append_for(self: &Arc<Self>, action: &Action) {
-        let ticket = action.ticket();
-        let failure = match self.append(action) {
-            Ok(committed_bytes) => {
-                return self.with(|state, now| state.cluster.committed(now, ticket, committed_bytes));
-            }
-            Err(Refused::Never(worker, reason)) => {
-                tracing::error!(job = %action.job(), reason, "a range cannot be committed");
-                return self.with(|state, now| state.cluster.commit_refused(now, ticket, worker, reason));
-            }
-            Err(Refused::Append(AppendError::Fenced(reason))) => return self.fence(reason),
-            Err(Refused::Append(AppendError::Foreign(reason))) => {
-                tracing::error!(job = %action.job(), reason, "a journal has another writer");
-                AppendFailure::Foreign(reason)
-            }
-            Err(Refused::Append(AppendError::Failed(error))) => {
-                observe::append_failed(action, &error);
-                let reason = with_causes(&error);
-                if is_of_store(&error) {
-                    AppendFailure::Store(reason)
-                } else {
-                    // Only where the queue can be reached it is this journal that is to blame.
-                    match lock(&self.queue).confirm() {
-                        Ok(()) => AppendFailure::Journal(reason),
-                        Err(AppendError::Fenced(reason)) => return self.fence(reason),
-                        Err(_) => AppendFailure::Store(reason),
-                    }
-                }
-            }
-        };
-        self.with(|state, now| state.cluster.append_failed(now, ticket, failure));
-    }
-
-    /// Makes an append, and returns the bytes of the run's shards after it.
-    fn append(self: &Arc<Self>, action: &Action) -> Result<u64, Refused> {
-        let record = records::of_action(action).map_err(|reason| Refused::Never(None, reason))?;
-        let run = self.run_of(action.job())?;
-        let mut run = lock(&run);
-        let appended = run.append(record, || lock(&self.queue).confirm());
-        let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
-        drop(run);
-        self.with(|state, _| {
-            if let Some(held) = state.jobs.get_mut(action.job()).and_then(|known| known.held.as_mut()) {
-                held.opening = opening;
-            }
-        });
-        appended.map_err(|error| Refused::of(error, action))?;
-        Ok(committed_bytes)
-    }
-
-    /// The run of a job. One that is not open is opened, with what is in its journal.
-    fn run_of(self: &Arc<Self>, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
-        let found = self.with(|state, _| {
-            let known = state.jobs.get(job)?;
-            Some(known.held.as_ref().map_or(Err(known.location.clone()), |held| Ok(Arc::clone(&held.run))))
-        });
-        match found {
-            Some(Ok(run)) => Ok(run),
-            Some(Err(location)) => {
-                lock(&self.queue).confirm()?;
-                let (run, _) = JobRun::go_on(&location).map_err(AppendError::Failed)?;
-                Ok(self.hold(job, run))
-            }
-            None => Err(Refused::Never(None, format!("there is no job {job}"))),
-        }
-    }
-
-    /// Keeps the run of a job open.
-    fn hold(self: &Arc<Self>, job: &JobId, run: JobRun) -> Arc<Mutex<JobRun>> {
-        let (opening, run) = (run.opening(), Arc::new(Mutex::new(run)));
-        self.with(|state, _| {
-            if let Some(known) = state.jobs.get_mut(job) {
-                known.held = Some(Held { run: Arc::clone(&run), opening });
-            }
-        });
-        run
-    }
-
-    /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
-    fn open_for(self: &Arc<Self>, job: &JobId) {
-        match self.open_run(job) {
-            Ok(opened) => self.with(|state, now| state.cluster.opened(now, job, opened)),
-            Err(AppendError::Fenced(reason)) => self.fence(reason),
-            Err(error) => {
-                let reason = with_causes(&error);
-                tracing::warn!(%job, reason, "the run of a job cannot be opened");
-                let why = match &error {
-                    AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
-                    _ => NotOpened::Never(reason),
-                };
-                self.with(|state, now| state.cluster.not_opened(now, job, why));
-            }
-        }
-    }
-
-    fn open_run(self: &Arc<Self>, job: &JobId) -> Result<Opened, AppendError> {
-        let unknown = || AppendError::Foreign(format!("there is no job {job}"));
-        let found = self.with(|state, _| {
-            let known = state.jobs.get_mut(job)?;
-            // One that it had open before is let go of first, as it holds the lock.
-            drop(known.held.take());
-            Some((known.location.clone(), known.params.clone()))
-        });
-        let (location, params) = found.ok_or_else(unknown)?;
-        lock(&self.queue).confirm()?;
-        let (run, contents) = JobRun::begin(&location, &params)?;
-        let Contents { params, commits, bytes: committed_bytes } = contents;
-        let Estimate { least_memory, workload } = self.estimates.of(&params);
-        self.hold(job, run);
-        Ok(Opened { commits, committed_bytes, least_memory, workload })
-    }
-
-    /// Lets go of the runs that are not needed any more, so that others may open them.
-    fn let_go(self: &Arc<Self>) {
-        let runs: Vec<Held> = self.with(|state, _| {
-            let not_needed = state.not_needed();
-            not_needed.iter().filter_map(|job| state.jobs.get_mut(job)?.held.take()).collect()
-        });
-        drop(runs);
-    }
-
-    /// Reads a shard that a worker cannot read, beside all else.
-    fn examine(self: &Arc<Self>, claim: Claim) {
-        let shell = Arc::clone(self);
-        tokio::spawn(async move {
-            let location = shell.with(|state, _| Some(state.jobs.get(&claim.job)?.location.clone()));
-            let asked = claim.clone();
-            let found = tokio::task::spawn_blocking(move || match location {
-                Some(location) => recheck::examine(&location, &asked),
-                None => Examined::Unknown(format!("there is no job {}", asked.job)),
-            });
-            let found = found.await.unwrap_or_else(|panic| Examined::Unknown(panic.to_string()));
-            shell.with(|state, now| state.cluster.examined(now, &claim, found));
-        });
-    }
-
-    /// Writes to the queue what has become of jobs, so that whoever comes after this coordinator need not open their
-    /// runs. What cannot be written is tried again.
-    async fn note_ends(self: Arc<Self>, mut ends: mpsc::UnboundedReceiver<JobId>) {
-        let mut waiting = BTreeSet::new();
-        loop {
-            let next = if waiting.is_empty() {
-                self.stop.run_until_cancelled(ends.recv()).await
-            } else {
-                let soon = tokio::time::sleep(NOTE_AGAIN);
-                tokio::select! {
-                    next = ends.recv() => Some(next),
-                    () = soon => Some(waiting.first().cloned()),
-                    () = self.stop.cancelled() => None,
-                }
-            };
-            let Some(Some(job)) = next else { return };
-            waiting.insert(job.clone());
-            match Arc::clone(&self).note_end(&job).await {
-                Ok(()) => drop(waiting.remove(&job)),
-                Err(status) => tracing::warn!(%job, error = status.message(), "the queue cannot be written"),
-            }
-        }
-    }
-
     /// Another coordinator owns the store: this one does nothing more, and ends.
     pub(super) fn fence(self: &Arc<Self>, reason: String) {
         tracing::error!(reason, "another coordinator owns the store: this one ends");
@@ -588,51 +382,6 @@ impl Shell {
     }
 }
 
-/// Why an append was not made.
-enum Refused {
-    /// And never will be; the worker that is to blame, where it is known which one.
-    Never(Option<WorkerId>, String),
-    Append(AppendError),
-}
-
-impl Refused {
-    /// Of this append.
-    fn of(error: NotAppended, action: &Action) -> Self {
-        match error {
-            NotAppended::Shard { number, error } => {
-                let worker = match action {
-                    Action::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
-                    Action::Retract { .. } => None,
-                };
-                let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
-                Self::Never(
-                    worker,
-                    format!("{whose} says of its shard what is not so: {}", with_causes(&error)),
-                )
-            }
-            NotAppended::Other(error) => error.into(),
-        }
-    }
-}
-
-impl From<AppendError> for Refused {
-    fn from(error: AppendError) -> Self {
-        Self::Append(error)
-    }
-}
-
-/// Whether an error is one of the store as a whole, or of this process: no job is to blame for it.
-fn is_of_store(error: &RunError) -> bool {
-    let RunError::Storage(error) = error else { return false };
-    error.kind() == ErrorKind::Full || is_out_of_files(error)
-}
-
-/// Whether a run that cannot be opened now may be opened later without anybody's doing.
-fn may_be_opened_later(error: &RunError) -> bool {
-    let RunError::Storage(error) = error else { return false };
-    matches!(error.kind(), ErrorKind::Busy | ErrorKind::Fenced | ErrorKind::Full | ErrorKind::Unavailable)
-}
-
 impl State {
     fn answer(&self, reply: PullReply) -> Answer {
         Answer::new(reply, |share| {
@@ -642,7 +391,7 @@ impl State {
     }
 
     /// The jobs whose runs are open and not needed any more.
-    fn not_needed(&self) -> Vec<JobId> {
+    pub(super) fn not_needed(&self) -> Vec<JobId> {
         let held = self.jobs.iter().filter(|(_, known)| known.held.is_some());
         held.filter(|(job, _)| !self.cluster.holds(job)).map(|(job, _)| job.clone()).collect()
     }

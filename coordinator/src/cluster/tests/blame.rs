@@ -1,0 +1,242 @@
+//! Who is to blame when an epoch fails, and for how long that counts.
+
+use super::*;
+
+#[test]
+fn who_reaches_nobody_is_left_out_before_the_job_fails() {
+    let (mut cluster, mut workers, mut now) = cluster(8);
+    submit(&mut cluster, now, "job");
+    for _ in 0..4 {
+        workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+        let Some(share) = workers[0].epoch.clone() else { break };
+        let victim = share.members.iter().rev().find(|member| member.worker != WorkerId(1)).unwrap();
+        workers[0].fail(Failure::Peer(victim.worker));
+        workers[0].pull(&mut cluster, now);
+        now += seconds(0.01);
+    }
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+    assert_eq!(workers[0].epoch, None, "the complainer is out");
+    assert!(workers[1].epoch.is_some(), "and others work");
+}
+
+#[test]
+fn one_death_is_blamed_once() {
+    let (mut cluster, mut workers, now) = cluster(8);
+    submit(&mut cluster, now, "job");
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+    workers[..7].iter_mut().for_each(|worker| {
+        worker.fail(Failure::Peer(WorkerId(8)));
+        worker.pull(&mut cluster, now);
+    });
+    let later = now + Config::default().backoff;
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, later)));
+    let status = cluster.status(later);
+    assert_eq!(status.workers[7].activity, Activity::Waiting, "one back-off, and that is over");
+}
+
+/// One that is dead and has a lease left must not be in the next epochs: each would fail for its sake.
+#[test]
+fn who_was_not_reached_is_left_out_until_it_is_heard() {
+    let (mut cluster, mut workers, now) = cluster(2);
+    submit(&mut cluster, now, "job");
+    workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+    let members = |worker: &Worker| {
+        let share = worker.epoch.as_ref();
+        share.map(|share| share.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
+    };
+    let fail = |worker: &mut Worker, failure, cluster: &mut Cluster, now| {
+        worker.fail(failure);
+        worker.reports.push(WorkerReport::Well);
+        worker.pull(cluster, now);
+    };
+    fail(&mut workers[0], Failure::Peer(WorkerId(2)), &mut cluster, now);
+    assert_eq!(members(&workers[0]), Some(vec![1]), "the other goes on alone");
+    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, now);
+    let later = now + 2 * Config::default().backoff;
+    assert!(later < now + Config::default().lease, "it still counts as alive");
+    workers[0].pull(&mut cluster, later);
+    assert_eq!(members(&workers[0]), Some(vec![1]), "back-off is over, but it was not heard");
+    workers[1].pull(&mut cluster, later);
+    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, later);
+    workers[1].pull(&mut cluster, later);
+    assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it was heard");
+}
+
+/// Workers that are killed more often than commits are due still get somewhere, and keep at it.
+#[test]
+fn after_failures_commits_come_sooner() {
+    let (mut cluster, mut workers, mut now) = cluster(2);
+    submit(&mut cluster, now, "job");
+    for worker in &mut workers {
+        assert!(worker.pull(&mut cluster, now).share.is_some());
+        worker.fail(Failure::Other("a kill".to_owned()));
+        worker.pull(&mut cluster, now);
+        worker.reports.push(WorkerReport::Well);
+    }
+    now += seconds(3.0);
+    // The first to say that it is well begins alone.
+    let worker = &mut workers[0];
+    assert_eq!(worker.pull(&mut cluster, now).share.map(|share| share.members.len()), Some(1));
+    let interval = Config::default().commit_interval;
+    // Finishes layers, and is ordered to write them after so much time and not before.
+    let mut written_after = |now: &mut Duration, worker: &mut Worker, layers: [u32; 2], wait: Duration| {
+        worker.finish(layers.into_iter());
+        worker.pull(&mut cluster, *now);
+        let early = worker.pull(&mut cluster, *now + wait - seconds(0.1)).write;
+        *now += wait;
+        let due = worker.pull(&mut cluster, *now).write.map(|shard| shard.last);
+        assert_eq!((early, due), (None, Some(Layer(layers[1]))));
+        worker.pull(&mut cluster, *now);
+        let actions = cluster.take_actions();
+        let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+        cluster.committed(*now, *ticket, 0);
+    };
+    written_after(&mut now, worker, [4, 6], interval / 4);
+    written_after(&mut now, worker, [8, 10], interval / 4);
+    written_after(&mut now, worker, [12, 14], interval / 4);
+    // From here on the epoch has lasted for as long as commits are apart where nothing fails.
+    written_after(&mut now, worker, [16, 18], interval / 4);
+    written_after(&mut now, worker, [20, 22], interval / 2);
+    written_after(&mut now, worker, [24, 26], interval);
+}
+
+/// A rack that loses its power ends an epoch for each worker that is found dead, at once, and that is one failure of the job.
+#[test]
+fn workers_that_die_together_are_one_failure() {
+    let (mut cluster, mut workers, now) = cluster(9);
+    submit(&mut cluster, now, "job");
+    for worker in &mut workers[..8] {
+        assert!(worker.pull(&mut cluster, now).share.is_some());
+        worker.fail(Failure::Other("its peer is gone".to_owned()));
+        worker.pull(&mut cluster, now);
+    }
+    let job = &cluster.status(now).jobs[0];
+    assert_eq!((job.retries, &job.state), (8, &JobState::Running));
+}
+
+/// A member that pulls and does nothing is found within a minute, whatever it hangs in, and the others go on (A M12).
+#[test]
+fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
+    let last = params().last_layer().0;
+    // It never takes up its share; it takes it up and computes for ever; it does not write.
+    for case in 0..3 {
+        let (mut cluster, mut workers, mut now) = cluster(3);
+        let begun = now;
+        workers[2].hangs = case == 0;
+        submit(&mut cluster, now, "job");
+        pull_until(&mut cluster, &mut workers, &mut now, begun + seconds(1.0));
+        let first = workers[0].epoch.clone().unwrap();
+        assert_eq!(first.members.len(), 3, "case {case}");
+        for worker in &mut workers[..2] {
+            // They are done with what they have, and wait for the third.
+            worker.finish(if case == 2 { (4..=last).step_by(2) } else { (4..=10).step_by(2) });
+            worker.stage = EpochStage::Waiting;
+        }
+        if case == 2 {
+            workers[2].finish((4..=last).step_by(2));
+            workers[2].stage = EpochStage::Waiting;
+            workers[2].pull(&mut cluster, now);
+        }
+        workers[2].hangs = true;
+        pull_until(&mut cluster, &mut workers, &mut now, begun + seconds(60.0));
+        let second = workers[0].epoch.clone().unwrap();
+        assert!(second.epoch > first.epoch, "case {case}: the epoch has failed");
+        assert_eq!(second.members.len(), 2, "case {case}: without the third");
+        let job = cluster.job_status(&JobId("job".to_owned()), now).unwrap();
+        assert_eq!((job.retries, job.state), (1, JobState::Running), "case {case}");
+        // However long it is: it gets no work before it has left what it hangs in.
+        workers.iter_mut().for_each(|worker| worker.stage = EpochStage::Working);
+        let hangs_in_it = workers[2].epoch.is_some();
+        let status = cluster.status(now + seconds(200.0)).workers.remove(2);
+        let is_left_out = matches!(status.activity, Activity::Unwell(_));
+        assert_eq!(is_left_out, hangs_in_it, "case {case}: {:?}", status.activity);
+    }
+}
+
+/// A step that takes long on a slow machine is no hang for ever: each failure allows for twice the time.
+#[test]
+fn slow_members_get_more_time_each_time() {
+    let (mut cluster, mut workers, mut now) = cluster(2);
+    submit(&mut cluster, now, "job");
+    let mut lasted = Vec::new();
+    for _ in 0..3 {
+        let begun = now;
+        while cluster.status(now).jobs[0].retries == lasted.len() as u64 {
+            now += seconds(0.5);
+            workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+        }
+        lasted.push((now - begun).as_secs());
+        workers.iter_mut().for_each(|worker| worker.epoch = None);
+        let until = now + seconds(5.0);
+        pull_until(&mut cluster, &mut workers, &mut now, until);
+    }
+    assert!(lasted[0] < 50 && lasted[1] > 60 && lasted[2] > 130, "{lasted:?}");
+}
+
+/// The epoch of a job that a worker's claim of a lost shard ended.
+fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
+    worker.pull(cluster, now);
+    let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
+    worker.fail(Failure::ShardLost { job, file, phase: Phase::Enumerate, first: Layer(4), last: Layer(8) });
+    worker.pull(cluster, now);
+    let claims = open_runs(cluster, now);
+    let [claim] = &claims[..] else { panic!("{claims:?}") };
+    claim.clone()
+}
+
+/// A cluster whose job has committed a range.
+fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
+    let (mut cluster, workers, now) = cluster(workers);
+    cluster.submit(now, submission("job")).unwrap();
+    let [Errand::Open { job }] = &cluster.take_errands()[..] else { panic!("its run is opened") };
+    let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
+    let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+    cluster.opened(now, job, Opened { commits: vec![commit], ..empty(100) });
+    (cluster, workers, now)
+}
+
+/// One worker that misreads has nothing computed again: the coordinator looks first (A M12).
+#[test]
+fn a_shard_that_one_worker_cannot_read_is_looked_at() {
+    let (mut cluster, mut workers, now) = with_commit(2);
+    let claim = claimed(&mut cluster, &mut workers[0], now);
+    assert_eq!(workers[1].pull(&mut cluster, now).share, None, "nothing begins before that is known");
+    cluster.examined(now, &claim, Examined::Sound);
+    assert_eq!(cluster.take_actions(), [], "nothing is retracted");
+    let share = workers[1].pull(&mut cluster, now).share.unwrap();
+    assert_eq!(share.members.len(), 1, "the one that misreads is left out");
+    assert_eq!(share.segment.first, Layer(10), "and what is committed stays");
+
+    let (mut cluster, mut workers, now) = with_commit(2);
+    let claim = claimed(&mut cluster, &mut workers[0], now);
+    cluster.examined(now, &claim, Examined::Lost);
+    let actions = cluster.take_actions();
+    let [Action::Retract { ticket, .. }] = &actions[..] else { panic!("{actions:?}") };
+    cluster.committed(now, *ticket, 0);
+    let share = workers[1].pull(&mut cluster, now).share.unwrap();
+    assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "nobody is to blame");
+}
+
+/// A worker that misreads again and again, and is the only one, fails the job with the true reason.
+#[test]
+fn a_job_whose_only_worker_misreads_fails() {
+    let (mut cluster, mut workers, mut now) = with_commit(1);
+    // The second failure is within a lease of the first.
+    for _ in 0..6 {
+        let claim = claimed(&mut cluster, &mut workers[0], now);
+        cluster.examined(now, &claim, Examined::Sound);
+        // Until it gets work again, or nobody does any more.
+        for _ in 0..20 {
+            now += seconds(3.0);
+            workers[0].pull(&mut cluster, now);
+            if workers[0].epoch.is_some() {
+                break;
+            }
+        }
+    }
+    let state = cluster.job_state(&JobId("job".to_owned())).cloned();
+    assert!(
+        matches!(&state, Some(JobState::Failed { reason }) if reason.contains("which is whole")),
+        "{state:?}"
+    );
+}

@@ -1,0 +1,136 @@
+//! Jobs take turns: one that cannot go on keeps no other from it.
+
+use super::*;
+
+/// Leads the only worker of a cluster to an append.
+fn to_append(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Action {
+    worker.pull(cluster, now);
+    worker.finish((4..=params().last_layer().0).step_by(2));
+    (0..2).for_each(|_| drop(worker.pull(cluster, now)));
+    let actions = cluster.take_actions();
+    let [append] = &actions[..] else { panic!("{actions:?}") };
+    append.clone()
+}
+
+fn states(cluster: &Cluster, now: Duration) -> Vec<(String, &'static str)> {
+    cluster.status(now).jobs.iter().map(|job| (job.job.0.clone(), job.state.name())).collect()
+}
+
+/// A journal that cannot be written fails its job after a while, and no other (A M2).
+#[test]
+fn a_job_whose_journal_cannot_be_written_fails_alone() {
+    let (mut cluster, mut workers, mut now) = cluster(1);
+    submit(&mut cluster, now, "job");
+    submit(&mut cluster, now, "other");
+    let append = to_append(&mut cluster, &mut workers[0], now);
+    let failure = || AppendFailure::Journal("permission denied".to_owned());
+    let begun = now;
+    cluster.append_failed(now, append.ticket(), failure());
+    while states(&cluster, now)[0].1 == "running" {
+        let obstacle = cluster.status(now).jobs[0].obstacle.clone().unwrap();
+        assert!(obstacle.contains("permission denied"), "{obstacle}");
+        now += seconds(1.5);
+        workers[0].pull(&mut cluster, now);
+        for again in cluster.take_actions() {
+            assert_eq!(again, append, "the same again");
+            cluster.append_failed(now, append.ticket(), failure());
+        }
+        assert!(now < begun + seconds(60.0), "bounded");
+    }
+    assert!(now >= begun + Config::default().journal_patience);
+    assert_eq!(states(&cluster, now), [("job".to_owned(), "failed"), ("other".to_owned(), "running")]);
+    open_runs(&mut cluster, now);
+    workers[0].pull(&mut cluster, now);
+    assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
+    assert!(!cluster.holds(&append.job().clone()), "its run is let go of");
+}
+
+/// A store that takes nothing at all fails no job, for as long as it lasts; and a job that is stuck can be cancelled.
+#[test]
+fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
+    let (mut cluster, mut workers, mut now) = cluster(1);
+    submit(&mut cluster, now, "job");
+    let append = to_append(&mut cluster, &mut workers[0], now);
+    for _ in 0..200 {
+        cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
+        now += seconds(2.0);
+        workers[0].pull(&mut cluster, now);
+        assert_eq!(cluster.take_actions(), std::slice::from_ref(&append));
+    }
+    assert_eq!(states(&cluster, now)[0].1, "running");
+    // While the append is asked for nobody knows whether it is made.
+    cluster.cancel(now, append.job()).unwrap();
+    assert_eq!(states(&cluster, now)[0].1, "running");
+    cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
+    assert_eq!(states(&cluster, now)[0].1, "cancelled");
+    assert!(!cluster.holds(append.job()));
+}
+
+/// Another process that writes to a job's journal fails that job, and the coordinator goes on (A M3).
+#[test]
+fn a_foreign_writer_fails_one_job() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    submit(&mut cluster, now, "job");
+    submit(&mut cluster, now, "other");
+    let append = to_append(&mut cluster, &mut workers[0], now);
+    cluster.append_failed(now, append.ticket(), AppendFailure::Foreign("another process".to_owned()));
+    let failed = JobState::Failed { reason: "another process".to_owned() };
+    assert_eq!(cluster.job_state(append.job()), Some(&failed));
+    assert_eq!(states(&cluster, now)[1], ("other".to_owned(), "running"));
+}
+
+/// Workers come in any order: a job that fits none of the first waits for others, and does not keep them (C3).
+#[test]
+fn a_job_waits_for_a_worker_that_is_large_enough() {
+    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
+    let mut large = submission("large");
+    large.least_memory = Some(Arc::new(LeastMemory::new(vec![(1, 3 << 30)])));
+    cluster.submit(Duration::ZERO, large).unwrap();
+    let [Errand::Open { job }] = &cluster.take_errands()[..] else { panic!("there are no workers yet") };
+    cluster.opened(Duration::ZERO, job, empty(3 << 30));
+    submit(&mut cluster, Duration::ZERO, "small");
+    let mut worker = Worker::new(1);
+    let mut now = seconds(3.0);
+    // It fits the memory of 1000 bytes that workers of these tests have.
+    assert_eq!(worker.pull(&mut cluster, now).needed_memory, Some(3 << 30), "the worker is told");
+    now += seconds(3.0);
+    pull_until(&mut cluster, std::slice::from_mut(&mut worker), &mut now, seconds(9.0));
+    assert_eq!(states(&cluster, now), [("large".to_owned(), "queued"), ("small".to_owned(), "running")]);
+    let obstacle = cluster.status(now).jobs[0].obstacle.clone().unwrap();
+    assert!(obstacle.contains("3.0 GiB") && obstacle.contains("0.9 KiB"), "{obstacle}");
+    assert_eq!(worker.epoch.as_ref().map(|share| share.job.0.as_str()), Some("small"));
+}
+
+#[test]
+fn a_run_that_others_have_open_is_tried_again_later() {
+    let (mut cluster, mut workers, mut now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    cluster.submit(now, submission("other")).unwrap();
+    let id = JobId("job".to_owned());
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: id.clone() }], "one at a time");
+    cluster.not_opened(now, &id, NotOpened::Later("process 7 has it".to_owned()));
+    assert_eq!(states(&cluster, now), [("job".to_owned(), "queued"), ("other".to_owned(), "running")]);
+    let other = JobId("other".to_owned());
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: other.clone() }]);
+    cluster.not_opened(now, &other, NotOpened::Never("it is damaged".to_owned()));
+    assert_eq!(states(&cluster, now)[1].1, "failed");
+    assert_eq!(cluster.take_errands(), []);
+    now += Config::default().reopen;
+    workers[0].pull(&mut cluster, now);
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: id }]);
+}
+
+#[test]
+fn jobs_that_have_ended_can_be_forgotten() {
+    let (mut cluster, _, now) = cluster(0);
+    submit(&mut cluster, now, "a");
+    submit(&mut cluster, now, "b");
+    let [a, b] = ["a", "b"].map(|name| JobId(name.to_owned()));
+    assert!(cluster.forget(now, &a).is_err() && cluster.forget(now, &b).is_err(), "they have not ended");
+    cluster.cancel(now, &b).unwrap();
+    cluster.take_changed();
+    cluster.forget(now, &b).unwrap();
+    assert_eq!(cluster.forget(now, &b), Err(ClusterError::Unknown(b.clone())));
+    assert_eq!((cluster.jobs_len(), cluster.take_changed().contains(&b)), (1, true));
+    submit(&mut cluster, now, "b");
+}
