@@ -1,0 +1,83 @@
+//! The end of a schedule: nothing goes wrong any more, and everything has to become done.
+
+use super::*;
+
+impl World {
+    /// Lets nothing go wrong any more, and everything has to become done.
+    pub fn finish(&mut self) {
+        self.faults = Faults::default();
+        let newest = self.coordinators.len() - 1;
+        self.coordinators[..newest].iter_mut().for_each(|coordinator| coordinator.alive = false);
+        self.workers.retain(|(worker, _)| !worker.leaving);
+        for (worker, _) in &mut self.workers {
+            worker.stuck_until = 0;
+        }
+        self.locked.clear();
+        while self.workers.len() < 2 {
+            self.join();
+        }
+        // One that hangs for ever and goes on pulling keeps nobody from the end.
+        if self.random.per_mille(300) {
+            self.join();
+            self.workers.last_mut().unwrap().0.stuck_until = u64::MAX;
+        }
+        let end = self.now + 600_000;
+        while !self.is_done() {
+            if self.now.is_multiple_of(1000) {
+                self.mend();
+            }
+            self.step();
+            assert!(self.now < end, "not done in ten minutes: {:#?}", self.coordinators[newest].cluster);
+        }
+        for job in self.queue.keys() {
+            let journal = &self.store.journals[job];
+            let commits: Vec<Commit> = journal.live.iter().map(|live| live.commit.clone()).collect();
+            assert_eq!(
+                missing_segments(&self.truth.params, &commits),
+                [],
+                "I7: done, and something is missing"
+            );
+            let of = |phase| commits.iter().filter(move |commit| commit.phase == phase);
+            let layers = of(Phase::Enumerate).map(|commit| commit.layers.len()).sum::<usize>();
+            assert_eq!(layers as u32, (self.truth.params.last_layer().0 - 4) / 2 + 1, "I7: every layer once");
+            let sum = of(Phase::BackUp).fold(0u128, |sum, c| sum.wrapping_add(c.fingerprint.unwrap_or(0)));
+            let all = (4..=self.truth.params.last_layer().0).step_by(2).fold(0u128, |sum, layer| {
+                let part = self.truth.layer(Phase::BackUp, exact2048_game::Layer(layer));
+                sum.wrapping_add(part.fingerprint)
+            });
+            assert_eq!(sum, all, "I7: the one fingerprint");
+        }
+    }
+
+    /// What people do when something has stopped: report what cannot be read, and resume what has failed.
+    fn mend(&mut self) {
+        let now = Duration::from_millis(self.now);
+        let jobs: Vec<JobId> = self.queue.keys().cloned().collect();
+        for job in jobs {
+            let damaged = self.store.damaged(&job);
+            let Some(Coordinator { cluster, .. }) = self.coordinators.last_mut() else { continue };
+            cluster.shards_lost(now, &job, &damaged).unwrap();
+            let _ = cluster.resume(now, &job);
+        }
+        self.act(self.coordinators.len() - 1);
+    }
+
+    fn is_done(&self) -> bool {
+        let Some(coordinator) = self.coordinators.last() else { return false };
+        let status = coordinator.cluster.status(Duration::from_millis(self.now));
+        let whole = self.queue.keys().all(|job| self.store.damaged(job).is_empty());
+        whole
+            && status.jobs.iter().all(|job| job.state == JobState::Done)
+            && self.messages.is_empty_of_appends()
+    }
+}
+
+trait Appends {
+    fn is_empty_of_appends(&self) -> bool;
+}
+
+impl Appends for BTreeMap<(u64, u64), Message> {
+    fn is_empty_of_appends(&self) -> bool {
+        !self.values().any(|message| matches!(message, Message::Append { .. }))
+    }
+}
