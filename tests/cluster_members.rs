@@ -56,6 +56,23 @@ fn twelve_workers_push_blocks_to_each_other() {
     assert!(senders >= 6, "{senders} of 12 have sent blocks");
 }
 
+/// Its log says what is wrong; nobody waits for it.
+#[test]
+fn a_worker_that_cannot_be_reached_is_told_so() {
+    let mut cluster = Cluster::new(0);
+    cluster.add_worker(&["--advertise", "127.0.0.1:9"]);
+    let begun = Instant::now();
+    let told = "no work yet: the coordinator cannot reach this worker at http://127.0.0.1:9";
+    while !cluster.workers[0].log().contains(told) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.add_worker(&[]);
+    wait_for(&cluster, 1);
+    let job = cluster.submit("--board 2x2");
+    assert_eq!(whole(&cluster.wait(&job)["retries"]), 0);
+}
+
 /// A process that stands still in the middle of an epoch says nothing, and ends no connection: as a machine that swaps,
 /// or a container that is paused.
 #[test]

@@ -21,7 +21,7 @@ use super::gate::Caller;
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
-use crate::wire::{cluster_status, params_of, pull_of, refusal_status, secret_of, wire_status};
+use crate::wire::{cluster_status, params_of, pull_of, refusal_status, secret_of, unmet_status, wire_status};
 
 /// Those who watch all jobs are told what has changed five times a second, and less often where there are more jobs than
 /// this: each message names them all.
@@ -133,7 +133,7 @@ impl Coordinator for CoordinatorService {
             }
             Err(NotAnswered::Unmet(unmet)) => {
                 observe::refused(pull.worker, &unmet);
-                Err(unavailable(unmet.to_string()))
+                Err(unmet_status(&unmet))
             }
             Err(NotAnswered::Stopping) => Err(stopping()),
         }

@@ -23,7 +23,9 @@ use crate::names;
 
 pub use params::params_of;
 pub use pull::{pull_message, pull_of};
-pub use refusal::{cluster_status, refusal_of, refusal_status, status_with_reason, wire_status};
+pub use refusal::{
+    cluster_status, is_unmet, refusal_of, refusal_status, status_with_reason, unmet_status, wire_status,
+};
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 

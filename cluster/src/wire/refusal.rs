@@ -17,6 +17,7 @@ const OLD_INCARNATION: &str = "OLD_INCARNATION";
 const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
 const STRANGER: &str = "STRANGER";
+const UNMET: &str = "UNMET";
 
 fn status<const N: usize>(
     code: Code,
@@ -33,6 +34,18 @@ fn status<const N: usize>(
 #[must_use]
 pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Status {
     status(code, reason, what, [])
+}
+
+/// The status of the pull of a worker that could not be met, for this reason.
+#[must_use]
+pub fn unmet_status(why: impl Display) -> Status {
+    status(Code::Unavailable, UNMET, why, [])
+}
+
+/// Whether a status is [that](unmet_status) of a worker that could not be met.
+#[must_use]
+pub fn is_unmet(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN && info.reason == UNMET)
 }
 
 /// The status of a refused pull.

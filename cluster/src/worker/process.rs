@@ -36,7 +36,7 @@ use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
-use crate::wire::{Answer, pull_message, refusal_of};
+use crate::wire::{Answer, is_unmet, pull_message, refusal_of};
 
 /// Time for an answer: the coordinator holds one back for less.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -376,6 +376,10 @@ impl Process {
             }
             code if self.outage.goes_on(Instant::now()) => {
                 let worker = self.identity.id;
+                if is_unmet(status) {
+                    tracing::warn!(%worker, "no work yet: {message}; trying again");
+                    return Ok(());
+                }
                 tracing::warn!(%worker, ?code, "no answer from the coordinator: {message}; trying again");
             }
             _ => {}
