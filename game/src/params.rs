@@ -116,7 +116,11 @@ impl Params {
     ) -> Result<Self, ParamsError> {
         let split_at = |large| Self::with_large(board, objective, spawn4, precision, until_layer, large);
         let params = split_at(4)?;
-        if board.cells() >= 12 && params.last_layer() <= FEW_SEQUENCES { split_at(3) } else { Ok(params) }
+        match board.cells() {
+            12.. if params.last_layer() <= FEW_SEQUENCES => split_at(3),
+            12 if params.last_layer() > MANY_SEQUENCES => split_at(5),
+            _ => Ok(params),
+        }
     }
 
     /// Parameters with a chosen split; values and counts do not depend on it, speed and sizes do.
@@ -230,6 +234,10 @@ pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_
 /// Boards of 12 cells and more are split at tile 8 where no layer is above this one: there are few sequences of
 /// large tiles then, and few skeletons are worth more. Above it sequences would be too many.
 const FEW_SEQUENCES: Layer = Layer(1024);
+
+/// Boards of 12 cells are split at tile 32 where there are layers above this one: nearly all their states have so many
+/// large tiles that maps between sequences of more of them would cost more than the rows (`docs/dev/performance.md`).
+const MANY_SEQUENCES: Layer = Layer(8192);
 
 #[cfg(test)]
 mod tests {

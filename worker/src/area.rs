@@ -41,10 +41,10 @@ pub struct Area<T> {
 }
 
 impl Pool {
-    /// A pool beside a heap of `limit_bytes` at most, of which `heap_bytes` says how much is in use. It keeps a sixteenth of
-    /// that, and nothing where the heap is three quarters full.
+    /// A pool beside a heap of `limit_bytes` at most, of which `heap_bytes` says how much is in use. It keeps up to
+    /// a quarter of that, and nothing where the heap is three quarters full.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
-        let (most_bytes, most_heap_bytes) = (limit_bytes / 16, limit_bytes / 4 * 3);
+        let (most_bytes, most_heap_bytes) = (limit_bytes / 4, limit_bytes / 4 * 3);
         Arc::new(Self { most_bytes, most_heap_bytes, heap_bytes, kept: Mutex::default() })
     }
 
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn little_is_kept_and_nothing_when_memory_is_short() {
         let pool = Pool::new(1 << 20, || 0);
-        let lists: Vec<Area<u64>> = (0..8).map(|_| pool.area(4_000)).collect();
+        let lists: Vec<Area<u64>> = (0..12).map(|_| pool.area(4_000)).collect();
         drop(lists);
-        assert_eq!(pool.lock().lists.len(), 2, "a sixteenth of the limit holds two");
+        assert_eq!(pool.lock().lists.len(), 8, "a quarter of the limit holds eight");
         pool.clear();
         drop(pool.area::<u64>(100));
         assert_eq!(pool.lock().bytes, 0, "short lists are not kept");

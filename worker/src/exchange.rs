@@ -17,13 +17,11 @@ use crate::bits::{BitMatrix, ones};
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
-use crate::payload::{Parts, PayloadError, for_each_bit};
+use crate::packing::{WORD, pack_row, unpack_row};
+use crate::payload::{Parts, PayloadError};
 use crate::pieces::Pieces;
 use crate::tables::Tables;
 use crate::{Value, Worker, WorkerError};
-
-#[cfg(target_endian = "big")]
-compile_error!("workers exchange blocks as they lie in memory, which has to be little endian");
 
 /// Rows of at most so many columns are sent whole: to pack them would take longer than to send them.
 const SHORT_ROW_COLUMNS: usize = 64;
@@ -113,6 +111,7 @@ impl<V: Value> Worker<V> {
                 continue;
             }
             reachable.in_slot(slot, &mut marked);
+            packed.clear();
             pack_row(&mut packed, row, &marked);
             payload.put(bytemuck::cast_slice(&marked));
             payload.put(bytemuck::cast_slice(&packed));
@@ -232,49 +231,6 @@ impl<'a, V: Value> MayBeReachable<'a, V> {
                 marked.iter_mut().zip(reachable).for_each(|(m, r)| *m &= r);
             }
         }
-    }
-}
-
-/// Columns of which the marks are one word.
-const WORD: usize = 64;
-
-/// The values of the columns that are marked, one after the other.
-fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
-    // With room behind the last one for what is written and not counted.
-    packed.resize(row.len() + WORD, V::default());
-    let mut filled = 0;
-    for (values, &word) in row.chunks(WORD).zip(marked) {
-        if word == u64::MAX {
-            packed[filled..filled + WORD].copy_from_slice(values);
-        } else if let Some(room) = packed[filled..].first_chunk_mut::<WORD>() {
-            // Every value is written, and stays if it is marked: marks follow no pattern that branches could be guessed by.
-            let mut next = 0;
-            for (column, &value) in values.iter().enumerate() {
-                room[next % WORD] = value;
-                next += (word >> column & 1) as usize;
-            }
-        }
-        filled += word.count_ones() as usize;
-    }
-    packed.truncate(filled);
-}
-
-/// Puts values back into the columns that are marked; behind as many values as there are marks, `packed` has a word's more.
-fn unpack_row<V: Value>(packed: &[V], row: &mut [V], marked: &[u64]) {
-    let mut rest = packed;
-    for (values, &word) in row.chunks_mut(WORD).zip(marked) {
-        if word == u64::MAX {
-            values.copy_from_slice(&rest[..WORD]);
-        } else if let Some(here) = rest.first_chunk::<WORD>() {
-            // From bit to bit: a branch for each column would be guessed wrong every other time.
-            values.fill(V::default());
-            let mut next = 0;
-            for_each_bit(&[word], |column| {
-                values[column] = here[next % WORD];
-                next += 1;
-            });
-        }
-        rest = &rest[word.count_ones() as usize..];
     }
 }
 

@@ -15,6 +15,7 @@ mod exchange;
 mod fingerprint;
 mod footprint;
 mod memory;
+mod packing;
 mod payload;
 pub mod pieces;
 pub mod rows;

@@ -8,6 +8,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_storage::ItemKey;
 
 use crate::bits::{any, ones};
+use crate::packing::pack_row;
 use crate::pieces::Pieces;
 use crate::value::Value;
 
@@ -177,12 +178,12 @@ impl Parts {
         values: &[V],
     ) -> Vec<u8> {
         let rows = self.rows(part);
-        let mut item = Vec::with_capacity(self.values_bytes::<V>(part, held, bits));
+        let mut packed = Vec::new();
         let row_values = slots_in(held, rows.clone(), values, stride);
         for ((_, row_bits), (_, row_values)) in slots_in(held, rows, bits, self.words()).zip(row_values) {
-            for_each_bit(row_bits, |column| row_values[column].write_to(&mut item));
+            pack_row(&mut packed, &row_values[..self.columns], row_bits);
         }
-        item
+        bytemuck::cast_slice(&packed).to_vec()
     }
 
     /// Reads a values item into the rows of the set `held`, for the entries that `bits` marks.

@@ -18,10 +18,11 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     fn add_to(self, sum: &mut Self::Sum);
     /// The rounded mean, from the sum over spawned 2s and the one over spawned 4s.
     fn mean(twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> Self;
-    /// Appends the little-endian bytes.
-    fn write_to(self, out: &mut Vec<u8>);
-    /// Reads little-endian bytes, as many as the value has.
-    fn read_from(bytes: &[u8]) -> Self;
+
+    /// Reads the bytes of a stored value, which are as many as it has in memory.
+    fn read_from(bytes: &[u8]) -> Self {
+        bytemuck::pod_read_unaligned(bytes)
+    }
 }
 
 /// What a sum over spawns is divided by, for one number of empty cells.
@@ -59,14 +60,6 @@ impl Value for u32 {
         let sum = twos * f64::from(divisor.weight2) + fours * f64::from(divisor.weight4);
         ((sum - divisor.offset as f64) * divisor.reciprocal + TO_INTEGER).to_bits() as u32
     }
-
-    fn write_to(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_from(bytes: &[u8]) -> Self {
-        bytes.try_into().map_or(0, u32::from_le_bytes)
-    }
 }
 
 impl Value for u64 {
@@ -92,14 +85,6 @@ impl Value for u64 {
         let twos = twos.wrapping_mul(u64::from(divisor.weight2));
         let sum = twos.wrapping_add(fours.wrapping_mul(u64::from(divisor.weight4)));
         sum.wrapping_sub(divisor.offset).wrapping_add(divisor.divisor / 2) / divisor.divisor
-    }
-
-    fn write_to(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_from(bytes: &[u8]) -> Self {
-        bytes.try_into().map_or(0, u64::from_le_bytes)
     }
 }
 
