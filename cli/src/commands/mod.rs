@@ -3,6 +3,7 @@
 pub mod bag;
 #[cfg(feature = "net")]
 pub mod cancel;
+pub mod combo;
 #[cfg(feature = "net")]
 pub mod coordinator;
 pub mod count;
@@ -52,6 +53,8 @@ pub enum Command {
     Count(count::Args),
     /// Say how many moves a win takes at least: tiles in a bag, without a board
     Bag(bag::Args),
+    /// Say how long combos are in a field four columns wide, solved exactly
+    Combo(combo::Args),
 }
 
 impl Command {
@@ -69,6 +72,7 @@ impl Command {
             Command::Play(args) => play::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
+            Command::Combo(args) => combo::main(args),
         }
     }
 }

@@ -1,0 +1,198 @@
+//! `exact2048 combo query`: what the placements of a piece are worth.
+
+use std::io::{self, Read, Write};
+
+use anyhow::Result;
+use exact2048_combo4w::{Decision, Draw, Field, Outlook, PIECES, Piece, Placement, Problem};
+use serde_json::{Value, json};
+
+use super::setting::{RuleArgs, SolveArgs, Solved};
+use crate::{Failure, output, units};
+
+/// Options of `combo query`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 combo query --field X.../X.../X... --queue T
+  exact2048 combo query --field X.../XX.. --hold T --queue LSZ
+  exact2048 combo query --field XXX. --hold I --queue LJ --draw bag --bag TO
+  exact2048 combo query --field - --queue I --json < field.txt
+
+The first piece of the queue is the one to be dropped, unless the held one is dropped instead; the others
+are seen. The rules are solved before the answer: with five previews that takes seconds.")]
+pub struct Args {
+    /// Rows from the top, X or . for each cell, with / in between; - reads lines from stdin
+    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
+    field: String,
+    /// The piece in hold; without it, no piece can be held
+    #[arg(long, value_name = "PIECE")]
+    hold: Option<Piece>,
+    /// The piece that has come and those that are seen after it: letters of IOTSZJL
+    #[arg(long, value_name = "PIECES", value_parser = pieces)]
+    queue: Pieces,
+    /// With --draw bag: the pieces that can come after the queue, before a bag begins anew
+    #[arg(long, value_name = "PIECES", value_parser = pieces)]
+    bag: Option<Pieces>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    solve: SolveArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// At least one piece.
+#[derive(Clone, Debug)]
+struct Pieces(Vec<Piece>);
+
+fn pieces(text: &str) -> Result<Pieces, String> {
+    let pieces: Result<Vec<Piece>, _> = text.chars().map(|letter| letter.to_string().parse()).collect();
+    match pieces {
+        Ok(pieces) if pieces.is_empty() => Err("expected at least one letter of IOTSZJL".to_owned()),
+        Ok(pieces) => Ok(Pieces(pieces)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let decision = args.decision()?;
+    let draw = Draw::from(args.rules.draw);
+    let solved = args.solve.solve(Problem {
+        first: decision.field,
+        drops: args.rules.drops.into(),
+        hold: decision.hold.is_some(),
+        draw,
+        previews: decision.outlook.previews.len(),
+    })?;
+    let placements = solved.solution.placements(&solved.space, &decision).ok_or_else(|| {
+        let seen: String = decision.outlook.previews.iter().map(Piece::to_string).collect();
+        let bag: String = decision.outlook.bag.iter().map(Piece::to_string).collect();
+        Failure::unreachable(format!(
+            "bags do not give {seen} and then one of {bag}: expected pieces in --bag that were not seen \
+             since the last bag began"
+        ))
+    })?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&solved, &decision, &placements))?;
+    } else {
+        write_for_people(&mut out, &solved, &decision, &placements)?;
+    }
+    Ok(())
+}
+
+impl Args {
+    fn decision(&self) -> Result<Decision> {
+        let text = match self.field.as_str() {
+            "-" => {
+                let mut text = String::new();
+                io::stdin().read_to_string(&mut text)?;
+                text
+            }
+            given => given.to_owned(),
+        };
+        let field: Field = text.parse().map_err(|error| Failure::usage(format!("--field: {error}")))?;
+        let Pieces(queue) = &self.queue;
+        let bag = match (Draw::from(self.rules.draw), &self.bag) {
+            (Draw::Random, None) => PIECES.to_vec(),
+            (Draw::Random, Some(_)) => {
+                return Err(
+                    Failure::usage("--bag is for pieces from bags: give --draw bag".to_owned()).into()
+                );
+            }
+            (Draw::Bag, Some(Pieces(bag))) => {
+                PIECES.into_iter().filter(|piece| bag.contains(piece)).collect()
+            }
+            (Draw::Bag, None) => {
+                let message = "--draw bag: expected --bag with the pieces that can come after the queue";
+                return Err(Failure::usage(message.to_owned()).into());
+            }
+        };
+        Ok(Decision {
+            field,
+            hold: self.hold,
+            current: queue[0],
+            outlook: Outlook { previews: queue[1..].to_vec(), bag },
+        })
+    }
+}
+
+fn write_for_people(
+    out: &mut impl Write,
+    solved: &Solved,
+    decision: &Decision,
+    placements: &[Placement],
+) -> Result<()> {
+    let Some(best) = placements.first() else {
+        writeln!(out, "{:#}\n\nNo placement fills a row: the combo ends.", decision.field)?;
+        return Ok(());
+    };
+    let (low, high) = solved.solution.interval(best.value);
+    let error = (high - best.value).max(best.value - low);
+    for line in side_by_side(decision.field, best) {
+        writeln!(out, "{line}")?;
+    }
+    output::write_field(out, "best", describe(best))?;
+    let value = units::value(best.value, error);
+    output::write_field(out, "expected", format!("{value} placements (error at most {error:.0e})"))?;
+    writeln!(out)?;
+    let rows = placements.iter().map(|placement| {
+        vec![
+            placement.piece.to_string(),
+            placement.after.to_string(),
+            placement.hold.map_or(String::new(), |piece| piece.to_string()),
+            units::value(placement.value, error),
+        ]
+    });
+    output::write_table(out, &output::table(&["piece", "field after it", "hold", "expected"], 3, rows))?;
+    Ok(())
+}
+
+fn describe(best: &Placement) -> String {
+    match best.hold {
+        Some(hold) => format!("drop {}, hold {hold}", best.piece),
+        None => format!("drop {}", best.piece),
+    }
+}
+
+/// The field before and after the best placement, on the same floor.
+fn side_by_side(before: Field, best: &Placement) -> Vec<String> {
+    let rows = |field: Field| format!("{field:#}").lines().map(str::to_owned).collect::<Vec<_>>();
+    let (before, after) = (rows(before), rows(best.after));
+    let height = before.len().max(after.len());
+    let row = |rows: &[String], at: usize| match (at + rows.len()).checked_sub(height) {
+        Some(at) => rows[at].clone(),
+        None => "....".to_owned(),
+    };
+    let arrow = |at: usize| if at + 1 == height { format!("--{}->", best.piece) } else { " ".repeat(5) };
+    (0..height)
+        .map(|at| format!("{} {} {}", row(&before, at), arrow(at), row(&after, at)))
+        .chain([String::new()])
+        .collect()
+}
+
+fn json(solved: &Solved, decision: &Decision, placements: &[Placement]) -> Value {
+    let letters = |pieces: &[Piece]| pieces.iter().map(Piece::to_string).collect::<String>();
+    let hold = |piece: Option<Piece>| piece.map(|piece| piece.to_string());
+    let placements: Vec<Value> = placements
+        .iter()
+        .map(|placement| {
+            json!({
+                "piece": placement.piece.to_string(),
+                "after": placement.after.to_string(),
+                "hold": hold(placement.hold),
+                "expected": solved.value_json(placement.value),
+            })
+        })
+        .collect();
+    json!({
+        "field": decision.field.to_string(),
+        "hold": hold(decision.hold),
+        "current": decision.current.to_string(),
+        "previews": letters(&decision.outlook.previews),
+        "bag": letters(&decision.outlook.bag),
+        "placements": placements,
+    })
+}

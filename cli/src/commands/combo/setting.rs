@@ -1,0 +1,218 @@
+//! The options that the subcommands share: the rules, and how to solve.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_combo4w::{Draw, Drops, Field, Moves, Problem, Progress, Solution, Space, memory_bytes, solve};
+
+use crate::display::{self, ProgressLine};
+use crate::{Failure, limits, units};
+
+/// Where a combo begins.
+#[derive(clap::Args, Debug)]
+pub struct FieldArgs {
+    /// Filled cells at the beginning, and left by most pieces: 3 (columns 3,0,0,0) or 6 (3,3,0,0)
+    #[arg(long, default_value = "3", value_parser = ["3", "6"], value_name = "CELLS")]
+    cells: String,
+    /// Begin with this field instead: rows from the top, X or . for each cell, with / in between
+    #[arg(long, value_name = "FIELD", conflicts_with = "cells")]
+    from: Option<Field>,
+}
+
+impl FieldArgs {
+    pub fn first(&self) -> Field {
+        let columns = if self.cells == "6" { [3, 3, 0, 0] } else { [3, 0, 0, 0] };
+        self.from.unwrap_or(Field::of_heights(columns))
+    }
+}
+
+/// How pieces come and fall.
+#[derive(clap::Args, Debug)]
+pub struct RuleArgs {
+    /// How pieces are drawn
+    #[arg(long, value_enum, default_value = "random")]
+    pub draw: DrawArg,
+    /// How pieces may be dropped
+    #[arg(long, value_enum, default_value = "srs")]
+    pub drops: DropsArg,
+}
+
+/// How pieces are drawn.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum DrawArg {
+    /// Each one any of the seven
+    Random,
+    /// From bags of all seven
+    Bag,
+}
+
+impl From<DrawArg> for Draw {
+    fn from(arg: DrawArg) -> Self {
+        match arg {
+            DrawArg::Random => Self::Random,
+            DrawArg::Bag => Self::Bag,
+        }
+    }
+}
+
+/// How pieces may be dropped.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum DropsArg {
+    /// Moves, tucks and spins, with the kicks of the Super Rotation System
+    Srs,
+    /// Straight down alone
+    Hard,
+    /// Wherever the piece fits and rests on something, reachable or not
+    Anywhere,
+}
+
+impl From<DropsArg> for Drops {
+    fn from(arg: DropsArg) -> Self {
+        match arg {
+            DropsArg::Srs => Self::Srs,
+            DropsArg::Hard => Self::Hard,
+            DropsArg::Anywhere => Self::Anywhere,
+        }
+    }
+}
+
+/// A whole problem.
+#[derive(clap::Args, Debug)]
+pub struct ProblemArgs {
+    #[command(flatten)]
+    field: FieldArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// One piece can be held
+    #[arg(long)]
+    hold: bool,
+    /// Pieces that are seen besides the one in hand
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    previews: u8,
+}
+
+impl ProblemArgs {
+    pub fn problem(&self) -> Problem {
+        Problem {
+            first: self.field.first(),
+            drops: self.rules.drops.into(),
+            hold: self.hold,
+            draw: self.rules.draw.into(),
+            previews: self.previews.into(),
+        }
+    }
+}
+
+/// How to solve: changes how long it takes and how narrow the intervals are.
+#[derive(clap::Args, Debug)]
+pub struct SolveArgs {
+    /// Sweep until no value changes by more than this, or by more than rounding does
+    #[arg(long, default_value = "1e-12", value_name = "CHANGE", value_parser = goal)]
+    goal: f64,
+    /// Threads; values do not depend on them [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Memory that may be used [default: what is free]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+}
+
+fn goal(text: &str) -> Result<f64, String> {
+    let goal = text.parse().ok().filter(|goal| (0.0..=0.1).contains(goal));
+    goal.ok_or_else(|| "expected a number from 0 to 0.1, such as 1e-12".to_owned())
+}
+
+/// A problem and what came of it.
+pub struct Solved {
+    pub space: Space,
+    pub solution: Solution,
+    pub seconds: f64,
+}
+
+impl SolveArgs {
+    /// Solves a problem, with its progress on stderr.
+    pub fn solve(&self, problem: Problem) -> Result<Solved> {
+        let moves = Moves::from_field(problem.first, problem.drops)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        self.check_memory(&problem, moves.fields().len())?;
+        let threads = self.threads.map_or_else(limits::threads, usize::from);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let begun = Instant::now();
+        let line = ProgressLine::new("solve");
+        let space = pool.install(|| Space::new(problem))?;
+        let mut course = Course::default();
+        let solution = pool.install(|| {
+            solve(&space, self.goal, |progress| {
+                course.show(&line, progress);
+                true
+            })
+        });
+        line.finish();
+        Ok(Solved { space, solution: solution?, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    fn check_memory(&self, problem: &Problem, fields: usize) -> Result<()> {
+        let allowed = self.memory.map(|size| size.as_u64()).or_else(limits::free_memory_bytes);
+        let allowed = allowed.unwrap_or_else(limits::memory_bytes);
+        let needed = memory_bytes(problem, fields);
+        if needed.is_some_and(|needed| needed <= allowed) {
+            return Ok(());
+        }
+        let needed = needed.map_or("more than 16 EiB".to_owned(), units::size_at_least);
+        Err(Failure::usage(format!(
+            "{} previews take {needed} of memory, and {} may be used; expected fewer previews, a field with fewer \
+             cells, no hold, or a larger --memory",
+            problem.previews,
+            units::size(allowed)
+        ))
+        .into())
+    }
+}
+
+/// How a stage of a solve gets on: its residual falls by about the same factor with every sweep.
+#[derive(Default)]
+struct Course {
+    /// When the stage began, and its first residual.
+    first: Option<(Instant, f64)>,
+}
+
+impl Course {
+    fn show(&mut self, line: &ProgressLine, progress: Progress) {
+        if progress.sweeps == 1 {
+            self.first = None;
+        }
+        let (begun, first) = *self.first.get_or_insert((Instant::now(), progress.residual));
+        let share = share(first, progress.residual, progress.goal);
+        let left = (share > 0.02).then(|| begun.elapsed().mul_f64((1.0 - share) / share));
+        let parts = [
+            display::eta(left),
+            format!("sweep {}", units::count(progress.sweeps)),
+            format!("largest change {:.1e}", progress.residual),
+        ];
+        line.show(share, &parts);
+    }
+}
+
+/// The part of the way from the first residual to the goal, in orders of magnitude.
+fn share(first: f64, now: f64, goal: f64) -> f64 {
+    if now <= goal || goal <= 0.0 {
+        return if now <= goal { 1.0 } else { 0.0 };
+    }
+    ((first / now).ln() / (first / goal).ln()).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_is_of_orders_of_magnitude() {
+        assert!((share(1.0, 1e-6, 1e-12) - 0.5).abs() < 1e-12);
+        assert_eq!(share(1.0, 1.0, 1e-12), 0.0);
+        assert_eq!(share(1.0, 1e-13, 1e-12), 1.0);
+        assert_eq!(share(1.0, 2.0, 1e-12), 0.0, "it was less before");
+        assert_eq!(share(1.0, 0.5, 0.0), 0.0);
+        assert_eq!(share(0.0, 0.0, 0.0), 1.0);
+    }
+}

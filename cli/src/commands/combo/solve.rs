@@ -1,0 +1,116 @@
+//! `exact2048 combo solve`: how long combos are.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use exact2048_combo4w::Draw;
+use serde_json::{Value, json};
+
+use super::setting::{ProblemArgs, SolveArgs, Solved};
+use crate::{limits, output, units};
+
+/// Options of `combo solve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 combo solve
+  exact2048 combo solve --hold --previews 5
+  exact2048 combo solve --hold --previews 4 --draw bag
+  exact2048 combo solve --cells 6 --hold --previews 2 --drops hard
+  exact2048 combo solve --hold --previews 3 --json | jq .mean
+
+Values are expected further placements before the next piece is drawn, each with an interval that holds the true
+one.")]
+pub struct Args {
+    #[command(flatten)]
+    problem: ProblemArgs,
+    #[command(flatten)]
+    solve: SolveArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let solved = args.solve.solve(args.problem.problem())?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", solved.json())?
+    } else {
+        solved.write(&mut out)?
+    }
+    Ok(())
+}
+
+impl Solved {
+    fn write(&self, out: &mut impl Write) -> Result<()> {
+        let (space, solution) = (&self.space, &self.solution);
+        let problem = space.problem();
+        output::write_field(out, "first field", problem.first)?;
+        let pieces = match problem.draw {
+            Draw::Random => "random",
+            Draw::Bag => "from bags",
+        };
+        let hold = if problem.hold { "hold" } else { "no hold" };
+        let rules = format!("{pieces}, {}, {hold}", units::several(problem.previews, "preview"));
+        output::write_field(out, "pieces", rules)?;
+        let moves = space.moves();
+        let fields = format!(
+            "{}, {}",
+            units::count(moves.fields().len()),
+            units::several(moves.placements(), "placement")
+        );
+        output::write_field(out, "fields", fields)?;
+        output::write_field(out, "states", units::count(space.len()))?;
+        let time = format!("{} in {}", units::several(solution.sweeps(), "sweep"), units::time(self.seconds));
+        output::write_field(out, "solved", time)?;
+        writeln!(out, "\nExpected further placements:")?;
+        let (all, first) = (solution.summary(), solution.first_field(space));
+        let row = |name: &str, value: f64| {
+            let (low, high) = solution.interval(value);
+            let error = (high - value).max(value - low);
+            vec![name.to_owned(), units::value(value, error), format!("{error:.0e}")]
+        };
+        let rows = [
+            row("mean of all states", all.mean),
+            row("largest", all.max),
+            row("mean with the first field", first.mean),
+            row("largest with the first field", first.max),
+        ];
+        output::write_table(out, &output::table(&["", "value", "error at most"], 1, rows))?;
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let (space, solution) = (&self.space, &self.solution);
+        let problem = space.problem();
+        let (all, first) = (solution.summary(), solution.first_field(space));
+        let (low, high) = solution.changes();
+        json!({
+            "first_field": problem.first.to_string(),
+            "drops": format!("{:?}", problem.drops).to_lowercase(),
+            "draw": format!("{:?}", problem.draw).to_lowercase(),
+            "hold": problem.hold,
+            "previews": problem.previews,
+            "fields": space.moves().fields().len(),
+            "placements": space.moves().placements(),
+            "outlooks": space.sequences().len(),
+            "states": space.len(),
+            "mean": self.value_json(all.mean),
+            "max": self.value_json(all.max),
+            "first_mean": self.value_json(first.mean),
+            "first_max": self.value_json(first.max),
+            "change": { "low": low, "high": high },
+            "sweeps": solution.sweeps(),
+            "seconds": self.seconds,
+            "peak_rss_bytes": limits::peak_rss_bytes(),
+        })
+    }
+
+    /// A value with the interval that the true one is in.
+    pub fn value_json(&self, value: f64) -> Value {
+        let (low, high) = self.solution.interval(value);
+        json!({ "value": value, "low": low, "high": high })
+    }
+}

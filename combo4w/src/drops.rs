@@ -1,0 +1,80 @@
+//! Where a piece can come to rest.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashSet;
+
+use crate::field::Field;
+use crate::piece::{Cell, Piece, Turn};
+
+/// Which ways of dropping a piece are allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Drops {
+    /// Straight down from above.
+    Hard,
+    /// Moves to the left, to the right, and down, and quarter turns with the kicks of SRS, as often as one likes.
+    #[default]
+    Srs,
+    /// Wherever the piece fits and something is below it, whether or not it can get there.
+    Anywhere,
+}
+
+/// A square of a piece with its turn, and the column and row of its bottom left corner.
+type Place = (Turn, Cell);
+
+/// The sets of cells in which a piece can come to rest, in order and each once.
+///
+/// Above the field all is free, so that a piece may enter in any column and turn.
+pub(crate) fn resting(field: Field, piece: Piece, drops: Drops) -> Vec<Field> {
+    let shapes: [_; 4] = std::array::from_fn(|turn| piece.cells(turn));
+    let fit = |(turn, at): Place| field.fit(&shapes[turn], at);
+    // No cell of a square is more than three from its corner.
+    let above = field.height() + 2;
+    let entries = (0..4).flat_map(|turn| (-3..=3).map(move |x| (turn, (x, above))));
+    let entries: Vec<Place> = entries.filter(|&place| fit(place).is_some()).collect();
+    let places: Vec<Place> = match drops {
+        Drops::Hard => entries.into_iter().map(|place| fallen(place, fit)).collect(),
+        Drops::Srs => reached(piece, entries, above, fit),
+        Drops::Anywhere => entries
+            .into_iter()
+            .flat_map(|(turn, (x, above))| (-3..=above).map(move |y| (turn, (x, y))))
+            .collect(),
+    };
+    let mut cells: Vec<Field> =
+        places.into_iter().filter(|&place| fit(below(place)).is_none()).filter_map(fit).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    cells
+}
+
+fn below((turn, (x, y)): Place) -> Place {
+    (turn, (x, y - 1))
+}
+
+fn fallen(mut place: Place, fit: impl Fn(Place) -> Option<Field>) -> Place {
+    while fit(below(place)).is_some() {
+        place = below(place);
+    }
+    place
+}
+
+/// All places that moves and turns lead to.
+fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> Option<Field>) -> Vec<Place> {
+    let mut seen: FxHashSet<Place> = entries.iter().copied().collect();
+    let mut waiting = VecDeque::from(entries);
+    let mut found = Vec::new();
+    while let Some(place) = waiting.pop_front() {
+        found.push(place);
+        let (turn, (x, y)) = place;
+        let moves = [(x - 1, y), (x + 1, y), (x, y - 1)].map(|at| (turn, at));
+        let moves = moves.into_iter().filter(|&next| fit(next).is_some());
+        let turns = [(turn + 1) % 4, (turn + 3) % 4].into_iter().filter_map(|to| {
+            let kicks = piece.kicks(turn, to).into_iter();
+            kicks.map(|(dx, dy)| (to, (x + dx, y + dy))).find(|&next| fit(next).is_some())
+        });
+        // What a kick lifts above the field, it could have entered as well.
+        waiting
+            .extend(moves.chain(turns).filter(|&(_, (_, y))| y <= above).filter(|&next| seen.insert(next)));
+    }
+    found
+}

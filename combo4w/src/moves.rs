@@ -1,0 +1,109 @@
+//! The fields that combos lead to, and from where to where.
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use rustc_hash::FxHashMap;
+
+use crate::drops::{self, Drops};
+use crate::field::Field;
+use crate::piece::{PIECES, Piece};
+
+/// A field by its number.
+pub type FieldId = usize;
+
+/// All fields that can be reached from one without breaking the combo, and where each piece leads: a *placement* is a field, a
+/// piece, and a field after it. Every placement fills a row at least.
+#[derive(Clone, Debug)]
+pub struct Moves {
+    fields: Vec<Field>,
+    by_field: FxHashMap<Field, FieldId>,
+    next: Vec<[Vec<FieldId>; 7]>,
+}
+
+/// A field from which too many others can be reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} filled cells lead to too many fields: expected at most {most}", most = Moves::MOST_CELLS)]
+pub struct TooManyCells(u32);
+
+impl Moves {
+    /// Filled cells of a first field at most: no field after it has more, and none is higher.
+    pub const MOST_CELLS: u32 = 8;
+
+    /// Finds them from a first field, which has number 0; others have theirs in the order in which they are found.
+    ///
+    /// # Errors
+    ///
+    /// If the field has more than [`Self::MOST_CELLS`] filled cells.
+    pub fn from_field(first: Field, drops: Drops) -> Result<Self, TooManyCells> {
+        if first.cells() > Self::MOST_CELLS {
+            return Err(TooManyCells(first.cells()));
+        }
+        let mut moves =
+            Self { fields: vec![first], by_field: FxHashMap::from_iter([(first, 0)]), next: Vec::new() };
+        while moves.next.len() < moves.fields.len() {
+            let field = moves.fields[moves.next.len()];
+            let next = PIECES.map(|piece| {
+                let resting = drops::resting(field, piece, drops);
+                let mut next: Vec<FieldId> = resting
+                    .into_iter()
+                    .filter_map(|cells| field.cleared_with(cells))
+                    .map(|field| moves.add(field))
+                    .collect();
+                next.sort_unstable();
+                next.dedup();
+                next
+            });
+            moves.next.push(next);
+        }
+        Ok(moves)
+    }
+
+    fn add(&mut self, field: Field) -> FieldId {
+        *self.by_field.entry(field).or_insert_with(|| {
+            self.fields.push(field);
+            self.fields.len() - 1
+        })
+    }
+
+    /// The fields by number.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The number of a field.
+    #[must_use]
+    pub fn find(&self, field: Field) -> Option<FieldId> {
+        self.by_field.get(&field).copied()
+    }
+
+    /// The fields that a piece leads to, each once; none where it ends the combo.
+    #[must_use]
+    pub fn next(&self, field: FieldId, piece: Piece) -> &[FieldId] {
+        &self.next[field][piece.index()]
+    }
+
+    /// Number of placements.
+    #[must_use]
+    pub fn placements(&self) -> usize {
+        self.next.iter().flatten().map(Vec::len).sum()
+    }
+
+    /// Strongly connected components of the fields, each before those that lead to it.
+    #[must_use]
+    pub fn components(&self) -> Vec<Vec<FieldId>> {
+        let mut graph = DiGraph::<(), ()>::with_capacity(self.fields.len(), self.placements());
+        let nodes: Vec<NodeIndex> = self.fields.iter().map(|_| graph.add_node(())).collect();
+        for (from, next) in self.next.iter().enumerate() {
+            for &to in next.iter().flatten() {
+                graph.add_edge(nodes[from], nodes[to], ());
+            }
+        }
+        let sorted = |component: Vec<NodeIndex>| {
+            let mut fields: Vec<FieldId> = component.into_iter().map(NodeIndex::index).collect();
+            fields.sort_unstable();
+            fields
+        };
+        tarjan_scc(&graph).into_iter().map(sorted).collect()
+    }
+}

@@ -1,0 +1,235 @@
+//! The lives of all states, with a proved interval around each value.
+
+use rayon::prelude::*;
+
+use crate::anderson::{self, Anderson};
+use crate::sequence::Sequences;
+use crate::space::{Problem, Space, Stage, State};
+use crate::sweep::{Lives, Plan};
+
+/// How far a solve is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Sweeps of the present stage.
+    pub sweeps: u64,
+    /// Share of the states that the present stage and those before it are.
+    pub share: f64,
+    /// Largest change in the last sweep.
+    pub residual: f64,
+    /// The residual at which the stage is done.
+    pub goal: f64,
+}
+
+/// Why nothing was solved.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SolveError {
+    /// The values do not get better.
+    #[error(
+        "no convergence: a residual of {residual:e} is left after {sweeps} sweeps, {goal:e} was asked for"
+    )]
+    Stuck {
+        /// What is left.
+        residual: f64,
+        /// What was asked for.
+        goal: f64,
+        /// Sweeps that were made.
+        sweeps: u64,
+    },
+    /// The caller wanted no more.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Expected further placements in all states under the best policy.
+///
+/// With ε = 2⁻⁵³ and m ≤ 0 ≤ M the smallest and the largest change that one more sweep makes, widened by its rounding, the true lives W* of a
+/// state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    lives: Lives,
+    low: f64,
+    high: f64,
+    sweeps: u64,
+}
+
+/// Mean, largest and smallest value of some states.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Of all, equally weighted.
+    pub mean: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// Roundings of one sweep at most: seven sums, a division and one more sum, and the difference to what was.
+const ROUNDINGS: f64 = 10.0;
+/// Sweeps after which a stage that is not done will not be.
+const MOST_SWEEPS: u64 = 1_000_000;
+
+/// Bytes that solving a problem takes at most, by the number of its fields; `None` where it is more than 2^64.
+#[must_use]
+pub fn memory_bytes(problem: &Problem, fields: usize) -> Option<u64> {
+    let outlooks = Sequences::count(problem.draw, problem.previews)?;
+    let states = (fields as u64).checked_mul(if problem.hold { 7 } else { 1 })?.checked_mul(outlooks)?;
+    // Lives, the image of a sweep, and what the acceleration keeps; an outlook has a key, twice while they are
+    // found, and up to seven that follow.
+    let vectors = 4 + 2 * anderson::DEPTH as u64;
+    states.checked_mul(8 * vectors)?.checked_add(outlooks.checked_mul(100)?)
+}
+
+/// Solves a space until one more sweep changes no value by more than `goal`, or by more than rounding does.
+///
+/// Values are of the same bits for any number of threads. `watch` is called after every sweep; the solve ends when it says `false`.
+///
+/// # Errors
+///
+/// If the values do not converge, or `watch` wants no more.
+pub fn solve(
+    space: &Space,
+    goal: f64,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<Solution, SolveError> {
+    let row = space.row();
+    let mut lives: Lives =
+        space.sequences().levels().iter().map(|level| vec![1.0; level.len() * row]).collect();
+    let mut sweeps = 0;
+    for stage in space.stages() {
+        let share = stage.end as f64 / space.width() as f64;
+        let mut watch = |sweeps, residual, goal| watch(Progress { sweeps, share, residual, goal });
+        sweeps += solve_stage(space, stage, goal, &mut lives, &mut watch)?;
+    }
+    let whole = 0..space.width();
+    let plan = Plan::new(space, &whole);
+    let changes = (0..lives.len()).map(|level| plan.changes(&lives, level));
+    let (low, high) = changes.fold((0.0, 0.0), |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1)));
+    let rounding = ROUNDINGS * f64::EPSILON / 2.0 * largest(&lives);
+    Ok(Solution { lives, low: low - rounding, high: high + rounding, sweeps: sweeps + 1 })
+}
+
+fn largest(lives: &Lives) -> f64 {
+    lives.par_iter().flat_map(|level| level.par_iter().copied()).reduce(|| 1.0, f64::max)
+}
+
+/// Solves one stage, given those before it; says how many sweeps it took.
+fn solve_stage(
+    space: &Space,
+    stage: &Stage,
+    goal: f64,
+    lives: &mut Lives,
+    watch: &mut dyn FnMut(u64, f64, f64) -> bool,
+) -> Result<u64, SolveError> {
+    let plan = Plan::new(space, stage);
+    let levels = lives.len();
+    let tiles: Vec<_> = (0..levels).map(|level| plan.tiles(level)).collect();
+    let image = |lives: &Lives, level: usize| {
+        let mut out = vec![0.0; space.sequences().levels()[level].len() * plan.row()];
+        plan.sweep(lives, level, &tiles[level], &mut out);
+        out
+    };
+    let mut anderson = Anderson::default();
+    let (mut sweeps, mut last) = (0, f64::INFINITY);
+    loop {
+        // Level 0 is the iterate. The others follow from it in turn, each with the newest lives of the one after it.
+        for level in (1..levels).rev() {
+            let new = image(lives, level);
+            store(space, stage, &mut lives[level], &new);
+        }
+        let mut new = image(lives, 0);
+        sweeps += 1;
+        let old = load(space, stage, &lives[0]);
+        let residual: Vec<f64> = new.par_iter().zip(&old).map(|(new, old)| new - old).collect();
+        drop(old);
+        let change = residual.par_iter().copied().map(f64::abs).reduce(|| 0.0, f64::max);
+        let largest = new.par_iter().copied().reduce(|| 1.0, f64::max);
+        let goal = goal.max(ROUNDINGS * f64::EPSILON * largest);
+        let is_done = change <= goal;
+        if !is_done {
+            if change > 2.0 * last {
+                anderson.reset();
+            }
+            anderson.step(&mut new, residual);
+        }
+        store(space, stage, &mut lives[0], &new);
+        if !watch(sweeps, change, goal) {
+            return Err(SolveError::Stopped);
+        }
+        if is_done {
+            return Ok(sweeps);
+        }
+        if sweeps == MOST_SWEEPS || !change.is_finite() {
+            return Err(SolveError::Stuck { residual: change, goal, sweeps });
+        }
+        last = change;
+    }
+}
+
+/// Puts the lives of a stage where they belong.
+fn store(space: &Space, stage: &Stage, lives: &mut [f64], new: &[f64]) {
+    let rows = lives.par_chunks_exact_mut(space.width()).zip(new.par_chunks_exact(stage.len()));
+    rows.with_min_len(1 << 10).for_each(|(row, new)| row[stage.clone()].copy_from_slice(new));
+}
+
+/// The lives of a stage.
+fn load(space: &Space, stage: &Stage, lives: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; lives.len() / space.width() * stage.len()];
+    let rows = out.par_chunks_exact_mut(stage.len()).zip(lives.par_chunks_exact(space.width()));
+    rows.with_min_len(1 << 10).for_each(|(out, row)| out.copy_from_slice(&row[stage.clone()]));
+    out
+}
+
+impl Solution {
+    /// Expected further placements in a state; `None` where there is no such state.
+    #[must_use]
+    pub fn value(&self, space: &Space, state: &State) -> Option<f64> {
+        let (level, at) = space.find(state)?;
+        Some(self.lives[level][at] - 1.0)
+    }
+
+    /// Where the true value lies, for a value that was computed.
+    #[must_use]
+    pub fn interval(&self, value: f64) -> (f64, f64) {
+        let lives = value + 1.0;
+        (lives / (1.0 - self.low) - 1.0, lives / (1.0 - self.high) - 1.0)
+    }
+
+    /// Smallest and largest change of one more sweep, with its rounding.
+    #[must_use]
+    pub fn changes(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    /// Sweeps of all stages together, most of them of a part of the states.
+    #[must_use]
+    pub fn sweeps(&self) -> u64 {
+        self.sweeps
+    }
+
+    /// Of all states.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let states: usize = self.lives.iter().map(Vec::len).sum();
+        let sums: Vec<f64> = self
+            .lives
+            .iter()
+            .flat_map(|level| level.par_chunks(1 << 14).map(|lives| lives.iter().sum()).collect::<Vec<f64>>())
+            .collect();
+        Summary { mean: sums.iter().sum::<f64>() / states as f64 - 1.0, max: largest(&self.lives) - 1.0 }
+    }
+
+    /// Of the states with the first field.
+    #[must_use]
+    pub fn first_field(&self, space: &Space) -> Summary {
+        let place = space.place(0);
+        let lives =
+            || self.lives.iter().flat_map(|level| level.chunks_exact(space.width())).map(|row| row[place]);
+        let count = lives().count();
+        Summary { mean: lives().sum::<f64>() / count as f64 - 1.0, max: lives().fold(0.0, f64::max) - 1.0 }
+    }
+
+    /// All states with their values, in order of their numbers.
+    pub fn values<'a>(&'a self, space: &'a Space) -> impl Iterator<Item = (State, f64)> + 'a {
+        self.lives.iter().enumerate().flat_map(move |(level, lives)| {
+            lives.iter().enumerate().map(move |(at, lives)| (space.state(level, at), lives - 1.0))
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! The published numbers; docs/combo.md says where they come from.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use exact2048_combo4w::{
+    Decision, Draw, Drops, Field, Moves, Outlook, PIECES, Problem, Solution, Space, State, solve,
+};
+
+const THREE: [u8; 4] = [3, 0, 0, 0];
+const SIX: [u8; 4] = [3, 3, 0, 0];
+
+fn moves(heights: [u8; 4], drops: Drops) -> Moves {
+    Moves::from_field(Field::of_heights(heights), drops).unwrap()
+}
+
+fn solved(hold: bool, draw: Draw, previews: usize) -> (Space, Solution) {
+    let first = Field::of_heights(THREE);
+    let space = Space::new(Problem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
+    let solution = solve(&space, 1e-12, |_| true).unwrap();
+    (space, solution)
+}
+
+/// Whether a published decimal number is what the interval allows, up to half a digit of its last one.
+fn agrees(published: &str, (low, high): (f64, f64)) -> bool {
+    let value: f64 = published.parse().unwrap();
+    let half = 0.5000001 * 10f64.powi(-(published.split_once('.').unwrap().1.len() as i32));
+    low <= value + half && value - half <= high
+}
+
+fn assert_agrees(published: &str, solution: &Solution, value: f64, what: &str) {
+    assert!(
+        agrees(published, solution.interval(value)),
+        "{what}: {published} is published, {value} computed"
+    );
+}
+
+#[test]
+fn fields_placements_and_components_are_as_many_as_published() {
+    for (drops, placements) in [(Drops::Srs, 190), (Drops::Hard, 178), (Drops::Anywhere, 196)] {
+        let moves = moves(THREE, drops);
+        assert_eq!((moves.fields().len(), moves.placements()), (40, placements), "{drops:?}");
+    }
+    for (heights, fields, largest) in [(THREE, 40, 28), (SIX, 517, 356)] {
+        let moves = moves(heights, Drops::Srs);
+        assert_eq!(moves.fields().len(), fields);
+        assert_eq!(moves.components().iter().map(Vec::len).max(), Some(largest));
+    }
+}
+
+/// Random pieces: previews, mean and maximum over all states, mean over those with the first field.
+#[rustfmt::skip]
+const RANDOM: [&[(&str, &str, &str)]; 2] = [
+    &[
+        ("1.358966225", "3.009951", "1.9197391"),
+        ("1.480119139", "5.006665", "2.2665119"),
+        ("1.535061800", "6.719001", "2.4463217"),
+        ("1.563772366", "8.304745", "2.5316155"),
+    ],
+    &[
+        ("5.536883899", "13.880609", "8.5681512"),
+        ("7.996027331", "22.625069", "12.6353771"),
+        ("10.278174416", "31.439276", "16.5405956"),
+        ("12.305426108", "39.826297", "20.0445987"),
+    ],
+];
+
+#[test]
+fn values_with_random_pieces_are_the_published_ones() {
+    for (hold, rows) in [false, true].into_iter().zip(RANDOM) {
+        for (previews, (mean, max, first)) in rows.iter().enumerate() {
+            let (space, solution) = solved(hold, Draw::Random, previews);
+            let what = format!("hold {hold}, {previews} previews");
+            assert_agrees(mean, &solution, solution.summary().mean, &what);
+            assert_agrees(max, &solution, solution.summary().max, &what);
+            assert_agrees(first, &solution, solution.first_field(&space).mean, &what);
+        }
+    }
+}
+
+#[test]
+fn values_with_bags_are_the_published_ones() {
+    let published = [
+        (false, 1, "1.490274398"),
+        (false, 2, "1.525687005"),
+        (false, 3, "1.537174769"),
+        (true, 1, "20.496278"),
+        (true, 2, "38.339572"),
+        (true, 3, "76.151130"),
+    ];
+    for (hold, previews, mean) in published {
+        let (_, solution) = solved(hold, Draw::Bag, previews);
+        assert_agrees(mean, &solution, solution.summary().mean, &format!("hold {hold}, {previews} previews"));
+    }
+}
+
+/// The same game once more, one state after the other, straight from the definition.
+fn plainly(hold: bool) -> f64 {
+    let moves = moves(THREE, Drops::Srs);
+    let (fields, holds) = (moves.fields().len(), if hold { 7 } else { 1 });
+    let index = |bag: usize, hold: usize, field: usize| (bag * holds + hold) * fields + field;
+    let mut values = vec![0.0; 128 * holds * fields];
+    loop {
+        let mut change = 0.0_f64;
+        for bag in 1..128_usize {
+            for held in 0..holds {
+                for field in 0..fields {
+                    let mut sum = 0.0;
+                    for drawn in (0..7).filter(|drawn| bag >> drawn & 1 == 1) {
+                        let left = if bag == 1 << drawn { 127 } else { bag & !(1 << drawn) };
+                        let mut best = 0.0_f64;
+                        for &next in moves.next(field, PIECES[drawn]) {
+                            best = best.max(1.0 + values[index(left, held, next)]);
+                        }
+                        for &next in moves.next(field, PIECES[held]).iter().filter(|_| hold) {
+                            best = best.max(1.0 + values[index(left, drawn, next)]);
+                        }
+                        sum += best;
+                    }
+                    let value = sum / f64::from(bag.count_ones());
+                    let old = std::mem::replace(&mut values[index(bag, held, field)], value);
+                    change = change.max((value - old).abs());
+                }
+            }
+        }
+        if change < 1e-13 {
+            return values.iter().sum::<f64>() / (127 * holds * fields) as f64;
+        }
+    }
+}
+
+/// What was handed down for bags without previews, 1.635337731 and 10.731794, does not follow from the definition.
+#[test]
+fn bags_without_previews_are_worth_what_a_plain_iteration_says() {
+    for (hold, handed_down) in [(false, 1.635_337_731), (true, 10.731_794)] {
+        let (_, solution) = solved(hold, Draw::Bag, 0);
+        let (low, high) = solution.interval(solution.summary().mean);
+        let plain = plainly(hold);
+        assert!(low - 1e-9 < plain && plain < high + 1e-9, "{low} {plain} {high}");
+        assert!((plain - handed_down).abs() > 0.1);
+    }
+}
+
+#[test]
+fn values_are_the_means_of_the_best_placements() {
+    for (hold, draw, previews) in [(true, Draw::Bag, 2), (true, Draw::Random, 1), (false, Draw::Bag, 0)] {
+        let (space, solution) = solved(hold, draw, previews);
+        let mut checked = 0;
+        for (state, value) in solution.values(&space).step_by(97) {
+            let State { field, hold, outlook } = state;
+            let best = |drawn: usize| {
+                let mut previews = outlook.previews.clone();
+                previews.push(PIECES[drawn]);
+                let current = previews.remove(0);
+                let mut bag: Vec<_> = outlook.bag.clone();
+                if draw == Draw::Bag {
+                    bag.retain(|&piece| piece != PIECES[drawn]);
+                }
+                let bag = if bag.is_empty() { PIECES.to_vec() } else { bag };
+                let decision = Decision { field, hold, current, outlook: Outlook { previews, bag } };
+                let placements = solution.placements(&space, &decision).unwrap();
+                placements.first().map_or(0.0, |best| best.value)
+            };
+            let sum: f64 = outlook.bag.iter().map(|piece| best(piece.index())).sum();
+            assert!((value - sum / outlook.bag.len() as f64).abs() < 1e-9, "{field} {hold:?} {outlook:?}");
+            checked += 1;
+        }
+        assert!(checked > 5);
+    }
+}
+
+#[test]
+fn values_are_of_the_same_bits_for_any_number_of_threads() {
+    let bits = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let (space, solution) = solved(true, Draw::Random, 3);
+            solution.values(&space).map(|(_, value)| value.to_bits()).collect::<Vec<u64>>()
+        })
+    };
+    assert_eq!(bits(1), bits(3));
+}
+
+#[test]
+fn decisions_are_all_there_once() {
+    for (hold, draw, previews, count) in [
+        (false, Draw::Random, 0, 40 * 7),
+        (true, Draw::Random, 1, 40 * 7 * 7 * 7),
+        // A bag and the piece that was drawn from it last.
+        (false, Draw::Bag, 0, 40 * 7 * 64),
+    ] {
+        let first = Field::of_heights(THREE);
+        let space = Space::new(Problem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
+        let decisions: Vec<Decision> = space.decisions().collect();
+        assert_eq!(decisions.len(), count);
+        let distinct: std::collections::HashSet<String> =
+            decisions.iter().map(|decision| format!("{decision:?}")).collect();
+        assert_eq!(distinct.len(), count);
+    }
+}
