@@ -108,7 +108,6 @@ fn joined(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-<<<<<<< HEAD
     /// The words of a command as the program gets them: without quotes, up to what the shell keeps for itself.
     fn words(command: &str) -> Vec<String> {
         let words = shell::written_words(command).into_iter();
@@ -116,16 +115,6 @@ mod tests {
         of_program.map(|word| word.replace(['"', '\''], "")).collect()
     }
 
-    /// All examples of the help that people see, at some width, as a shell joins their lines.
-    fn examples(columns: usize) -> Vec<String> {
-        use clap::CommandFactory;
-        let mut examples = Vec::new();
-        for sub in crate::Cli::command().get_subcommands() {
-            let end = sub.get_after_help().map(StyledStr::to_string).unwrap_or_default();
-            let end = wrapped(&end, columns);
-            let of_sub = joined(&end).into_iter().skip_while(|line| line != EXAMPLES).skip(1);
-            examples.extend(of_sub.take_while(|line| line.starts_with("  ")));
-=======
     /// All subcommands, and theirs.
     fn all_commands() -> Vec<Command> {
         fn collect(command: &Command, into: &mut Vec<Command>) {
@@ -140,19 +129,14 @@ mod tests {
         all
     }
 
-    /// The words of a line as a shell has them, up to what is no part of the command.
-    fn words(line: &str) -> Vec<String> {
-        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
-        for c in line.chars().chain([' ']) {
-            match quote {
-                Some(open) if c == open => quote = None,
-                Some(_) => word.push(c),
-                None if c == '"' || c == '\'' => quote = Some(c),
-                None if c != ' ' => word.push(c),
-                None if word.is_empty() => {}
-                None => words.push(std::mem::take(&mut word)),
-            }
->>>>>>> 7fa7dca (Combo: the longest expected combo in a field four columns wide, solved exactly)
+    /// All examples of the help that people see, at some width, as a shell joins their lines.
+    fn examples(columns: usize) -> Vec<String> {
+        let mut examples = Vec::new();
+        for sub in all_commands() {
+            let end = sub.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+            let end = wrapped(&end, columns);
+            let of_sub = joined(&end).into_iter().skip_while(|line| line != EXAMPLES).skip(1);
+            examples.extend(of_sub.take_while(|line| line.starts_with("  ")));
         }
         examples
     }
@@ -160,16 +144,9 @@ mod tests {
     #[test]
     fn examples_are_commands_that_are_understood() {
         use clap::CommandFactory;
-<<<<<<< HEAD
         for columns in [40, 60, 80, 100] {
             let mut checked = 0;
             for line in examples(columns) {
-=======
-        let mut checked = 0;
-        for sub in all_commands() {
-            let end = sub.get_after_help().map(StyledStr::to_string).unwrap_or_default();
-            for line in end.lines().filter(|line| line.starts_with("  ")) {
->>>>>>> 7fa7dca (Combo: the longest expected combo in a field four columns wide, solved exactly)
                 // In a substitution: job=$(exact2048 ...).
                 let line = line.rsplit_once("$(").map_or(&*line, |(_, inner)| inner.trim_end_matches(')'));
                 let words = words(line);

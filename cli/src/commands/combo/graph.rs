@@ -62,7 +62,7 @@ fn write_for_people(out: &mut impl Write, moves: &Moves) -> Result<()> {
         let first = moves.fields()[component[0]];
         vec![first.to_string(), first.cells().to_string(), units::count(component.len())]
     });
-    output::write_table(out, &output::table(&["one of the fields", "cells", "fields"], 1, rows))?;
+    output::write_table(out, &output::table(&["one of the fields", "cells", "fields"], &[0], rows))?;
     Ok(())
 }
 

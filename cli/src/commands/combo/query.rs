@@ -146,7 +146,10 @@ fn write_for_people(
             units::value(placement.value, error),
         ]
     });
-    output::write_table(out, &output::table(&["piece", "field after it", "hold", "expected"], 3, rows))?;
+    output::write_table(
+        out,
+        &output::table(&["piece", "field after it", "hold", "expected"], &[0, 1, 2], rows),
+    )?;
     Ok(())
 }
 

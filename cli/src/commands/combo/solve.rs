@@ -78,7 +78,7 @@ impl Solved {
             row("mean with the first field", first.mean),
             row("largest with the first field", first.max),
         ];
-        output::write_table(out, &output::table(&["", "value", "error at most"], 1, rows))?;
+        output::write_table(out, &output::table(&["", "value", "error at most"], &[0], rows))?;
         Ok(())
     }
 
