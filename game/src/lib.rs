@@ -28,6 +28,7 @@ pub mod shapes;
 pub mod skeleton;
 pub mod slide;
 pub mod symmetry;
+pub mod table;
 pub mod transitions;
 
 pub use board::{Board, BoardError, BoardSize};

@@ -170,7 +170,7 @@ impl<V: crate::Value> Worker<V> {
     /// The transitions of the rows of a block that has some.
     fn transitions(&self, class: &Class, block: &ReachBlock) -> Result<Arc<Transitions>, WorkerError> {
         if self.tables.all_rows(class).is_some() {
-            // Kept by the class, which drops them when memory is short; a block would hold on to them.
+            // Kept by the class, which moves them to disk when memory is short; a block would hold on to them.
             return self.class_transitions(class, &block.rows);
         }
         if let Some(transitions) = block.transitions.get() {

@@ -181,7 +181,7 @@ impl<V: Value> Worker<V> {
         // Where blocks hold all rows of their class, what is known of these is kept, and rows are slots.
         match self.tables.kept_transitions(class.id()) {
             Some(kept) => {
-                let entered = &self.tables.spawns(&kept).entered;
+                let entered = self.tables.spawns(&kept).entered.iter();
                 block.occupied.iter().zip(entered).map(|(occupied, entered)| occupied & entered).collect()
             }
             None => block.occupied.clone(),

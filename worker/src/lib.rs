@@ -199,8 +199,8 @@ impl<V: Value> Worker<V> {
         self.memory.reserve(bytes, |bytes| self.make_room(bytes))
     }
 
-    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks that no task is using move to
-    /// disk, then transitions and index maps are dropped.
+    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
+    /// transitions that no task is using move to disk, index maps are dropped.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());
@@ -212,7 +212,7 @@ impl<V: Value> Worker<V> {
         self.values.spill(&self.memory, enough)?;
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
-        self.tables.forget_transitions(enough);
+        self.tables.spill_transitions(enough)?;
         if !enough() {
             self.tables.forget_maps();
         }

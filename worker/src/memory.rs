@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytemuck::Pod;
+use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, Scratch, StorageError};
 
 use crate::area::{Area, Pool};
@@ -129,6 +130,14 @@ impl Memory {
     }
 }
 
+impl Store for &Memory {
+    type Error = StorageError;
+
+    fn store<T: Pod + Send + Sync>(&mut self, list: &[T]) -> Result<Table<T>, StorageError> {
+        Ok(Table::elsewhere(self.spill(list)?))
+    }
+}
+
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut tasks = self.memory.lock();
@@ -210,6 +219,7 @@ mod tests {
         let again = memory(1000).spilled(&held).unwrap();
         assert_eq!((&*held, &*spilled, &*again), (&data[..], &data[..], &data[..]));
         assert_eq!(memory(0).spilled(&spilled).unwrap()[..], data[..]);
+        assert_eq!(&*(&memory(0)).store(&data).unwrap(), &data[..]);
         assert!(memory(0).settle(Vec::<u64>::new()).unwrap().is_empty());
     }
 

@@ -13,6 +13,7 @@ use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
+use exact2048_storage::StorageError;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -156,19 +157,23 @@ impl Tables {
         kept.clone()
     }
 
-    /// Drops transitions that no task is using until `enough` says so: making them again takes no longer than reading them
-    /// from a disk would.
-    pub fn forget_transitions(&self, enough: impl Fn() -> bool) {
+    /// Moves transitions that no task is using to scratch files until `enough` says so.
+    pub fn spill_transitions(&self, enough: impl Fn() -> bool) -> Result<(), StorageError> {
         let slots: Vec<Arc<ClassSlot>> = self.lock_classes().values().cloned().collect();
         for slot in slots {
             if enough() {
                 break;
             }
-            let Some(mut kept) = free_now(slot.transitions.try_lock()) else { continue };
-            let dropped = kept.take_if(|kept| Arc::strong_count(kept) == 1);
-            drop(kept);
-            drop(dropped);
+            // What is locked is asked for just now.
+            if let Some(mut kept) = free_now(slot.transitions.try_lock())
+                && let Some(kept) = &mut *kept
+                && Arc::strong_count(kept) == 1
+                && kept.heap_bytes() > 0
+            {
+                *kept = Arc::new(kept.stored_in(&mut &*self.memory)?);
+            }
         }
+        Ok(())
     }
 
     /// The small tiles of the rows of a block.

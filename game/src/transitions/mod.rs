@@ -20,6 +20,7 @@ use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
 use crate::slide::Source;
+use crate::table::{Store, Table};
 
 pub use moves::{MoveEdge, MoveGroup, Moves};
 pub use spawns::{SpawnEdge, Spawns};
@@ -48,9 +49,9 @@ pub struct Transitions {
 #[derive(Debug, Default)]
 pub struct Skeletons {
     /// The config of each row.
-    pub configs: Vec<Config>,
+    pub configs: Table<Config>,
     /// Φ of each row's small tiles.
-    pub potential: Vec<u32>,
+    pub potential: Table<u32>,
 }
 
 /// A row that symmetries of the board map to itself: its columns fall into orbits.
@@ -99,6 +100,32 @@ impl Transitions {
         self.moves.get_or_init(|| self.made(maker, Moves::new))
     }
 
+    /// Bytes on the heap of the long lists that were made.
+    pub fn heap_bytes(&self) -> usize {
+        let skeletons = self.skeletons.get().map_or(0, |s| s.configs.heap_bytes() + s.potential.heap_bytes());
+        let spawns = self.spawns.get().map_or(0, Spawns::heap_bytes);
+        skeletons + spawns + self.moves.get().map_or(0, Moves::heap_bytes)
+    }
+
+    /// The same transitions, with the long lists that were made in a store.
+    pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
+        let stored = Self::new(self.class, Arc::clone(&self.rows));
+        if let Some(Skeletons { configs, potential }) = self.skeletons.get() {
+            let (configs, potential) = (configs.stored_in(store)?, potential.stored_in(store)?);
+            let _ = stored.skeletons.set(Skeletons { configs, potential });
+        }
+        if let Some(rows) = self.symmetric.get() {
+            let _ = stored.symmetric.set(rows.clone());
+        }
+        if let Some(spawns) = self.spawns.get() {
+            let _ = stored.spawns.set(spawns.stored_in(store)?);
+        }
+        if let Some(moves) = self.moves.get() {
+            let _ = stored.moves.set(moves.stored_in(store)?);
+        }
+        Ok(stored)
+    }
+
     fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &RowSet) -> T) -> T {
         maker.space.class(self.class).map(|class| make(maker, class, &self.rows)).unwrap_or_default()
     }
@@ -116,7 +143,7 @@ impl Skeletons {
                 potential.push((0..16).map(of_digit).sum::<u64>() as u32);
             }
         });
-        Self { configs, potential }
+        Self { configs: configs.into(), potential: potential.into() }
     }
 }
 

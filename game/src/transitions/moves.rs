@@ -14,6 +14,7 @@ use crate::maps::{Pattern, PatternId};
 use crate::rowset::RowSet;
 use crate::skeleton::Config;
 use crate::slide::{Kind, Kinds, Outcome, Source};
+use crate::table::{Store, Table};
 
 /// The legal moves of rows of a class.
 #[derive(Debug, Default)]
@@ -25,7 +26,8 @@ pub struct Moves {
 }
 
 /// A move of one row: from a slot to a row of the target class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct MoveEdge {
     /// The slot.
     pub from: u32,
@@ -45,7 +47,7 @@ pub struct MoveGroup {
     /// Where the run of each pattern ends in the edges, and the next begins.
     pub ends: Vec<u32>,
     /// The edges, ordered by pattern and then by slot.
-    pub edges: Vec<MoveEdge>,
+    pub edges: Table<MoveEdge>,
 }
 
 impl MoveGroup {
@@ -73,6 +75,19 @@ impl Moves {
         let mut groups: Vec<MoveGroup> = builder.groups.into_iter().map(|group| group.sorted(&ids)).collect();
         groups.sort_by_key(|group| group.step);
         Self { groups, won_rows: builder.won_rows }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.groups.iter().map(|group| group.edges.heap_bytes()).sum()
+    }
+
+    pub(super) fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
+        let stored = |group: &MoveGroup| {
+            let (patterns, ends) = (group.patterns.clone(), group.ends.clone());
+            Ok(MoveGroup { patterns, ends, edges: group.edges.stored_in(store)?, ..*group })
+        };
+        let groups = self.groups.iter().map(stored).collect::<Result<Vec<_>, S::Error>>()?;
+        Ok(Self { groups, won_rows: self.won_rows.clone() })
     }
 }
 
@@ -336,6 +351,6 @@ impl Group<'_> {
             sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };
             *slot += 1;
         }
-        MoveGroup { step, target, patterns, ends, edges: sorted }
+        MoveGroup { step, target, patterns, ends, edges: sorted.into() }
     }
 }

@@ -5,24 +5,26 @@ use crate::class::{Class, ClassId};
 use crate::maps::PatternId;
 use crate::rowset::{RowSet, set};
 use crate::skeleton::Config;
+use crate::table::{Store, Table};
 
 /// Where spawns lead from rows of a class.
 #[derive(Debug, Default)]
 pub struct Spawns {
     /// Spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for each empty cell; none in a row that no move leads to.
-    pub start: Vec<u32>,
+    pub start: Table<u32>,
     /// Where a spawned 2 leads, in the class with small sum + 2.
-    pub twos: Vec<SpawnEdge>,
+    pub twos: Table<SpawnEdge>,
     /// Where a spawned 4 leads, in the class with small sum + 4.
-    pub fours: Vec<SpawnEdge>,
+    pub fours: Table<SpawnEdge>,
     /// The patterns that edges refer to; the first is the identity.
     pub patterns: Vec<PatternId>,
     /// One bit a slot: whether a move from another lane may lead here.
-    pub entered: Vec<u64>,
+    pub entered: Table<u64>,
 }
 
 /// Where a spawn in one empty cell leads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct SpawnEdge {
     /// Row in the class of the target.
     pub row: u32,
@@ -71,7 +73,23 @@ impl Spawns {
             }
         });
         let patterns = renumber(&mut twos, &mut fours, &numbers.intern(maker.patterns));
-        Self { start, twos, fours, patterns, entered }
+        let (start, entered) = (start.into(), entered.into());
+        Self { start, twos: twos.into(), fours: fours.into(), patterns, entered }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let (start, entered) = (self.start.heap_bytes(), self.entered.heap_bytes());
+        start + self.twos.heap_bytes() + self.fours.heap_bytes() + entered
+    }
+
+    pub(super) fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
+        Ok(Self {
+            start: self.start.stored_in(store)?,
+            twos: self.twos.stored_in(store)?,
+            fours: self.fours.stored_in(store)?,
+            patterns: self.patterns.clone(),
+            entered: self.entered.stored_in(store)?,
+        })
     }
 }
 
