@@ -8,9 +8,9 @@ use exact2048_game::Spawn4;
 
 /// The arithmetic of a pass over the layers.
 ///
-/// A pass carries a [`Self::Number`] for each state. Where d is the denominator of the spawn's probabilities, a number that
-/// has passed `steps` steps (a spawned 2 is one step, a spawned 4 two) is an integer divided by d^steps, so that fractions need no
-/// common denominators to be found, and no division before the end.
+/// A pass carries a [`Self::Number`] for each state. Where d is the denominator of the spawn's probabilities, a number
+/// that has passed `steps` steps (a spawned 2 is one step, a spawned 4 two) is an integer divided by d^steps, so that
+/// fractions need no common denominators to be found, and no division before the end.
 pub trait Arithmetic {
     /// What is carried along.
     type Number: Clone;
@@ -79,8 +79,8 @@ impl Bounded {
     }
 }
 
-/// [`Arithmetic`] in f64, each number with a bound of its error (running error analysis: N. Higham, "Accuracy and Stability of
-/// Numerical Algorithms", 3.3).
+/// [`Arithmetic`] in f64, each number with a bound of its error (running error analysis: N. Higham, "Accuracy and
+/// Stability of Numerical Algorithms", 3.3).
 #[derive(Clone, Copy, Debug)]
 pub struct Floating {
     two: Bounded,
@@ -143,7 +143,8 @@ impl Arithmetic for Floating {
     }
 }
 
-/// [`Arithmetic`] in fractions: nothing is rounded. Values are not in lowest terms: finding these takes longer than all else.
+/// [`Arithmetic`] in fractions: nothing is rounded. Values are not in lowest terms: finding these takes longer than all
+/// else.
 ///
 /// A number of s steps takes s · log₂ d bits, so that a pass takes time in proportion to the square of the target.
 #[derive(Clone, Copy, Debug)]

@@ -11,11 +11,12 @@ pub type StateId = usize;
 
 /// The Markov chain of a bag of tiles, until a target tile is there.
 ///
-/// The chain starts empty. Its first transition puts two random tiles into the bag. Every further one is a *move*: all pairs merge
-/// once ([`Bag::merged`]), then a random tile is added. Bags that hold the target, or a larger tile, are absorbing.
+/// The chain starts empty. Its first transition puts two random tiles into the bag. Every further one is a *move*: all
+/// pairs merge once ([`Bag::merged`]), then a random tile is added. Bags that hold the target, or a larger tile, are
+/// absorbing.
 ///
-/// A random tile raises the sum by 2 or by 4, so that the states of one sum, a *layer*, depend on those of two others alone,
-/// and every expectation is computed in one pass without solving equations.
+/// A random tile raises the sum by 2 or by 4, so that the states of one sum, a *layer*, depend on those of two others
+/// alone, and every expectation is computed in one pass without solving equations.
 ///
 /// The number of states doubles with the target: about 1.7 times its tile.
 /// Source: J. Fairbank, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017).
@@ -33,7 +34,8 @@ pub struct Chain {
 pub struct State {
     /// Its tiles.
     pub bag: Bag,
-    /// Where it leads if the spawned tile is a 2 and a 4. `None` if it is absorbing; one that cannot be spawned leads nowhere.
+    /// Where it leads if the spawned tile is a 2 and a 4. `None` if it is absorbing; one that cannot be spawned leads
+    /// nowhere.
     pub next: Option<[Option<StateId>; 2]>,
 }
 
@@ -119,7 +121,8 @@ impl Chain {
         &self.states
     }
 
-    /// The states of each layer, and their sum, upward. The first layers may be empty where no 2 or no 4 is ever spawned.
+    /// The states of each layer, and their sum, upward. The first layers may be empty where no 2 or no 4 is ever
+    /// spawned.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = (u64, Range<StateId>)> + ExactSizeIterator + '_ {
         self.layers.iter().enumerate().map(|(at, states)| (FIRST_SUM + 2 * at as u64, states.clone()))
     }

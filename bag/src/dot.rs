@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::chain::Chain;
 
-/// The chain in the language of Graphviz: a layer is a rank, absorbing states have two circles, edges carry the spawned tile.
+/// The chain in the language of Graphviz: a layer is a rank, absorbing states have two circles, edges carry the spawned
+/// tile.
 #[derive(Debug)]
 pub struct Dot<'a>(pub &'a Chain);
 

@@ -6,7 +6,8 @@ use crate::Bag;
 use crate::arithmetic::Arithmetic;
 use crate::chain::Chain;
 
-/// The number of moves from the empty bag until the target is there. The first transition, which puts two tiles, is no move.
+/// The number of moves from the empty bag until the target is there. The first transition, which puts two tiles, is no
+/// move.
 #[derive(Clone, Debug)]
 pub struct Moments<T> {
     /// Expected moves.
@@ -18,18 +19,19 @@ pub struct Moments<T> {
 /// Mean and mean square of what is still to come.
 type Pair<N> = (N, N);
 
-/// Mean and variance of the number of moves, by the equations of the first step: the system that the chain's fundamental matrix solves,
-/// by substitution from the last layer to the first. Costs one pass over the states.
+/// Mean and variance of the number of moves, by the equations of the first step: the system that the chain's
+/// fundamental matrix solves, by substitution from the last layer to the first. Costs one pass over the states.
 ///
-/// The number of moves N is nearly determined by the sum: a move adds 2 + 2p on average, where p is the probability of a 4. So only the
-/// small rest is carried along. With p = w₄/d, w₂ = d − w₄, and r half of what a state's sum lacks to the last sum of the chain,
+/// The number of moves N is nearly determined by the sum: a move adds 2 + 2p on average, where p is the probability of
+/// a 4. So only the small rest is carried along. With p = w₄/d, w₂ = d − w₄, and r half of what a state's sum lacks to
+/// the last sum of the chain,
 ///
 /// ```text
 /// (d + w₄)·N = d·r + Y
 /// ```
 ///
-/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of it are integers, Y has no drift, and its
-/// variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
+/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of it are integers, Y has no drift,
+/// and its variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
 #[must_use]
 pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value> {
     let spawn4 = chain.spawn4();
@@ -82,8 +84,8 @@ pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value
     }
 }
 
-/// Mean and mean square before a spawn, which adds one of the `gains`, from those after a 2 and after a 4. What is missing
-/// is never spawned.
+/// Mean and mean square before a spawn, which adds one of the `gains`, from those after a 2 and after a 4. What is
+/// missing is never spawned.
 fn expect<A: Arithmetic>(
     arithmetic: &A,
     ones: &mut Ones<'_, A>,

@@ -1,4 +1,5 @@
-//! The published numbers: J. Fairbank, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017), recomputed in fractions.
+//! The published numbers: J. Fairbank, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017),
+//! recomputed in fractions.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use exact2048_bag::{

@@ -12,8 +12,8 @@ pub struct Memory {
     pub free: u64,
 }
 
-/// The memory that the control groups of this process allow; `None` where none of them limits it. `root` is where `proc`
-/// and `sys` are.
+/// The memory that the control groups of this process allow; `None` where none of them limits it. `root` is where
+/// `proc` and `sys` are.
 pub fn memory(root: &Path) -> Option<Memory> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;

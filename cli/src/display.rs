@@ -27,8 +27,8 @@ pub fn columns() -> Option<usize> {
     terminal::of_stderr()
 }
 
-/// Writes a message for people to stderr, above a live line if there is one; on a terminal in lines that fit it. What is
-/// in it comes from files and command lines, and is shown without what would command the terminal.
+/// Writes a message for people to stderr, above a live line if there is one; on a terminal in lines that fit it. What
+/// is in it comes from files and command lines, and is shown without what would command the terminal.
 pub fn say(message: &str) {
     let message = exact2048_text::plain(message);
     write_line(&columns().map_or(message.to_string(), |columns| paragraph(&message, columns)));

@@ -1,5 +1,5 @@
-//! What `--help` prints: wrapped once, at the width of the terminal. Example commands that are wider go on in lines that a
-//! shell joins again, so that they can be copied.
+//! What `--help` prints: wrapped once, at the width of the terminal. Example commands that are wider go on in lines
+//! that a shell joins again, so that they can be copied.
 
 use clap::Command;
 use clap::builder::{Resettable, StyledStr};
@@ -16,8 +16,8 @@ const NARROWEST: usize = 40;
 const EXAMPLES: &str = "Examples:";
 
 /// The same command, whose help and that of its subcommands ends in its examples and notes as they are meant. In a text
-/// given to clap by `after_help`, the indented lines below `Examples:` are commands, other lines that begin with a blank
-/// are kept as they are, and the rest are paragraphs to be wrapped.
+/// given to clap by `after_help`, the indented lines below `Examples:` are commands, other lines that begin with a
+/// blank are kept as they are, and the rest are paragraphs to be wrapped.
 pub fn with_examples(command: Command) -> Command {
     let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
     let mut command = command.term_width(columns);
@@ -52,7 +52,8 @@ fn without_styles(line: &str) -> String {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// A text with its paragraphs wrapped and its example commands folded, and other lines that begin with a blank left alone.
+/// A text with its paragraphs wrapped and its example commands folded, and other lines that begin with a blank left
+/// alone.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph = String::new();

@@ -18,9 +18,9 @@ pub fn heap_bytes() -> usize {
 }
 
 /// Keeps what is resident close to what is in use. The allocator gives large blocks back to the system as soon as they
-/// are freed; "large" grows with `heap_limit`: each such block costs a system call and fresh pages. And it has one arena
-/// for each of the `threads` that are always busy, since every arena holds back freed memory of its own: with as many as it
-/// would make by itself, 3x3 in 69 MiB held 50 to 73 MiB, by how its threads happened to meet.
+/// are freed; "large" grows with `heap_limit`: each such block costs a system call and fresh pages. And it has one
+/// arena for each of the `threads` that are always busy, since every arena holds back freed memory of its own: with as
+/// many as it would make by itself, 3x3 in 69 MiB held 50 to 73 MiB, by how its threads happened to meet.
 pub fn tune_allocator(heap_limit: usize, threads: usize) {
     #[cfg(target_env = "gnu")]
     {
@@ -59,7 +59,8 @@ fn meminfo(name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Number of threads the process may use at once: those of its CPU set, or as many as its control groups give it time for.
+/// Number of threads the process may use at once: those of its CPU set, or as many as its control groups give it time
+/// for.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -32,8 +32,8 @@ pub fn write_table(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// Writes a table of which nothing may be left out: where it is wider than the terminal, each row becomes a few lines, one
-/// for each cell that holds something, below the first cell.
+/// Writes a table of which nothing may be left out: where it is wider than the terminal, each row becomes a few lines,
+/// one for each cell that holds something, below the first cell.
 pub fn write_all_columns(
     out: &mut impl Write,
     header: &[&str],
@@ -114,8 +114,8 @@ fn write_columns(
     write_table(out, &table(&names, &left, rows))
 }
 
-/// Writes a name and what it is, as one of several aligned lines. On a terminal what does not fit goes on below, between
-/// words.
+/// Writes a name and what it is, as one of several aligned lines. On a terminal what does not fit goes on below,
+/// between words.
 pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
     let line = format!("{name:<NAMES$}{value}");
     // Values come from files and command lines.

@@ -66,8 +66,8 @@ impl StoreOptions {
         locate(text, &self.settings())
     }
 
-    /// The same for a command that only reads, and that can be given again at once: it does not wait long for a store that
-    /// does not answer.
+    /// The same for a command that only reads, and that can be given again at once: it does not wait long for a store
+    /// that does not answer.
     pub fn locate_to_read(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), ..self.settings() })
     }

@@ -17,12 +17,13 @@ const PUBLISHED: [((usize, usize), f64); 6] = [
     ((4, 3), 1_152_817_492_752.0),
 ];
 
-/// Reachable states for each entry of blocks as they are counted beforehand, where nothing is published: measured 0.13 to
-/// 0.21 on whole boards, and up to 0.31 on the first layers of one.
+/// Reachable states for each entry of blocks as they are counted beforehand, where nothing is published: measured 0.13
+/// to 0.21 on whole boards, and up to 0.31 on the first layers of one.
 const STATES_AN_ENTRY: f64 = 0.16;
 const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
 
-/// Bytes of shards a state, measured: 0.06 to 0.12 for which are reachable, 0.8 to 1.0 for values of 32 bits, 1.3 of 64.
+/// Bytes of shards a state, measured: 0.06 to 0.12 for which are reachable, 0.8 to 1.0 for values of 32 bits, 1.3 of
+/// 64.
 const REACH_BYTES: f64 = 0.1;
 const VALUE_BYTES: (f64, f64) = (0.9, 1.3);
 

@@ -148,8 +148,8 @@ impl Progress {
     }
 }
 
-/// The part of the segment that is done, and what else there is to say: what matters most comes first, as terminals may be
-/// narrow.
+/// The part of the segment that is done, and what else there is to say: what matters most comes first, as terminals may
+/// be narrow.
 fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Duration) -> (f64, Vec<String>) {
     let states = counters.states.load(Ordering::Relaxed);
     let layer = Layer(counters.layer.load(Ordering::Relaxed));

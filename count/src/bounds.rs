@@ -5,7 +5,8 @@ use exact2048_game::BoardSize;
 use crate::cycles::{CycleType, cycle_types};
 use crate::fillings::{BySum, fillings};
 
-/// Numbers of boards that could be states: they hold at least two tiles, and at least one 2 or 4, which was spawned last.
+/// Numbers of boards that could be states: they hold at least two tiles, and at least one 2 or 4, which was spawned
+/// last.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     size: BoardSize,
@@ -57,9 +58,11 @@ impl Bounds {
     /// Exponent of the largest target.
     pub const MAX_TARGET: u8 = 17;
 
-    /// Counts boards with tiles below the target; without one, up to the largest tile that the board can reach, `2^(cells + 1)`.
+    /// Counts boards with tiles below the target; without one, up to the largest tile that the board can reach,
+    /// `2^(cells + 1)`.
     ///
-    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, some seconds for its largest.
+    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, some seconds
+    /// for its largest.
     ///
     /// # Errors
     ///
@@ -129,8 +132,8 @@ impl Bounds {
         layers.iter().rfind(counts).map(|layer| layer.sum)
     }
 
-    /// The baseline formula, `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without a 2 or
-    /// 4, less those with one tile, and one for all won ones. Equal to the sum of all layers.
+    /// The baseline formula, `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without
+    /// a 2 or 4, less those with one tile, and one for all won ones. Equal to the sum of all layers.
     #[must_use]
     pub fn baseline(size: BoardSize, target: u8) -> u128 {
         let (tiles, cells) = (u128::from(target), size.cells() as u32);

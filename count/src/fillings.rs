@@ -8,11 +8,11 @@ use crate::cycles::CycleType;
 /// Numbers of boards by half their tile sum.
 pub type BySum = Vec<u128>;
 
-/// How many boards are their own image under a symmetry, by half their tile sum, and hold no tiles but those with `exponents`. Of
-/// at least `2^e` they hold at most `most(e)` tiles.
+/// How many boards are their own image under a symmetry, by half their tile sum, and hold no tiles but those with
+/// `exponents`. Of at least `2^e` they hold at most `most(e)` tiles.
 ///
-/// Tiles are placed from the largest down: what remains to be known of a board then is how many cycles of each length are taken.
-/// Costs about exponents × cells² × largest sum additions.
+/// Tiles are placed from the largest down: what remains to be known of a board then is how many cycles of each length
+/// are taken. Costs about exponents × cells² × largest sum additions.
 ///
 /// Numbers stay below 18^16 < 2^67, the boards of 16 cells.
 pub fn fillings(cycles: &CycleType, exponents: RangeInclusive<u8>, most: impl Fn(u8) -> usize) -> BySum {

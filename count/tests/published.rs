@@ -1,4 +1,5 @@
-//! The published numbers: J. Fairbank, "The Mathematics of 2048: Counting States with Combinatorics" (2017), recomputed.
+//! The published numbers: J. Fairbank, "The Mathematics of 2048: Counting States with Combinatorics" (2017),
+//! recomputed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use exact2048_count::{Bounds, Kind};
@@ -90,7 +91,8 @@ fn counts_are_those_of_boards_that_are_listed() {
 
 #[test]
 fn no_layer_has_more_states_than_the_bound() {
-    // States of 3x3 by sum, without a target and with all that are dead (published: Yamashita and others, strong solutions).
+    // States of 3x3 by sum, without a target and with all that are dead (published: Yamashita and others, strong
+    // solutions).
     let states = [8, 22, 43, 79, 143, 218, 330, 477, 692, 938, 1255, 1586, 1990, 2386];
     let bounds = Bounds::new("3x3".parse().unwrap(), None).unwrap();
     for (layer, &states) in bounds.layers().iter().zip(&states) {

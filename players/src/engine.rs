@@ -4,8 +4,8 @@ use exact2048_game::rules::Move;
 use exact2048_game::{Board, BoardSize, Spawn4};
 use rand::Rng;
 
-/// What sliding a line does, in both directions. The score is the same in both: it counts the pairs in each run of equal
-/// tiles.
+/// What sliding a line does, in both directions. The score is the same in both: it counts the pairs in each run of
+/// equal tiles.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slid {
     /// Towards the first cell, the lowest four bits.
@@ -158,7 +158,8 @@ impl Engine {
         !(b | b >> 2) & self.cells
     }
 
-    /// A board with a random tile in a random empty cell, of which there must be one; gives the cell and the exponent too.
+    /// A board with a random tile in a random empty cell, of which there must be one; gives the cell and the exponent
+    /// too.
     #[inline]
     pub fn spawn(&self, board: Board, generator: &mut impl Rng) -> (Board, u8, u8) {
         let empty = self.empty(board);

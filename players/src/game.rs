@@ -19,7 +19,8 @@ pub struct GameId {
 }
 
 impl GameId {
-    /// Random numbers of this game alone: for spawns, or for the player. So whatever a player draws, the game is the same.
+    /// Random numbers of this game alone: for spawns, or for the player. So whatever a player draws, the game is the
+    /// same.
     fn generator(self, of_player: bool) -> ChaCha8Rng {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         generator.set_stream(2 * self.number + u64::from(of_player));
@@ -65,8 +66,8 @@ pub struct Step {
     pub exponent: u8,
 }
 
-/// Plays a game to its end, or until a tile of `2^target` is there. `seen` is called with each board before a move, and at the end.
-/// A player that fails ends its game; the reason comes back beside it.
+/// Plays a game to its end, or until a tile of `2^target` is there. `seen` is called with each board before a move, and
+/// at the end. A player that fails ends its game; the reason comes back beside it.
 pub fn play(
     engine: &Engine,
     id: GameId,
@@ -118,8 +119,8 @@ pub fn play(
     (game, failure)
 }
 
-/// Adds the merges of a move: from the largest exponent down, what a board has more of afterwards was merged, and what was merged is
-/// missing of the exponent below.
+/// Adds the merges of a move: from the largest exponent down, what a board has more of afterwards was merged, and what
+/// was merged is missing of the exponent below.
 fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     let mut gained = [0i32; 17];
     for cell in 0..16 {

@@ -1,5 +1,5 @@
-//! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and what comes of many games
-//! ([`Stats`]). `docs/players.md` says what each player does and where it is from.
+//! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and what comes of many
+//! games ([`Stats`]). `docs/players.md` says what each player does and where it is from.
 //!
 //! Games depend on the seed and their number alone, whatever threads play them.
 

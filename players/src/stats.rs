@@ -112,7 +112,8 @@ impl Stats {
         })
     }
 
-    /// For each exponent that is the largest of some game: games that have a tile at least as large, from the largest down.
+    /// For each exponent that is the largest of some game: games that have a tile at least as large, from the largest
+    /// down.
     pub fn reached(&self) -> impl Iterator<Item = (u8, Share)> + '_ {
         let most = self.largest.iter().rposition(|&games| games > 0).unwrap_or(0);
         let least = self.largest.iter().position(|&games| games > 0).unwrap_or(0);

@@ -68,8 +68,9 @@ fn random_play_gets_as_far_as_published() {
     let mut stats = Stats::default();
     games(&engine, "random", 0..4_000, 1).iter().for_each(|game| stats.add(&engine, game));
     let reached: Vec<_> = stats.reached().collect();
-    // Mean largest tile 107.32 of five million games (math.stackexchange.com); the standard error of 4,000 is about 1. The shares that
-    // artent.net gives for a thousand games (128 or more in 49%) have a mean of 98.6, which five million games contradict.
+    // Mean largest tile 107.32 of five million games (math.stackexchange.com); the standard error of 4,000 is about 1.
+    // The shares that artent.net gives for a thousand games (128 or more in 49%) have a mean of 98.6, which five
+    // million games contradict.
     let shares: Vec<(u8, f64)> = reached.iter().map(|&(e, share)| (e, share.share)).collect();
     let exactly = |i: usize| shares[i].1 - i.checked_sub(1).map_or(0.0, |above| shares[above].1);
     let mean: f64 = (0..shares.len()).map(|i| exactly(i) * f64::from(1 << shares[i].0)).sum();

@@ -6,6 +6,8 @@ pub mod cluster;
 pub mod forge;
 pub mod golden;
 pub mod proxy;
+#[cfg(feature = "net")]
+pub mod query_calls;
 pub mod reference;
 #[cfg(feature = "net")]
 pub mod script;

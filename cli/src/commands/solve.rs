@@ -41,7 +41,8 @@ pub struct Args {
     job: JobArgs,
     #[command(flatten)]
     place: RunPlace,
-    /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there is]
+    /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there
+    /// is]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     /// Compute threads [default: all cores]

@@ -79,8 +79,8 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What came out of a job, where it is done and its run is in a folder that can be read from here. The coordinator has no
-/// values.
+/// What came out of a job, where it is done and its run is in a folder that can be read from here. The coordinator has
+/// no values.
 fn result(job: &Job) -> Option<Summary> {
     if job.state() != JobState::Done {
         return None;

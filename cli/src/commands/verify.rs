@@ -128,7 +128,8 @@ fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), 
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--memory {} is too small: to check these layers takes about {}; give more memory, other --layers, or --sample N",
+        "--memory {} is too small: to check these layers takes about {}; give more memory, other --layers, or \
+         --sample N",
         units::size(limit),
         units::size_at_least(needed),
     )))

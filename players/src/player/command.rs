@@ -1,7 +1,7 @@
 //! A program that is asked for each move, line by line.
 //!
-//! The protocol (`docs/players.md`): `game RxC` begins a game, `move BOARD` asks for a move and is answered with `left`, `right`, `up`
-//! or `down` on a line of its own, `end SCORE` ends the game. Boards are as `query` takes them.
+//! The protocol (`docs/players.md`): `game RxC` begins a game, `move BOARD` asks for a move and is answered with
+//! `left`, `right`, `up` or `down` on a line of its own, `end SCORE` ends the game. Boards are as `query` takes them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use super::{ExpectimaxParams, Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a heuristic at the
-/// end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in one search are kept.
+/// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a
+/// heuristic at the end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in
+/// one search are kept.
 ///
 /// The heuristic is a sum over rows and columns, by table; constants and form are those of R. Xiao's program
 /// (github.com/nneonneo/2048-ai), which found the constants by optimisation.
@@ -99,7 +100,8 @@ impl Player for Expectimax {
     }
 }
 
-/// Three moves, and more where there are more than five different tiles: these boards are the ones that games are lost on.
+/// Three moves, and more where there are more than five different tiles: these boards are the ones that games are lost
+/// on.
 fn depth_for(turn: &Turn<'_>) -> u32 {
     let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
     (kinds & !1).count_ones().saturating_sub(2).max(3)
@@ -117,8 +119,8 @@ fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
     table.get(line).copied().unwrap_or_else(|| of_line(line, length))
 }
 
-/// The heuristic of a line: for empty cells and for equal neighbours, against tiles that do not fall to one side and against
-/// many tiles of middling size.
+/// The heuristic of a line: for empty cells and for equal neighbours, against tiles that do not fall to one side and
+/// against many tiles of middling size.
 fn of_line(line: usize, length: usize) -> f32 {
     let exponents = || (0..length).rev().map(move |cell| (line >> (4 * cell)) as u8 & 15);
     let power = |exponent: u8| f32::from(exponent).powi(4);

@@ -1,9 +1,9 @@
-//! Boards from standard input, one a line: answered in batches while more come than can be answered at once, and each at
-//! once where they come one by one.
+//! Boards from standard input, one a line: answered in batches while more come than can be answered at once, and each
+//! at once where they come one by one.
 //!
-//! One thread reads, some answer, and the caller prints in order. A batch goes to the first thread that is free, and the
-//! end of the channel that its answers will come through goes to the caller. Queues are short: no more is read than is
-//! about to be answered.
+//! One thread reads, some answer, and the caller prints in order. A batch goes to the first thread that is free, and
+//! the end of the channel that its answers will come through goes to the caller. Queues are short: no more is read than
+//! is about to be answered.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -91,8 +91,8 @@ fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     lines
 }
 
-/// The bytes of the next line, as many as a line may have and one more; `None` at the end. What else the line has is read
-/// and not kept.
+/// The bytes of the next line, as many as a line may have and one more; `None` at the end. What else the line has is
+/// read and not kept.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     if input.take(LONGEST + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -130,8 +130,8 @@ fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
     Line { number, text: shown, board }
 }
 
-/// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the latest: the
-/// one that reads may wait for a line that never comes.
+/// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the
+/// latest: the one that reads may wait for a line that never comes.
 fn answer_batches(
     answerer: Answerer,
     lines: Receiver<io::Result<Line>>,
