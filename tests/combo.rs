@@ -54,6 +54,18 @@ fn the_graph_has_its_components() {
 }
 
 #[test]
+fn few_states_are_enough() {
+    let json = run("minimise --hold --previews 1 --json").exits(0).json();
+    assert_eq!((&json["states"], &json["is_pruned"]), (&1960.into(), &true.into()));
+    let states: Vec<u64> =
+        json["rounds"].as_array().unwrap().iter().map(|round| round["states"].as_u64().unwrap()).collect();
+    assert!(states[0] < 300 && states.is_sorted_by(|a, b| a > b), "{states:?}");
+    assert!(json["largest_difference"].as_f64().unwrap() < 1e-9, "{json}");
+    let shown = run("minimise --draw bag").exits(0).stdout;
+    assert!(shown.contains("pruned and minimised"), "{shown}");
+}
+
+#[test]
 fn policies_and_values_are_exported() {
     let policy = run("export policy --hold").exits(0).stdout;
     let mut lines = policy.lines();

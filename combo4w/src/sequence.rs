@@ -114,6 +114,11 @@ impl Level {
         }
     }
 
+    /// The group of an outlook.
+    pub fn group_of(&self, outlook: usize) -> usize {
+        self.starts.partition_point(|&start| start as usize <= outlook) - 1
+    }
+
     /// The next piece of an outlook, if it is seen.
     pub fn first(&self, outlook: usize) -> usize {
         self.keys[outlook].first()

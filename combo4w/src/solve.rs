@@ -204,6 +204,11 @@ impl Solution {
         self.sweeps
     }
 
+    /// The lives of all states, one more than their values, in the order of [`crate::Graph`].
+    pub fn lives(&self) -> impl Iterator<Item = f64> + '_ {
+        self.lives.iter().flatten().copied()
+    }
+
     /// Of all states.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use exact2048_combo4w::{
-    Decision, Draw, Drops, Field, Moves, Outlook, PIECES, Problem, Solution, Space, State, solve,
+    Decision, Draw, Drops, Field, Moves, Outlook, PIECES, Piece, Problem, Solution, Space, State, minimise,
+    prune, solve,
 };
 
 const THREE: [u8; 4] = [3, 0, 0, 0];
@@ -194,5 +195,51 @@ fn decisions_are_all_there_once() {
         let distinct: std::collections::HashSet<String> =
             decisions.iter().map(|decision| format!("{decision:?}")).collect();
         assert_eq!(distinct.len(), count);
+    }
+}
+
+/// Whether each state is in one class with its mirror image.
+fn mirror_images_are_merged(space: &Space, class_of: &[u32]) -> bool {
+    let mirrored = |state: &State| {
+        let pieces = |pieces: &[Piece]| pieces.iter().map(|piece| piece.mirrored()).collect::<Vec<_>>();
+        let mut bag = pieces(&state.outlook.bag);
+        bag.sort();
+        let outlook = Outlook { previews: pieces(&state.outlook.previews), bag };
+        State { field: state.field.mirrored(), hold: state.hold.map(Piece::mirrored), outlook }
+    };
+    (0..space.len()).all(|node| {
+        let image = space.node(&mirrored(&space.state_of(node as u32)));
+        image.is_some_and(|image| class_of[image as usize] == class_of[node])
+    })
+}
+
+#[test]
+fn minimised_and_pruned_states_are_worth_the_same() {
+    for (hold, draw, previews) in [
+        (false, Draw::Random, 0),
+        (false, Draw::Random, 2),
+        (true, Draw::Random, 0),
+        (true, Draw::Random, 1),
+        (false, Draw::Bag, 0),
+    ] {
+        let (space, solution) = solved(hold, draw, previews);
+        let lives: Vec<f64> = solution.lives().collect();
+        let is_same = |class_of: &[u32], classes: &[f64]| {
+            lives.iter().zip(class_of).all(|(lives, &class)| (lives - classes[class as usize]).abs() < 1e-9)
+        };
+        let minimised = minimise(&space);
+        let classes = minimised.graph.lives(1e-13);
+        assert!(is_same(&minimised.class_of, &classes), "hold {hold}, {draw:?}, {previews} previews");
+        assert!(mirror_images_are_merged(&space, &minimised.class_of));
+
+        let mut pruned = minimised.graph.clone();
+        let gone = prune(&mut pruned, &classes);
+        assert_eq!(pruned.edges() + gone, minimised.graph.edges());
+        assert!(gone > 0);
+        let again = minimise(&pruned);
+        let classes = again.graph.lives(1e-13);
+        let class_of: Vec<u32> =
+            minimised.class_of.iter().map(|&class| again.class_of[class as usize]).collect();
+        assert!(is_same(&class_of, &classes), "pruned: hold {hold}, {draw:?}, {previews} previews");
     }
 }

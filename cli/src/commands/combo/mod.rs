@@ -2,6 +2,7 @@
 
 mod export;
 mod graph;
+mod minimise;
 mod query;
 mod setting;
 mod solve;
@@ -33,6 +34,8 @@ enum Command {
     Query(query::Args),
     /// Show the fields, where they lead, and their components
     Graph(graph::Args),
+    /// Merge states that go on alike, and leave out placements that are never better
+    Minimise(minimise::Args),
     /// Print the values of all states, or the best placement of every decision
     Export(export::Args),
 }
@@ -43,6 +46,7 @@ pub fn main(args: &Args) -> Result<()> {
         Command::Solve(args) => solve::main(args),
         Command::Query(args) => query::main(args),
         Command::Graph(args) => graph::main(args),
+        Command::Minimise(args) => minimise::main(args),
         Command::Export(args) => export::main(args),
     }
 }

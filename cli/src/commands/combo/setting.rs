@@ -136,8 +136,7 @@ impl SolveArgs {
         let moves = Moves::from_field(problem.first, problem.drops)
             .map_err(|error| Failure::usage(error.to_string()))?;
         self.check_memory(&problem, moves.fields().len())?;
-        let threads = self.threads.map_or_else(limits::threads, usize::from);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let pool = self.pool()?;
         let begun = Instant::now();
         let line = ProgressLine::new("solve");
         let space = pool.install(|| Space::new(problem))?;
@@ -150,6 +149,12 @@ impl SolveArgs {
         });
         line.finish();
         Ok(Solved { space, solution: solution?, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    /// The threads that may be used.
+    pub fn pool(&self) -> Result<rayon::ThreadPool> {
+        let threads = self.threads.map_or_else(limits::threads, usize::from);
+        Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
     }
 
     fn check_memory(&self, problem: &Problem, fields: usize) -> Result<()> {

@@ -1,0 +1,142 @@
+//! States and where they lead, whatever they are: what minimisation and pruning work on.
+
+use crate::piece::PIECES;
+use crate::space::{Space, State};
+
+/// A state by its number among all states of a graph.
+pub type Node = u32;
+
+/// A Markov decision process in which every step counts one: chance picks a *branch*, then the player one of its successors. A
+/// branch without successors is the end.
+pub trait Graph: Sync {
+    /// Number of states.
+    fn nodes(&self) -> usize;
+
+    /// Calls `see` for each branch of a state, with its weight and its successors; several may be the same.
+    fn branches(&self, node: Node, see: impl FnMut(u32, &[Node]));
+}
+
+impl Space {
+    /// The number of a state; `None` where there is none.
+    #[must_use]
+    pub fn node(&self, state: &State) -> Option<Node> {
+        let (level, at) = self.find(state)?;
+        Some((self.first_node(level) + at) as Node)
+    }
+
+    /// A state by its number.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many states.
+    #[must_use]
+    pub fn state_of(&self, node: Node) -> State {
+        let (level, at) = self.at(node);
+        self.state(level, at)
+    }
+
+    /// The number of the first state of a level.
+    fn first_node(&self, level: usize) -> usize {
+        self.sequences().levels()[..level].iter().map(|level| level.len() * self.row()).sum()
+    }
+
+    /// Level and number there of a state.
+    fn at(&self, node: Node) -> (usize, usize) {
+        let mut at = node as usize;
+        for (number, level) in self.sequences().levels().iter().enumerate() {
+            let states = level.len() * self.row();
+            if at < states {
+                return (number, at);
+            }
+            at -= states;
+        }
+        unreachable!("state {node} is not one of {}", self.len())
+    }
+}
+
+/// The states are numbered level by level.
+impl Graph for Space {
+    fn nodes(&self) -> usize {
+        self.len()
+    }
+
+    fn branches(&self, node: Node, mut see: impl FnMut(u32, &[Node])) {
+        let levels = self.sequences().levels();
+        let (level, at) = self.at(node);
+        let next = (level + 1) % levels.len();
+        let first_of_next = self.first_node(next);
+        let (outlook, hold, place) = (at / self.row(), at % self.row() / self.width(), at % self.width());
+        let group = levels[level].group(levels[level].group_of(outlook));
+        let mut successors = Vec::new();
+        for &(drawn, outlook_after) in group.follow {
+            let current = match self.sequences().previews() {
+                0 => usize::from(drawn),
+                _ => levels[level].first(outlook),
+            };
+            successors.clear();
+            let mut add = |piece: usize, held: usize| {
+                let row = first_of_next + outlook_after as usize * self.row() + held * self.width();
+                successors.extend(self.next_places(place, piece).map(|next| (row + next) as Node));
+            };
+            if self.holds() == PIECES.len() {
+                add(current, hold);
+                if hold != current {
+                    add(hold, current);
+                }
+            } else {
+                add(current, 0);
+            }
+            see(1, &successors);
+        }
+    }
+}
+
+/// A graph that is written out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explicit {
+    /// By state, the distinct branches in order: successors in order and each once, and the weight.
+    pub(crate) branches: Vec<Vec<(Vec<Node>, u32)>>,
+}
+
+impl Graph for Explicit {
+    fn nodes(&self) -> usize {
+        self.branches.len()
+    }
+
+    fn branches(&self, node: Node, mut see: impl FnMut(u32, &[Node])) {
+        for (successors, weight) in &self.branches[node as usize] {
+            see(*weight, successors);
+        }
+    }
+}
+
+impl Explicit {
+    /// Number of pairs of a branch and a successor.
+    #[must_use]
+    pub fn edges(&self) -> usize {
+        self.branches.iter().flatten().map(|(successors, _)| successors.len()).sum()
+    }
+
+    /// The lives of all states: swept in turn, each with the newest ones, until no sweep changes one by more than `goal`.
+    #[must_use]
+    pub fn lives(&self, goal: f64) -> Vec<f64> {
+        let mut lives = vec![1.0; self.branches.len()];
+        loop {
+            let mut change = 0.0_f64;
+            for (node, branches) in self.branches.iter().enumerate() {
+                let (mut sum, mut weights) = (0.0, 0.0);
+                for (successors, weight) in branches {
+                    let best = successors.iter().map(|&next| lives[next as usize]).fold(0.0, f64::max);
+                    sum += f64::from(*weight) * best;
+                    weights += f64::from(*weight);
+                }
+                let new = 1.0 + sum / weights;
+                change = change.max((new - lives[node]).abs());
+                lives[node] = new;
+            }
+            if change <= goal {
+                return lives;
+            }
+        }
+    }
+}

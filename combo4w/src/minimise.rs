@@ -1,0 +1,120 @@
+//! The greatest bisimulation: states are merged as far as the same choices lead to merged states with the same chances.
+//!
+//! Partition refinement: all states begin in one class. In each round a state's *signature* is what its branches are when every
+//! successor is replaced by its class: a set of classes for each branch, and how likely each set is. States of one class with different
+//! signatures are put apart, until a round puts none apart. The number of rounds is at most that of classes, each takes time in
+//! proportion to the edges. That a state and its mirror image, or swapped pieces, are worth the same, comes out by itself.
+
+use rayon::prelude::*;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+
+use crate::graph::{Explicit, Graph, Node};
+
+/// A graph and its smallest image.
+#[derive(Clone, Debug)]
+pub struct Minimised {
+    /// The classes as a graph.
+    pub graph: Explicit,
+    /// The class of each state.
+    pub class_of: Vec<Node>,
+}
+
+/// The branches of a state as sets of classes, in order, each set once and with its chance in lowest terms.
+type Signature = Vec<(Vec<Node>, u32)>;
+
+/// Merges all that can be merged.
+///
+/// Rounds compare hashes of signatures, so that states with different ones might stay together; signatures are compared in
+/// the end, and where that happened everything is done again with other hashes.
+#[must_use]
+pub fn minimise(graph: &impl Graph) -> Minimised {
+    (0..).find_map(|seed| refine(graph, seed)).unwrap_or_else(|| unreachable!("hashes differ for some seed"))
+}
+
+fn refine(graph: &impl Graph, seed: u64) -> Option<Minimised> {
+    let nodes = 0..graph.nodes() as Node;
+    let mut class_of: Vec<Node> = vec![0; graph.nodes()];
+    let mut classes = 1;
+    loop {
+        let mut keys: Vec<(Node, u64, Node)> = nodes
+            .clone()
+            .into_par_iter()
+            .map(|node| (class_of[node as usize], hash(&signature(graph, node, &class_of), seed), node))
+            .collect();
+        keys.par_sort_unstable();
+        let mut found = 0;
+        for (at, &(class, hash, node)) in keys.iter().enumerate() {
+            if at > 0 && (keys[at - 1].0, keys[at - 1].1) != (class, hash) {
+                found += 1;
+            }
+            class_of[node as usize] = found;
+        }
+        if found as usize + 1 == classes {
+            break;
+        }
+        classes = found as usize + 1;
+    }
+    let mut first: Vec<Option<Node>> = vec![None; classes];
+    for (node, &class) in class_of.iter().enumerate() {
+        first[class as usize].get_or_insert(node as Node);
+    }
+    let first: Vec<Node> = first.into_iter().flatten().collect();
+    let branches: Vec<Signature> = first.par_iter().map(|&node| signature(graph, node, &class_of)).collect();
+    let is_same = |node| signature(graph, node, &class_of) == branches[class_of[node as usize] as usize];
+    nodes.into_par_iter().all(is_same).then_some(Minimised { graph: Explicit { branches }, class_of })
+}
+
+fn signature(graph: &impl Graph, node: Node, class_of: &[Node]) -> Signature {
+    let mut signature: Signature = Vec::with_capacity(7);
+    graph.branches(node, |weight, successors| {
+        let mut set: Vec<Node> = successors.iter().map(|&next| class_of[next as usize]).collect();
+        set.sort_unstable();
+        set.dedup();
+        match signature.iter_mut().find(|(known, _)| *known == set) {
+            Some((_, sum)) => *sum += weight,
+            None => signature.push((set, weight)),
+        }
+    });
+    signature.sort_unstable();
+    let divisor = signature.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
+    for (_, weight) in &mut signature {
+        *weight /= divisor;
+    }
+    signature
+}
+
+fn hash(signature: &Signature, seed: u64) -> u64 {
+    let mut hasher = FxHasher::default();
+    seed.hash(&mut hasher);
+    signature.hash(&mut hasher);
+    hasher.finish()
+}
+
+pub(crate) fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_alike_is_merged_and_nothing_else() {
+        let end = || vec![(vec![], 1)];
+        // 0 and 1 end; 2 and 3 lead to one of them or end, with the same chances; 4 with others; 5 may choose 2.
+        let branches = vec![
+            end(),
+            end(),
+            vec![(vec![], 1), (vec![0], 1)],
+            vec![(vec![], 2), (vec![0, 1], 2)],
+            vec![(vec![], 1), (vec![1], 2)],
+            vec![(vec![2, 3], 3)],
+        ];
+        let minimised = minimise(&Explicit { branches });
+        let class = &minimised.class_of;
+        assert_eq!((class[0], class[2]), (class[1], class[3]));
+        assert_eq!(minimised.graph.nodes(), 4);
+        assert_eq!(minimised.graph.branches[class[5] as usize], [(vec![class[2]], 1)]);
+    }
+}
