@@ -204,6 +204,11 @@ pub struct SparseMap {
 }
 
 impl SparseMap {
+    /// A map with all of its pairs.
+    pub fn new(pairs: Vec<(u32, u32)>) -> Self {
+        Self { pairs, rest: Vec::new() }
+    }
+
     /// The pairs of the columns that were asked for so far, and perhaps more.
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
@@ -365,7 +370,7 @@ impl IndexMap {
                 meeting.iter().enumerate().flat_map(|(w, &word)| ones(word).map(move |bit| w * 64 + bit));
             let mut pairs = Vec::with_capacity(taking_part as usize);
             pairs.extend(columns.map(|column| (column as u32, dense[column])).filter(|&(_, to)| to != none));
-            return IndexMap::Sparse(SparseMap { pairs, rest: Vec::new() });
+            return IndexMap::Sparse(SparseMap::new(pairs));
         }
         for (w, &word) in meeting.iter().enumerate() {
             for (bit, out) in dense[w * 64..].iter_mut().take(64).enumerate() {

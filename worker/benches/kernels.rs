@@ -80,7 +80,8 @@ fn kernels(c: &mut Criterion) {
         let source = Source { words: 1, bits: &source, occupied: &all_rows };
         b.iter(|| {
             target.map_pieces(&Pieces::whole(rows), |target| {
-                maps.iter().for_each(|(map, edges)| or_mapped(target, source, edges, map));
+                let mut columns = Vec::new();
+                maps.iter().for_each(|(map, edges)| or_mapped(target, source, edges, map, &mut columns));
             })
         });
     });

@@ -158,8 +158,9 @@ impl<V: crate::Value> Worker<V> {
             let mut maps = self.tables.maps(cache, tables, place.tables);
             maps.for_each_some(&group.patterns, &states.summary.columns_used, |patterns, maps| {
                 afterstates.map_pieces(&pieces, |afterstates| {
+                    let mut columns = Vec::new();
                     for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
-                        bits::or_mapped(afterstates, states.source(), edges, map);
+                        bits::or_mapped(afterstates, states.source(), edges, map, &mut columns);
                     }
                 });
             });
