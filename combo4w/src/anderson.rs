@@ -14,48 +14,109 @@ pub(crate) const DEPTH: usize = 5;
 /// Numbers that one thread sums up at a time: sums are of the same bits for any number of threads.
 const CHUNK: usize = 1 << 14;
 
-/// What is kept of the last steps.
+/// What is kept of the last steps. Vectors are allocated once.
 #[derive(Default)]
 pub(crate) struct Anderson {
-    last: Option<(Vec<f64>, Vec<f64>)>,
-    /// Changes of the residual and of the image, the oldest first.
-    changes: Vec<(Vec<f64>, Vec<f64>)>,
+    /// Steps since the beginning or the last [`Self::reset`].
+    steps: usize,
+    last: Change,
+    /// What the last few steps changed; step n has place n mod `DEPTH`.
+    changes: [Change; DEPTH],
+    /// Products of the residuals' changes.
+    products: [[f64; DEPTH]; DEPTH],
+}
+
+/// A residual and an image, or what they changed by.
+#[derive(Default)]
+struct Change {
+    residual: Vec<f64>,
+    image: Vec<f64>,
 }
 
 impl Anderson {
     /// Forgets what was.
     pub fn reset(&mut self) {
-        *self = Self::default();
+        self.steps = 0;
     }
 
-    /// Takes an image and its residual, which has the iterate's place on entry, and turns `image` into the next iterate.
-    pub fn step(&mut self, image: &mut [f64], residual: Vec<f64>) {
-        if let Some((mut old_image, mut old_residual)) = self.last.take() {
-            into_difference(&mut old_residual, &residual);
-            into_difference(&mut old_image, image);
-            if self.changes.len() == DEPTH {
-                self.changes.remove(0);
+    /// Takes an image and its residual, and turns `image` into the next iterate.
+    pub fn step(&mut self, image: &mut [f64], residual: &[f64]) {
+        if self.steps == 0 {
+            self.last = Change { residual: residual.to_vec(), image: image.to_vec() };
+            self.steps = 1;
+            return;
+        }
+        let known = self.steps.min(DEPTH);
+        let place = (self.steps - 1) % DEPTH;
+        let (products, with_residual) = self.take(place, known, image, residual);
+        for other in 0..known {
+            self.products[place][other] = products[other];
+            self.products[other][place] = products[other];
+        }
+        let equation = |i: usize| [&self.products[i][..known], &[with_residual[i]]].concat();
+        let weights = solve((0..known).map(equation).collect());
+        let changes = &self.changes;
+        image.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, image)| {
+            for (change, weight) in changes.iter().zip(&weights) {
+                let change = &change.image[chunk * CHUNK..];
+                image.iter_mut().zip(change).for_each(|(to, by)| *to -= weight * by);
             }
-            self.changes.push((old_residual, old_image));
-        }
-        let weights = self.weights(&residual);
-        self.last = Some((image.to_vec(), residual));
-        for ((_, change), weight) in self.changes.iter().zip(weights) {
-            image.par_iter_mut().zip(change).with_min_len(CHUNK).for_each(|(to, by)| *to -= weight * by);
-        }
+        });
+        self.steps += 1;
     }
 
-    /// The γ, by the normal equations; a direction that adds nothing new has weight 0.
-    fn weights(&self, residual: &[f64]) -> Vec<f64> {
-        let n = self.changes.len();
-        let mut matrix = vec![vec![0.0; n + 1]; n];
-        for (i, row) in matrix.iter_mut().enumerate() {
-            let of = &self.changes[i].0;
-            for (j, entry) in row.iter_mut().enumerate() {
-                *entry = dot(of, self.changes.get(j).map_or(residual, |(change, _)| change));
-            }
-        }
-        solve(matrix)
+    /// Puts the newest change in its place, in one pass over all vectors; says the products of its residual with those of
+    /// the `known` ones, and of the residual itself with those.
+    fn take(
+        &mut self,
+        place: usize,
+        known: usize,
+        image: &[f64],
+        residual: &[f64],
+    ) -> ([f64; DEPTH], [f64; DEPTH]) {
+        let mut new = std::mem::take(&mut self.changes[place]);
+        new.residual.resize(residual.len(), 0.0);
+        new.image.resize(image.len(), 0.0);
+        let others = &self.changes[..known];
+        let parts: Vec<([f64; DEPTH], [f64; DEPTH])> = (
+            new.residual.par_chunks_mut(CHUNK),
+            new.image.par_chunks_mut(CHUNK),
+            self.last.residual.par_chunks_mut(CHUNK),
+            self.last.image.par_chunks_mut(CHUNK),
+            residual.par_chunks(CHUNK),
+            image.par_chunks(CHUNK),
+        )
+            .into_par_iter()
+            .enumerate()
+            .map(|(chunk, (new_residual, new_image, old_residual, old_image, residual, image))| {
+                replace(old_residual, residual, new_residual);
+                replace(old_image, image, new_image);
+                let (mut products, mut with_residual) = ([0.0; DEPTH], [0.0; DEPTH]);
+                for (other, change) in others.iter().enumerate() {
+                    let change = match other == place {
+                        true => &*new_residual,
+                        false => &change.residual[chunk * CHUNK..][..residual.len()],
+                    };
+                    products[other] = dot(new_residual, change);
+                    with_residual[other] = dot(residual, change);
+                }
+                (products, with_residual)
+            })
+            .collect();
+        self.changes[place] = new;
+        let add = |mut sum: [f64; DEPTH], part: &[f64; DEPTH]| {
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            sum
+        };
+        parts.iter().fold(([0.0; DEPTH], [0.0; DEPTH]), |(a, b), (c, d)| (add(a, c), add(b, d)))
+    }
+}
+
+/// Replaces old numbers by new ones and says what the difference is.
+fn replace(old: &mut [f64], new: &[f64], difference: &mut [f64]) {
+    for ((old, new), difference) in old.iter_mut().zip(new).zip(difference) {
+        *difference = new - *old;
+        *old = *new;
     }
 }
 
@@ -85,14 +146,16 @@ fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     weights
 }
 
-fn into_difference(old: &mut [f64], new: &[f64]) {
-    old.par_iter_mut().zip(new).with_min_len(CHUNK).for_each(|(old, new)| *old = new - *old);
-}
-
+/// In eight sums side by side, which the vector unit adds at once.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let parts = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK));
-    let parts: Vec<f64> = parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum()).collect();
-    parts.into_iter().sum()
+    let mut sums = [0.0; 8];
+    let (a, b) = (a.chunks(8), b.chunks(8));
+    for (a, b) in a.zip(b) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
+        }
+    }
+    sums.into_iter().sum()
 }
 
 #[cfg(test)]
@@ -108,7 +171,7 @@ mod tests {
         for _ in 0..5 {
             let residual = residual(&iterate);
             iterate = map(&iterate).to_vec();
-            anderson.step(&mut iterate, residual);
+            anderson.step(&mut iterate, &residual);
         }
         assert!(residual(&iterate).iter().all(|f| f.abs() < 1e-10), "{iterate:?}");
     }

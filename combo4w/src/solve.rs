@@ -121,25 +121,23 @@ fn solve_stage(
     let plan = Plan::new(space, stage);
     let levels = lives.len();
     let tiles: Vec<_> = (0..levels).map(|level| plan.tiles(level)).collect();
-    let image = |lives: &Lives, level: usize| {
-        let mut out = vec![0.0; space.sequences().levels()[level].len() * plan.row()];
-        plan.sweep(lives, level, &tiles[level], &mut out);
-        out
-    };
+    let states = |level: usize| space.sequences().levels()[level].len() * plan.row();
+    // What a sweep makes of one level.
+    let mut image = vec![0.0; (0..levels).map(states).max().unwrap_or(0)];
+    let mut residual = vec![0.0; states(0)];
     let mut anderson = Anderson::default();
     let (mut sweeps, mut last) = (0, f64::INFINITY);
     loop {
         // Level 0 is the iterate. The others follow from it in turn, each with the newest lives of the one after it.
         for level in (1..levels).rev() {
-            let new = image(lives, level);
-            store(space, stage, &mut lives[level], &new);
+            let new = &mut image[..states(level)];
+            plan.sweep(lives, level, &tiles[level], new);
+            store(space, stage, &mut lives[level], new);
         }
-        let mut new = image(lives, 0);
+        let new = &mut image[..states(0)];
+        plan.sweep(lives, 0, &tiles[0], new);
         sweeps += 1;
-        let old = load(space, stage, &lives[0]);
-        let residual: Vec<f64> = new.par_iter().zip(&old).map(|(new, old)| new - old).collect();
-        drop(old);
-        let change = residual.par_iter().copied().map(f64::abs).reduce(|| 0.0, f64::max);
+        let change = differences(space, stage, &lives[0], new, &mut residual);
         let largest = new.par_iter().copied().reduce(|| 1.0, f64::max);
         let goal = goal.max(ROUNDINGS * f64::EPSILON * largest);
         let is_done = change <= goal;
@@ -147,9 +145,9 @@ fn solve_stage(
             if change > 2.0 * last {
                 anderson.reset();
             }
-            anderson.step(&mut new, residual);
+            anderson.step(new, &residual);
         }
-        store(space, stage, &mut lives[0], &new);
+        store(space, stage, &mut lives[0], new);
         if !watch(sweeps, change, goal) {
             return Err(SolveError::Stopped);
         }
@@ -169,12 +167,23 @@ fn store(space: &Space, stage: &Stage, lives: &mut [f64], new: &[f64]) {
     rows.with_min_len(1 << 10).for_each(|(row, new)| row[stage.clone()].copy_from_slice(new));
 }
 
-/// The lives of a stage.
-fn load(space: &Space, stage: &Stage, lives: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; lives.len() / space.width() * stage.len()];
-    let rows = out.par_chunks_exact_mut(stage.len()).zip(lives.par_chunks_exact(space.width()));
-    rows.with_min_len(1 << 10).for_each(|(out, row)| out.copy_from_slice(&row[stage.clone()]));
-    out
+/// By how much the lives of a stage change; says the largest of the changes.
+fn differences(space: &Space, stage: &Stage, lives: &[f64], new: &[f64], changes: &mut [f64]) -> f64 {
+    let width = stage.len();
+    let rows = (
+        lives.par_chunks_exact(space.width()),
+        new.par_chunks_exact(width),
+        changes.par_chunks_exact_mut(width),
+    );
+    let largest = rows.into_par_iter().with_min_len(1 << 10).map(|(old, new, changes)| {
+        let mut largest = 0.0_f64;
+        for ((change, new), old) in changes.iter_mut().zip(new).zip(&old[stage.clone()]) {
+            *change = new - old;
+            largest = largest.max(change.abs());
+        }
+        largest
+    });
+    largest.reduce(|| 0.0, f64::max)
 }
 
 impl Solution {
