@@ -177,10 +177,11 @@ fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
     run.append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None })).unwrap();
 }
 
-/// With the split at tile 16, as all runs of version 0.1 have it: the lanes of 4×3 are the widest of all.
+/// With the split that version 0.1 chose: then the lanes of 4×3 are the widest of all.
 fn params(board: &str, objective: &str) -> Params {
     let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-    Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, 4).unwrap()
+    let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
+    Params { large: params.large.min(4), ..params }
 }
 
 /// A board of a lane: one of its sequences, spread over the cells, with small tiles in what is left.
