@@ -49,9 +49,9 @@ impl Anderson {
         let known = self.steps.min(DEPTH);
         let place = (self.steps - 1) % DEPTH;
         let (products, with_residual) = self.take(place, known, image, residual);
-        for other in 0..known {
-            self.products[place][other] = products[other];
-            self.products[other][place] = products[other];
+        for (other, &product) in products.iter().enumerate().take(known) {
+            self.products[place][other] = product;
+            self.products[other][place] = product;
         }
         let equation = |i: usize| [&self.products[i][..known], &[with_residual[i]]].concat();
         let weights = solve((0..known).map(equation).collect());

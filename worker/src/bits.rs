@@ -482,7 +482,7 @@ mod tests {
                 let leads_to: Vec<u32> =
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
                 let mut pairs: Vec<(u32, u32)> = (0..columns as u32).zip(leads_to.iter().copied()).collect();
-                pairs.retain(|_| number() % 3 == 0);
+                pairs.retain(|_| number().is_multiple_of(3));
                 pairs.rotate_left(7);
                 for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
                     let mut wanted = vec![0u64; rows * target_words];
