@@ -89,5 +89,11 @@ fn what_cannot_be_solved_is_refused() {
     run("query --field XX.X --queue TX").exits(2).says(&["\"X\" is no piece", "I, O, T"]);
     run("query --field XX.X --queue T --bag I").exits(2).says(&["--draw bag"]);
     run("query --field XX.X --queue T --draw bag").exits(2).says(&["expected --bag"]);
-    run("query --field XX.X --queue TLL --draw bag --bag L").exits(3).says(&["bags do not give LL"]);
+    run("query --field XX.X --queue TLL --draw bag --bag L")
+        .exits(3)
+        .says(&["bags do not give TLL and then one of L"]);
+    run("query --field XXX. --hold I --queue LJ --draw bag --bag TL").exits(3).says(&["bags do not give LJ"]);
+    run("query --field XXX. --hold I --queue LJ --draw bag --bag TO").exits(0);
+    run("query --field XXX. --queue L --draw bag --bag IL").exits(3);
+    run("query --field XXX. --queue L --draw bag --bag IOTSZJL").exits(0);
 }

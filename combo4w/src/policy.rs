@@ -38,6 +38,9 @@ impl Solution {
     pub fn placements(&self, space: &Space, decision: &Decision) -> Option<Vec<Placement>> {
         let Decision { field, hold, current, outlook } = decision;
         let from = space.moves().find(*field)?;
+        if !space.sequences().can_come(*current, outlook) {
+            return None;
+        }
         // The current piece is dropped and the hold stays, or the other way round.
         let mut hands = vec![(*current, *hold)];
         hands.extend(hold.filter(|hold| hold != current).map(|hold| (hold, Some(*current))));

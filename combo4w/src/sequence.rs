@@ -256,6 +256,23 @@ impl Sequences {
         }
     }
 
+    /// Whether a piece can come before an outlook.
+    pub(crate) fn can_come(&self, current: Piece, outlook: &Outlook) -> bool {
+        let mut seen = vec![current];
+        seen.extend(&outlook.previews);
+        let drawn = seen.pop().unwrap_or(current);
+        let bag = match self.draw {
+            Draw::Random => outlook.bag.clone(),
+            // The last piece of the bag before, or one of this bag.
+            Draw::Bag if outlook.bag.len() == PIECES.len() => vec![drawn],
+            Draw::Bag if outlook.bag.contains(&drawn) => return false,
+            Draw::Bag => {
+                PIECES.into_iter().filter(|piece| *piece == drawn || outlook.bag.contains(piece)).collect()
+            }
+        };
+        self.find(&Outlook { previews: seen, bag }).is_some()
+    }
+
     /// Level and number there of an outlook; `None` where it cannot be.
     pub(crate) fn find(&self, outlook: &Outlook) -> Option<(usize, usize)> {
         if outlook.previews.len() != self.previews {

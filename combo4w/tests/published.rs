@@ -178,14 +178,16 @@ fn values_are_the_means_of_the_best_placements() {
 
 #[test]
 fn values_are_of_the_same_bits_for_any_number_of_threads() {
-    let bits = |threads: usize| {
+    let bits = |threads: usize, draw: Draw, previews: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let (space, solution) = solved(true, Draw::Random, 3);
+            let (space, solution) = solved(true, draw, previews);
             solution.values(&space).map(|(_, value)| value.to_bits()).collect::<Vec<u64>>()
         })
     };
-    assert_eq!(bits(1), bits(3));
+    for (draw, previews) in [(Draw::Random, 3), (Draw::Bag, 2)] {
+        assert_eq!(bits(1, draw, previews), bits(3, draw, previews));
+    }
 }
 
 #[test]

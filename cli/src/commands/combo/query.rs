@@ -67,7 +67,8 @@ pub fn main(args: &Args) -> Result<()> {
         previews: decision.outlook.previews.len(),
     })?;
     let placements = solved.solution.placements(&solved.space, &decision).ok_or_else(|| {
-        let seen: String = decision.outlook.previews.iter().map(Piece::to_string).collect();
+        let Pieces(queue) = &args.queue;
+        let seen: String = queue.iter().map(Piece::to_string).collect();
         let bag: String = decision.outlook.bag.iter().map(Piece::to_string).collect();
         Failure::unreachable(format!(
             "bags do not give {seen} and then one of {bag}: expected pieces in --bag that were not seen \
