@@ -231,7 +231,7 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// [`NotAnswered`].
+    /// `NotAnswered`.
     pub async fn pull(self: &Arc<Self>, pull: &Pull, caller: &Caller) -> Result<Answer, NotAnswered> {
         let begun = Instant::now();
         let (mut urgent, mut progress) = (self.urgent.subscribe(), self.progress.subscribe());
