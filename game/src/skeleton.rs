@@ -81,40 +81,49 @@ pub type Config = u64;
 /// Ranks the configs of a number of cells with a given small sum, in lexicographic order.
 #[derive(Debug)]
 pub struct Configs {
-    large: u8,
-    /// `below[f][half_sum * large + digit]`: configs of `f` cells with that sum whose first digit is
-    /// smaller than `digit`.
-    below: Vec<Vec<u32>>,
+    /// Half sums that tables have a place for.
+    halves: usize,
+    /// At [`Configs::place`]: configs of so many cells with that half sum whose first digit is smaller than each digit;
+    /// digits from `large` on are not smaller than any.
+    below: Vec<[u32; DIGITS]>,
     counts: Vec<Vec<u32>>,
 }
 
+/// Places for digits, a power of two so that a digit finds its place quickly.
+const DIGITS: usize = 8;
+
 impl Configs {
-    /// Tables for up to `cells` cells and digits below `large`.
+    /// Tables for up to `cells` cells and digits below `large`, at most 6.
     pub fn new(cells: usize, large: u8) -> Self {
+        let sums = |f: usize| f * (1usize << (large - 1)) / 2 + 1;
+        let halves = sums(cells);
         let mut counts: Vec<Vec<u32>> = vec![vec![1]];
-        let mut below: Vec<Vec<u32>> = vec![Vec::new()];
+        let mut below = vec![[u32::MAX; DIGITS]; (cells + 1) * halves];
         for f in 1..=cells {
-            let sums = f * (1usize << (large - 1)) / 2 + 1;
-            let mut below_f = vec![0u32; sums * large as usize];
-            let mut counts_f = vec![0u32; sums];
-            for half in 0..sums {
+            let mut counts_f = vec![0u32; sums(f)];
+            for (half, count) in counts_f.iter_mut().enumerate() {
                 let mut total = 0;
                 for digit in 0..large {
-                    below_f[half * large as usize + digit as usize] = total;
+                    below[f * halves + half][digit as usize] = total;
                     let rest = half.checked_sub(half_tile(digit));
                     total += rest.and_then(|r| counts[f - 1].get(r)).copied().unwrap_or(0);
                 }
-                counts_f[half] = total;
+                *count = total;
             }
             counts.push(counts_f);
-            below.push(below_f);
         }
-        Self { large, below, counts }
+        Self { halves, below, counts }
     }
 
     /// Number of configs of `cells` cells with sum `small_sum`.
     pub fn count(&self, cells: usize, small_sum: u32) -> u32 {
         self.counts[cells].get(small_sum as usize / 2).copied().unwrap_or(0)
+    }
+
+    /// Where the table of `f` cells with a half sum is.
+    #[inline]
+    fn place(&self, f: usize, half: usize) -> &[u32; DIGITS] {
+        &self.below[f * self.halves + half]
     }
 
     /// Rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
@@ -123,26 +132,21 @@ impl Configs {
         let (mut half, mut rank) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
             let digit = (config >> (4 * (f - 1))) as u8 & 15;
-            rank += self.below[f][half * self.large as usize + digit as usize];
+            rank += self.place(f, half)[digit as usize % DIGITS];
             half -= half_tile(digit);
         }
         rank
     }
 
     /// The config of a rank: the inverse of [`Configs::rank`].
+    #[inline]
     pub fn config(&self, cells: usize, small_sum: u32, mut rank: u32) -> Config {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
-            let mut digit = 0;
-            loop {
-                let rest = half.checked_sub(half_tile(digit));
-                let count = rest.and_then(|r| self.counts[f - 1].get(r)).copied().unwrap_or(0);
-                if rank < count || digit + 1 == self.large {
-                    break;
-                }
-                rank -= count;
-                digit += 1;
-            }
+            let below = self.place(f, half);
+            // The last digit with no more configs below: no config has a digit that is followed by as many.
+            let digit = below[1..].iter().take_while(|&&below| below <= rank).count() as u8;
+            rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));
             config = config << 4 | Config::from(digit);
         }
@@ -151,8 +155,9 @@ impl Configs {
 }
 
 /// Half of the tile of a small exponent; sums are even, so tables go by halves.
+#[inline]
 fn half_tile(digit: u8) -> usize {
-    if digit == 0 { 0 } else { 1 << (digit - 1) }
+    (1 << digit) >> 1
 }
 
 #[cfg(test)]
