@@ -12,6 +12,7 @@ use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_storage::ShardKind;
 
+use crate::bit_moves::{or_mapped, or_mapped_row};
 use crate::bits::{self, BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
 use crate::payload::Parts;
@@ -114,7 +115,7 @@ impl<V: crate::Value> Worker<V> {
                     let Some(from) = afterstates.row(slot as u32) else { continue };
                     for edge in edges {
                         if let Some(to) = states.row_mut(edge.row) {
-                            bits::or_mapped_row(to, from, maps[edge.pattern as usize]);
+                            or_mapped_row(to, from, maps[edge.pattern as usize]);
                         }
                     }
                 }
@@ -160,7 +161,7 @@ impl<V: crate::Value> Worker<V> {
                 afterstates.map_pieces(&pieces, |afterstates| {
                     let mut columns = Vec::new();
                     for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
-                        bits::or_mapped(afterstates, states.source(), edges, map, &mut columns);
+                        or_mapped(afterstates, states.source(), edges, map, &mut columns);
                     }
                 });
             });
@@ -298,7 +299,7 @@ impl<V: crate::Value> Worker<V> {
                 let row = rows.slot_mut(symmetric.slot as usize);
                 images.copy_from_slice(row);
                 for map in &maps[symmetric.first_pattern..][..symmetric.patterns.len()] {
-                    bits::or_mapped_row(&mut images, row, map);
+                    or_mapped_row(&mut images, row, map);
                 }
                 row.copy_from_slice(&images);
                 images.iter_mut().zip(&*symmetric.representatives).for_each(|(i, r)| *i &= r);

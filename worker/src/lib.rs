@@ -7,6 +7,7 @@
 
 mod area;
 mod backup;
+pub mod bit_moves;
 pub mod bits;
 mod blocks;
 mod bytes_list;

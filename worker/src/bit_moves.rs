@@ -1,0 +1,351 @@
+//! What index maps do to rows of bits.
+
+use exact2048_game::maps::IndexMap;
+use exact2048_game::rowset::is_set;
+use exact2048_game::transitions::MoveEdge;
+use multiversion::multiversion;
+
+use crate::bits::{BitRows, Source, any};
+
+/// Rows that are moved together, as many as a word has bits.
+const BLOCK: usize = 64;
+
+/// From this number of edges on, rows are moved together: measured for rows of which a third of the bits are set.
+const LEAST_TOGETHER: usize = 6;
+
+/// The same where few columns take part: all columns of a block are transposed, and a bit by itself costs less there.
+const LEAST_TOGETHER_OF_FEW: usize = 24;
+
+/// For each edge, from a slot of the source to a row that is in the target, sets the bits of the target row that
+/// the map leads to. Bits that lead to a padding column are dropped, or cleared by [`BitRows::clear_padding`].
+/// Rows without entries are passed over: their targets need not be rows of the target's set at all. `columns` is working
+/// memory.
+///
+/// Many rows are moved together: transposed, so that a word has one column of 64 rows, each word is moved as a whole. That
+/// costs a bit of a row about an eighth of what moving it by itself does.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
+pub fn or_mapped(
+    target: &mut BitRows<'_>,
+    source: Source<'_>,
+    edges: &[MoveEdge],
+    map: &IndexMap,
+    columns: &mut Vec<u64>,
+) {
+    match map {
+        IndexMap::Identity => for_each_edge(target, source, edges, |target, source| {
+            for (t, &s) in target.iter_mut().zip(source) {
+                *t |= s;
+            }
+        }),
+        IndexMap::Dense(map) if edges.len() >= LEAST_TOGETHER => {
+            let leads_to = map.leads_to();
+            for_each_block(target, source, edges, |block| {
+                columns.clear();
+                columns.resize(target_columns(block.target.words()), 0);
+                for (word, leads_to) in leads_to.chunks(BLOCK).enumerate() {
+                    let Some(moved) = block.source_columns(word) else { continue };
+                    for (&moved, &to) in moved.iter().zip(leads_to) {
+                        if let Some(column) = columns.get_mut(to as usize) {
+                            *column |= moved;
+                        }
+                    }
+                }
+                block.add(columns);
+            });
+        }
+        IndexMap::Sparse(map)
+            if edges.len() >= LEAST_TOGETHER_OF_FEW && map.pairs().len() >= 4 * source.words =>
+        {
+            for_each_block(target, source, edges, |block| {
+                columns.clear();
+                columns.resize(target_columns(block.target.words()), 0);
+                let mut moved = (usize::MAX, None);
+                // Pairs come by source column, but for those that were looked up later.
+                for &(from, to) in map.pairs() {
+                    let word = from as usize / BLOCK;
+                    if moved.0 != word {
+                        moved = (word, block.source_columns(word));
+                    }
+                    if let (Some(moved), Some(column)) = (&moved.1, columns.get_mut(to as usize)) {
+                        *column |= moved[from as usize % BLOCK];
+                    }
+                }
+                block.add(columns);
+            });
+        }
+        IndexMap::Dense(map) => {
+            for_each_edge(target, source, edges, |target, source| or_dense(target, source, map.leads_to()));
+        }
+        IndexMap::Sparse(map) => {
+            for_each_edge(target, source, edges, |target, source| or_sparse(target, source, map.pairs()));
+        }
+    }
+}
+
+/// Columns of rows of so many words.
+fn target_columns(words: usize) -> usize {
+    words * BLOCK
+}
+
+#[inline(always)]
+fn for_each_edge(
+    target: &mut BitRows<'_>,
+    source: Source<'_>,
+    edges: &[MoveEdge],
+    mut visit: impl FnMut(&mut [u64], &[u64]),
+) {
+    for &MoveEdge { from, to } in edges {
+        if let Some(from) = source.row(from)
+            && let Some(to) = target.row_mut(to)
+        {
+            visit(to, from);
+        }
+    }
+}
+
+/// Rows that are moved together.
+struct Block<'a, 'b> {
+    target: &'a mut BitRows<'b>,
+    source: Source<'a>,
+    /// The edges, of rows that are there.
+    edges: &'a [MoveEdge],
+}
+
+#[inline(always)]
+fn for_each_block(
+    target: &mut BitRows<'_>,
+    source: Source<'_>,
+    edges: &[MoveEdge],
+    mut visit: impl FnMut(&mut Block<'_, '_>),
+) {
+    let mut there = [MoveEdge { from: 0, to: 0 }; BLOCK];
+    let mut filled = 0;
+    for &edge in edges {
+        if is_set(source.occupied, edge.from) && target.row_mut(edge.to).is_some() {
+            there[filled] = edge;
+            filled += 1;
+        }
+        if filled == BLOCK {
+            visit(&mut Block { target, source, edges: &there });
+            filled = 0;
+        }
+    }
+    if filled > 0 {
+        visit(&mut Block { target, source, edges: &there[..filled] });
+    }
+}
+
+impl Block<'_, '_> {
+    /// The columns of a word of all source rows: a row a bit, the first edge's lowest. `None` where no bit is set.
+    #[inline(always)]
+    fn source_columns(&self, word: usize) -> Option<[u64; BLOCK]> {
+        let mut block = [0; BLOCK];
+        let mut any = 0;
+        for (row, edge) in block.iter_mut().zip(self.edges) {
+            *row = self.source.bits[edge.from as usize * self.source.words + word];
+            any |= *row;
+        }
+        (any != 0).then(|| {
+            transpose(&mut block);
+            block
+        })
+    }
+
+    /// Adds columns to the target rows.
+    #[inline(always)]
+    fn add(&mut self, columns: &[u64]) {
+        for (word, columns) in columns.as_chunks::<BLOCK>().0.iter().enumerate().take(self.target.words()) {
+            if columns.iter().all(|&column| column == 0) {
+                continue;
+            }
+            let mut block = *columns;
+            transpose(&mut block);
+            for (&row, edge) in block.iter().zip(self.edges) {
+                if let Some(target) = self.target.row_mut(edge.to) {
+                    target[word] |= row;
+                }
+            }
+        }
+    }
+}
+
+/// Transposes a matrix of bits, row 0 and column 0 first and lowest (Warren, Hacker's Delight, 7-3): halves, quarters and so on
+/// change places.
+#[inline(always)]
+fn transpose(rows: &mut [u64; BLOCK]) {
+    exchange::<32>(rows, 0x0000_0000_ffff_ffff);
+    exchange::<16>(rows, 0x0000_ffff_0000_ffff);
+    exchange::<8>(rows, 0x00ff_00ff_00ff_00ff);
+    exchange::<4>(rows, 0x0f0f_0f0f_0f0f_0f0f);
+    exchange::<2>(rows, 0x3333_3333_3333_3333);
+    exchange::<1>(rows, 0x5555_5555_5555_5555);
+}
+
+/// Of each square of 2·N rows and columns, exchanges the upper right quarter with the lower left one.
+#[inline(always)]
+fn exchange<const N: usize>(rows: &mut [u64; BLOCK], low: u64) {
+    for square in rows.chunks_exact_mut(2 * N) {
+        let (upper, lower) = square.split_at_mut(N);
+        for (upper, lower) in upper.iter_mut().zip(lower) {
+            let differ = (*upper >> N ^ *lower) & low;
+            *lower ^= differ;
+            *upper ^= differ << N;
+        }
+    }
+}
+
+/// [`or_mapped`] for one row, where the target is not the matrix of the source.
+pub fn or_mapped_row(target: &mut [u64], source: &[u64], map: &IndexMap) {
+    match map {
+        IndexMap::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
+        IndexMap::Dense(map) => or_dense(target, source, map.leads_to()),
+        IndexMap::Sparse(map) => or_sparse(target, source, map.pairs()),
+    }
+}
+
+#[inline(always)]
+fn or_dense(target: &mut [u64], source: &[u64], leads_to: &[u32]) {
+    for (w, &word) in source.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            let to = leads_to[w * 64 + rest.trailing_zeros() as usize] as usize;
+            rest &= rest - 1;
+            set(target, to);
+        }
+    }
+}
+
+#[inline(always)]
+fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
+    if !any(source) {
+        return;
+    }
+    for &(from, to) in pairs {
+        if source[from as usize / 64] >> (from % 64) & 1 == 1 {
+            set(target, to as usize);
+        }
+    }
+}
+
+/// Sets a bit; padding columns may lie in the last word, and are cleared by [`BitRows::clear_padding`], or
+/// behind it.
+#[inline(always)]
+fn set(target: &mut [u64], column: usize) {
+    if let Some(word) = target.get_mut(column / 64) {
+        *word |= 1 << (column % 64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::bits::BitMatrix;
+    use crate::pieces::Pieces;
+    use exact2048_game::maps::{DenseMap, SparseMap};
+    use exact2048_game::rowset::RowSet;
+
+    /// A matrix of as many rows of two words, to which a map moved the bits of edges, in pieces of one row.
+    fn moved(rows: usize, source: &[u64], edges: &[MoveEdge], map: &IndexMap) -> BitMatrix {
+        let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), 2);
+        let source = Source { words: 2, bits: source, occupied: &[u64::MAX] };
+        target.map_pieces(&Pieces::new(rows, 1), |rows| {
+            or_mapped(rows, source, edges, map, &mut Vec::new());
+            rows.clear_padding(70);
+        });
+        target
+    }
+
+    #[test]
+    fn maps_move_bits_and_drop_padding() {
+        // 70 columns, reversed; column 3 leads nowhere, column 4 to the wanted tile.
+        let mut to: Vec<u32> = (0..70).rev().collect();
+        (to[3], to[4]) = (70, 71);
+        let source = [u64::MAX, 0x3f];
+        let edge = [MoveEdge { from: 0, to: 1 }];
+        let target = moved(2, &source, &edge, &IndexMap::Dense(DenseMap::new(to, 70)));
+        assert_eq!(target.slot(0), [0, 0]);
+        assert_eq!(target.slot(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
+        let mut target = vec![0, 0];
+        or_sparse(&mut target, &source, &[(65, 0), (1, 71)]);
+        assert_eq!(target, [1, 1 << 7]);
+    }
+
+    /// Numbers that look random and are the same each time.
+    fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
+        move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed ^ seed >> 29
+        }
+    }
+
+    #[test]
+    fn transposing_exchanges_rows_and_columns() {
+        let mut number = numbers(3);
+        let rows: [u64; BLOCK] = std::array::from_fn(|_| number());
+        let mut transposed = rows;
+        transpose(&mut transposed);
+        for (row, column) in (0..BLOCK).flat_map(|row| (0..BLOCK).map(move |column| (row, column))) {
+            assert_eq!(transposed[column] >> row & 1, rows[row] >> column & 1, "{row}, {column}");
+        }
+    }
+
+    /// Few rows are moved one by one and many together, by maps of which all or some columns take part, in pieces and
+    /// whole, from rows of which some have no bit: each bit gets to where its map says.
+    #[test]
+    fn rows_that_move_together_get_where_each_would() {
+        let mut number = numbers(1);
+        for edges in [1, LEAST_TOGETHER, LEAST_TOGETHER_OF_FEW, BLOCK, BLOCK + 1, 200] {
+            for (columns, target_columns) in [(70usize, 70usize), (64, 130), (200, 150), (1000, 1000)] {
+                let (words, target_words) = (columns.div_ceil(64), target_columns.div_ceil(64));
+                let source_rows = 2 * edges;
+                let mut source: Vec<u64> = (0..source_rows * words).map(|_| number() & number()).collect();
+                let last = |columns: usize| u64::MAX >> (columns.next_multiple_of(64) - columns);
+                source.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word &= last(columns));
+                let occupied: Vec<u64> = (0..source_rows.div_ceil(64)).map(|_| number() | number()).collect();
+                let rows = edges + 1;
+                let list: Vec<MoveEdge> = (0..edges as u32)
+                    .map(|i| MoveEdge { from: 2 * i, to: number() as u32 % rows as u32 })
+                    .collect();
+                let leads_to: Vec<u32> =
+                    (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
+                let mut pairs: Vec<(u32, u32)> = (0..columns as u32).zip(leads_to.iter().copied()).collect();
+                pairs.retain(|_| number().is_multiple_of(3));
+                pairs.rotate_left(7);
+                for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
+                    let mut wanted = vec![0u64; rows * target_words];
+                    for edge in list.iter().filter(|edge| is_set(&occupied, edge.from)) {
+                        let to = &mut wanted[edge.to as usize * target_words..][..target_words];
+                        or_mapped_row(to, &source[edge.from as usize * words..][..words], &map);
+                    }
+                    wanted
+                        .iter_mut()
+                        .skip(target_words - 1)
+                        .step_by(target_words)
+                        .for_each(|word| *word &= last(target_columns));
+                    for rows_each in [1, 13, rows] {
+                        let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), target_words);
+                        let from = Source { words, bits: &source, occupied: &occupied };
+                        target.map_pieces(&Pieces::new(rows, rows_each), |rows| {
+                            or_mapped(rows, from, &list, &map, &mut Vec::new());
+                            rows.clear_padding(target_columns);
+                        });
+                        assert_eq!(
+                            target.bits(),
+                            wanted,
+                            "{edges} edges, {columns} columns, {rows_each} rows"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn sparse(pairs: Vec<(u32, u32)>) -> IndexMap {
+        IndexMap::Sparse(SparseMap::new(pairs))
+    }
+}
