@@ -7,7 +7,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
@@ -278,6 +278,12 @@ fn a_worker_that_misreads_shards_takes_nothing_back() {
     let worker = ["worker", "--coordinator", &url, "--cache", cache.to_str().unwrap()];
     let prefix = ["unshare", "--mount", "sh", "-c", &script, "sh"];
     cluster.workers.push(Server::launch_within(&prefix, &[&worker[..], &options].concat()));
+    // Both are there when the job goes on, so that both have a part in it.
+    let begun = Instant::now();
+    while cluster.client(&["status", "--json"]).exits(0).json()["workers"].as_array().unwrap().len() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     cluster.client(&["resume", &job]).exits(0);
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), FINGERPRINT);
