@@ -45,7 +45,8 @@ pub fn or_mapped(
             for_each_block(target, source, edges, |block| {
                 columns.clear();
                 columns.resize(target_columns(block.target.words()), 0);
-                for (word, leads_to) in leads_to.chunks(BLOCK).enumerate() {
+                // The map is padded, perhaps to more words than a row has.
+                for (word, leads_to) in leads_to.chunks(BLOCK).enumerate().take(source.words) {
                     let Some(moved) = block.source_columns(word) else { continue };
                     for (&moved, &to) in moved.iter().zip(leads_to) {
                         if let Some(column) = columns.get_mut(to as usize) {
@@ -309,7 +310,7 @@ mod tests {
                 let occupied: Vec<u64> = (0..source_rows.div_ceil(64)).map(|_| number() | number()).collect();
                 let rows = edges + 1;
                 let list: Vec<MoveEdge> = (0..edges as u32)
-                    .map(|i| MoveEdge { from: 2 * i, to: number() as u32 % rows as u32 })
+                    .map(|i| MoveEdge { from: 2 * i + 1, to: number() as u32 % rows as u32 })
                     .collect();
                 let leads_to: Vec<u32> =
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
