@@ -144,7 +144,7 @@ impl Configs {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
             let below = self.place(f, half);
-            // The last digit with no more configs below: no config has a digit that is followed by as many.
+            // Of digits that no config has, each has as many configs below as the next one: the last of them is the one.
             let digit = below[1..].iter().take_while(|&&below| below <= rank).count() as u8;
             rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));
