@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the dependencies: licences, sources and versions as deny.toml says, vulnerabilities that are known, and whether each
-# is used.
+# Checks the dependencies: that the query server links none of the code that computes runs, licences, sources and versions as
+# deny.toml says, vulnerabilities that are known, and whether each is used.
 #
 #   scripts/check-dependencies.sh
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() {
-    printf 'error: %s\n' "$1" >&2
+    printf 'error: %s\n' "$*" >&2
     exit 1
 }
 
@@ -17,6 +17,13 @@ step() {
     printf '\n==> %s\n' "$*"
     "$@"
 }
+
+# What reads runs needs their contents, and nothing of what computes them.
+for reader in server players; do
+    tree=$(cargo tree --locked --package "exact2048-$reader" --edges normal,build --prefix none --format '{p}')
+    linked=$(grep --extended-regexp --only-matching '^exact2048-(worker|coordinator|run|cluster) ' <<<"$tree" | sort --unique || true)
+    [[ -z $linked ]] || fail "exact2048-$reader reads runs and must not link what computes them:" $linked
+done
 
 tools=$PWD/${CARGO_TARGET_DIR:-target}/tools
 [[ ${CARGO_TARGET_DIR:-} != /* ]] || tools=$CARGO_TARGET_DIR/tools

@@ -13,7 +13,6 @@ use common::script::{Port, Script};
 use common::serving::Server;
 use common::{Place, Solved, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
-use exact2048_coordinator::Phase;
 use exact2048_coordinator::cluster::{
     Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerReport, WriteShard,
 };
@@ -22,7 +21,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
-use exact2048_run::Run;
+use exact2048_solution::{Phase, Run};
 use exact2048_storage::{Attempt, Location, ShardWriter};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -16,7 +16,7 @@ use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Refus
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
-use exact2048_run::Run;
+use exact2048_solution::Run;
 use exact2048_storage::{Attempt, Location, ShardWriter};
 use serde_json::Value;
 use tonic::Code;

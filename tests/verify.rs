@@ -14,8 +14,8 @@ use common::{Place, Solved, command, exact2048, files, on_run, solve, text, whol
 use exact2048_game::columns::Columns;
 use exact2048_game::skeleton::Configs;
 use exact2048_game::{Lane, Layer};
-use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Span, Verifier};
+use exact2048_solution::Run;
 use exact2048_storage::{ItemKey, ShardKind};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use exact2048_run::{QueryError, RunError};
+use exact2048_solution::{QueryError, RunError};
 use exact2048_storage::StorageError;
 
 use crate::display;

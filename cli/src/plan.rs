@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use exact2048_coordinator::{Phase, Segment, Workload};
+use exact2048_coordinator::Workload;
 use exact2048_game::{Objective, Params, Precision};
+use exact2048_solution::{Phase, Segment};
 
 use crate::units;
 
@@ -121,8 +122,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_coordinator::missing_segments;
     use exact2048_game::Spawn4;
+    use exact2048_solution::missing_segments;
 
     fn needs(board: &str, objective: &str, until_layer: Option<u32>) -> Needs {
         let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());

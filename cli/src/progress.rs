@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::{LayerCounts, Pace, Phase, Rate, Segment, Workload};
+use exact2048_coordinator::{Pace, Rate, Workload};
 use exact2048_game::Layer;
+use exact2048_solution::{LayerCounts, Phase, Segment};
 
 use crate::display::{self, ProgressLine};
 use crate::units;
@@ -181,8 +182,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_coordinator::missing_segments;
     use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_solution::missing_segments;
 
     #[test]
     fn the_time_left_is_that_of_the_work_that_is_left() {

@@ -12,7 +12,7 @@ use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, GetValueResponse,
 };
-use exact2048_run::{Evaluation, MoveValue, Outcome};
+use exact2048_solution::{Evaluation, MoveValue, Outcome};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 

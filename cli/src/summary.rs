@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use exact2048_coordinator::Phase;
 use exact2048_game::{BoardSize, Objective, Spawn4};
-use exact2048_run::{Oracle, PassTime, Run, StartValues};
+use exact2048_solution::{Oracle, PassTime, Phase, Run, StartValues};
 use serde::Serialize;
 
 use crate::output::write_field;

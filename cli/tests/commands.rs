@@ -6,8 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use exact2048_coordinator::{Commit, Phase};
-use exact2048_run::{JournalRecord, Record, Run, kind_of};
+use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, kind_of};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -60,13 +59,13 @@ impl Solved {
         commit: impl Fn(&mut Commit),
     ) {
         let params = Run::open(&self.run).unwrap().params().clone();
-        let mut run = Run::open_or_create(&self.run, &params, exact2048_run::Unnamed::Refuse).unwrap();
+        let mut run = Run::open_or_create(&self.run, &params, exact2048_solution::Unnamed::Refuse).unwrap();
         let shard = run.catalog().shards().into_iter().find(|s| s.commit.phase == phase).unwrap();
         let reader = shard.reader().unwrap();
         let mut items: Vec<(ItemKey, Vec<u8>)> =
             reader.items().iter().map(|e| (e.key, reader.read(e.key).unwrap().unwrap())).collect();
         items.iter_mut().for_each(|(key, bytes)| item(*key, bytes));
-        let mut committed = exact2048_coordinator::Commit::clone(&shard.commit);
+        let mut committed = exact2048_solution::Commit::clone(&shard.commit);
         let identity = run.catalog().identity(phase, committed.first, committed.last);
         assert_eq!(identity.kind, kind_of(phase));
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();

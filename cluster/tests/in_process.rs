@@ -15,7 +15,7 @@ use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::JobState;
-use exact2048_run::Run;
+use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
 use exact2048_worker::Tuning;
 

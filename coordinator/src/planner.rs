@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use exact2048_game::lane::{self, Step};
 use exact2048_game::{Lane, Layer, Params};
+use exact2048_solution::{Commit, LayerCounts, Phase, Segment, is_kept, may_end_at};
 use rustc_hash::FxHashMap;
 
-use crate::is_kept;
-use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
-use crate::task::{Action, Phase, Report, Stage, Task};
+use crate::task::{Action, Report, Stage, Task};
 
 /// Positions that a lane may be ahead of the lowest unfinished one: enough to keep many workers
 /// busy across small layers, few enough to hold.

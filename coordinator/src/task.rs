@@ -1,29 +1,7 @@
 //! What workers are told to do, what they answer, and what else is to be done.
 
 use exact2048_game::{Lane, Layer};
-use serde::{Deserialize, Serialize};
-
-use crate::progress::Commit;
-
-/// The two passes of a run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Upward: which states are reachable.
-    Enumerate,
-    /// Downward: what they are worth.
-    BackUp,
-}
-
-impl Phase {
-    /// Its name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Enumerate => "enumerate",
-            Self::BackUp => "back up",
-        }
-    }
-}
+use exact2048_solution::{Commit, Phase};
 
 /// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,9 +2,7 @@
 
 use exact2048_game::class::Space;
 use exact2048_game::{Layer, Params, lane};
-
-use crate::progress::Segment;
-use crate::task::Phase;
+use exact2048_solution::{Phase, Segment};
 
 /// How many times as long as enumerating takes backing the same up; see `docs/dev/performance.md`.
 const BACK_UP_COST: f64 = 2.0;

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::{
     Action, Cluster, ClusterError, Config, EpochStage, Errand, Event, JobId, JobState, LayerPart,
     LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, Summary, WorkerId,
     WorkerReport,
 };
-use exact2048_coordinator::{Commit, LayerCounts, Phase, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{Commit, LayerCounts, Phase};
 
 fn at(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::{Pace, Phase, Segment, Workload, missing_segments};
+use exact2048_coordinator::{Pace, Workload};
 use exact2048_game::{Layer, Params, Precision, Spawn4};
+use exact2048_solution::{Phase, Segment, missing_segments};
 
 struct Sample {
     segment: Segment,

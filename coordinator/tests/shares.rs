@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use exact2048_coordinator::cluster::{Owners, assign};
-use exact2048_coordinator::{Action, Phase, Planner, Report, Segment, Stage, Task};
+use exact2048_coordinator::{Action, Planner, Report, Stage, Task};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{Owners, Phase, Segment, assign};
 use proptest::prelude::*;
 
 fn params(board: &str) -> Params {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use exact2048_run::Run;
+use exact2048_solution::Run;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;

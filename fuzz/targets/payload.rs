@@ -6,14 +6,15 @@ use std::sync::{Arc, LazyLock};
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Archive, Parts, Tuning, Worker, WorkerError};
+use exact2048_worker::{Tuning, Worker};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;
 
 impl Archive for Nothing {
-    fn read(&self, _: ShardKind, _: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+    fn read(&self, _: ShardKind, _: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(None)
     }
 }

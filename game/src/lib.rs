@@ -12,6 +12,7 @@
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+pub mod bitset;
 pub mod board;
 pub mod class;
 pub mod columns;
@@ -30,6 +31,7 @@ pub mod slide;
 pub mod symmetry;
 pub mod table;
 pub mod transitions;
+pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
 pub use lane::{Lane, Layer};

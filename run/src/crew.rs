@@ -9,12 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::{Action, Planner, Report, Task};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
+use exact2048_solution::{RunError, kind_of};
 use exact2048_storage::{Frame, StorageError};
-use exact2048_worker::{Value, Worker, WorkerError};
-
-use crate::RunError;
-use crate::catalog::kind_of;
+use exact2048_worker::{Worker, WorkerError};
 
 /// How often a thread without a task looks whether it is to stop.
 const PAUSE: Duration = Duration::from_millis(50);

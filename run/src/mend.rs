@@ -3,12 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use exact2048_solution::{Catalog, CatalogShard, ReadError, RunError};
 use exact2048_storage::{ShardKind, StorageError};
 use exact2048_worker::WorkerError;
 
-use crate::catalog::{Catalog, CatalogShard};
 use crate::crew::CrewError;
-use crate::run::RunError;
 
 /// The shard that an error blames, where making it again can help.
 pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogShard>> {
@@ -17,14 +16,13 @@ pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogS
         catalog.shards().into_iter().find(|shard| shard.path == file)
     };
     match error {
-        CrewError::Worker(WorkerError::Storage(error))
+        CrewError::Worker(WorkerError::Read(ReadError::Storage(error)) | WorkerError::Storage(error))
         | CrewError::Storage(error)
         | CrewError::Run(RunError::Storage(error)) => shard_of(error),
-        CrewError::Worker(WorkerError::ItemMissing(key)) => catalog.find(ShardKind::Values, *key),
-        CrewError::Worker(WorkerError::Payload(_) | WorkerError::NotCovered { .. })
-        | CrewError::Run(_)
-        | CrewError::Threads { .. }
-        | CrewError::Panicked => None,
+        CrewError::Worker(WorkerError::Read(ReadError::ItemMissing(key))) => {
+            catalog.find(ShardKind::Values, *key)
+        }
+        CrewError::Worker(_) | CrewError::Run(_) | CrewError::Threads { .. } | CrewError::Panicked => None,
     }
 }
 

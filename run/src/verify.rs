@@ -8,7 +8,7 @@
 //!
 //! Shared with the solver are
 //!
-//! * opening a run: manifest, journal, which shard covers which layer and lane ([`Catalog`](crate::Catalog));
+//! * opening a run: manifest, journal, which shard covers which layer and lane ([`Catalog`](exact2048_solution::Catalog));
 //! * reading shards: headers, index, checksums, Zstandard, XXH3 (the crate `exact2048-storage`);
 //! * the parameters as they are parsed from the manifest, and the text of boards in messages.
 //!
@@ -43,10 +43,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::Layer;
+use exact2048_solution::Run;
 use exact2048_storage::StorageError;
 use rayon::ThreadPool;
 
-use crate::Run;
 use game::Game;
 pub use span::Span;
 

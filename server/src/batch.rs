@@ -6,7 +6,7 @@ use std::time::Duration;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_net::status;
 use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, GetValueResponse};
-use exact2048_run::{Oracle, QueryError, Wanted};
+use exact2048_solution::{Oracle, QueryError, Wanted};
 use futures_util::{Stream, StreamExt};
 use metrics::counter;
 use tokio::sync::Semaphore;

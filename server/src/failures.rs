@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use exact2048_net::status;
-use exact2048_run::QueryError;
+use exact2048_solution::{QueryError, ReadError};
 use exact2048_storage::{ErrorKind, StorageError};
-use exact2048_worker::WorkerError;
 use tonic::Status;
 
 /// The status of a failed question. What names files of the server goes to its log alone.
@@ -15,9 +14,9 @@ pub fn of_query(error: &QueryError) -> Status {
         QueryError::Board(error) => status::invalid_argument("board", error),
         QueryError::Unreachable { .. } => Status::not_found(error.to_string()),
         QueryError::NotSolved { .. } => Status::failed_precondition(error.to_string()),
-        QueryError::Worker(worker) => {
-            tracing::error!(error = %chain(worker), "a question failed");
-            of_worker(worker)
+        QueryError::Read(unread) => {
+            tracing::error!(error = %chain(unread), "a question failed");
+            of_read(unread)
         }
         QueryError::GivenUp => Status::cancelled("the client gave the request up"),
     }
@@ -29,10 +28,10 @@ pub fn of_panic(error: &tokio::task::JoinError) -> Status {
     Status::internal("the server failed on this question; its log says how")
 }
 
-fn of_worker(error: &WorkerError) -> Status {
+fn of_read(error: &ReadError) -> Status {
     let mend = "solve on the run makes it again, or resume of its job; this server finds it then";
     match error {
-        WorkerError::Storage(storage) => match lost_shard(storage) {
+        ReadError::Storage(storage) => match lost_shard(storage) {
             // The name alone: where the run is, is the server's business.
             Some(name) => Status::data_loss(format!("{name} is damaged or missing; {mend}")),
             None if storage.kind() == ErrorKind::Unavailable => {
@@ -42,8 +41,8 @@ fn of_worker(error: &WorkerError) -> Status {
                 "a file of the run is of no use; the server's log says why; {mend}"
             )),
         },
-        WorkerError::NotCovered { .. } => Status::failed_precondition(error.to_string()),
-        WorkerError::Payload(_) | WorkerError::ItemMissing(_) => {
+        ReadError::NotCovered { .. } => Status::failed_precondition(error.to_string()),
+        ReadError::Payload(_) | ReadError::ItemMissing(_) => {
             Status::data_loss(format!("a shard of the run is damaged; the server's log says how; {mend}"))
         }
     }
@@ -74,13 +73,13 @@ mod tests {
         let gone = StorageError::ShardMissing { file: file() };
         let reach = ShardKind::Reach;
         for (error, code) in [
-            (WorkerError::Storage(away), Code::Unavailable),
-            (WorkerError::Storage(gone), Code::DataLoss),
-            (WorkerError::ItemMissing(ItemKey { layer: 8, lane: 0, part: 0 }), Code::DataLoss),
-            (WorkerError::NotCovered { kind: reach, layer: 8 }, Code::FailedPrecondition),
+            (ReadError::Storage(away), Code::Unavailable),
+            (ReadError::Storage(gone), Code::DataLoss),
+            (ReadError::ItemMissing(ItemKey { layer: 8, lane: 0, part: 0 }), Code::DataLoss),
+            (ReadError::NotCovered { kind: reach, layer: 8 }, Code::FailedPrecondition),
         ] {
-            let is_storage = matches!(error, WorkerError::Storage(_));
-            let status = of_query(&QueryError::Worker(error));
+            let is_storage = matches!(error, ReadError::Storage(_));
+            let status = of_query(&QueryError::Read(error));
             assert_eq!(status.code(), code);
             assert!(!status.message().contains("secret"));
             let names_the_shard = status.message().contains("values-4-20.shard ");

@@ -1,11 +1,10 @@
 //! Between the types of the solver and the messages of the service.
 
-use exact2048_coordinator::LayerCounts;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_run::{Evaluation, MoveValue, Run, StartValues};
+use exact2048_solution::{Evaluation, LayerCounts, MoveValue, Run, StartValues};
 use tonic::Status;
 
 use crate::batch;

@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
-use exact2048_coordinator::LayerCounts;
 use exact2048_game::Params;
 use exact2048_proto::v1::RunPhase;
-use exact2048_run::{Oracle, Run, StartValues};
+use exact2048_solution::{LayerCounts, Oracle, Run, StartValues};
 use metrics::{counter, gauge};
 use tonic::Status;
 
@@ -171,9 +170,8 @@ fn start_of(oracle: &Oracle) -> Option<StartValues> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use exact2048_coordinator::{Commit, Phase};
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_run::{JournalRecord, Record, Unnamed};
+    use exact2048_solution::{Commit, JournalRecord, Phase, Record, Unnamed};
     use exact2048_storage::ShardWriter;
 
     use super::*;

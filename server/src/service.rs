@@ -10,7 +10,7 @@ use exact2048_proto::v1::{
     BatchGetValuesRequest, BatchGetValuesResponse, GetRunRequest, GetRunResponse, GetValueRequest,
     GetValueResponse, ListLayersRequest, ListLayersResponse,
 };
-use exact2048_run::QueryError;
+use exact2048_solution::QueryError;
 use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;

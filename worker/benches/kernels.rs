@@ -10,12 +10,13 @@ use exact2048_game::columns::Columns;
 use exact2048_game::maps::{IndexMap, PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::{Maker, MoveEdge, Transitions};
+use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+use exact2048_solution::Parts;
 use exact2048_worker::bit_moves::or_mapped;
 use exact2048_worker::bits::{BitMatrix, Source};
 use exact2048_worker::pieces::Pieces;
 use exact2048_worker::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
-use exact2048_worker::{Backup, Parts};
 
 /// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
 const LANE: Lane = Lane { k: 4, large_sum: 16 + 64 + 256 + 512 };

@@ -15,8 +15,9 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
+use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Archive, Parts, Tuning, Worker, WorkerError};
+use exact2048_worker::{Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 
 const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE]]]
@@ -41,7 +42,7 @@ impl Full {
 }
 
 impl Archive for Full {
-    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(lane) = Lane::from_code(key.lane) else { return Ok(None) };
         let Some((parts, _)) = self.parts(Layer(key.layer), lane) else { return Ok(None) };
         let (rows, columns) = (parts.rows(key.part).len(), parts.columns());

@@ -8,17 +8,18 @@ use exact2048_game::class::{Class, ClassId};
 use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::{Moves, Transitions};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
+use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
 use crate::area::Area;
 use crate::bits::Summary;
 use crate::blocks::{Entries, ValueBlock};
-use crate::payload::Parts;
-use crate::pieces::{SlotBits, of_slots};
+use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
 use crate::tables::{LaneTables, MapCache};
-use crate::{Value, Worker, WorkerError, most_pieces};
+use crate::{Worker, WorkerError, most_pieces};
 
 /// What backing a block up gives.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -239,8 +240,10 @@ impl<V: Value> Worker<V> {
         for part in 0..parts.count() {
             if parts.values_bytes::<V>(part, held, matrix.bits()) > 0 {
                 let key = Parts::key(layer, lane, part);
-                let item = self.archive.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
-                parts.decode_values(key, &item, held, matrix.bits(), stride, &mut values)?;
+                let item = self.archive.read(ShardKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
+                parts
+                    .decode_values(key, &item, held, matrix.bits(), stride, &mut values)
+                    .map_err(ReadError::from)?;
             }
         }
         Ok(Some(self.settle_states(&tables, reach, values)?))
@@ -279,7 +282,7 @@ impl<V: Value> Worker<V> {
     ) -> Result<(), WorkerError> {
         let (parts, matrix) = (self.parts(class, tables), &reach.matrix);
         let (held, bits) = (matrix.rows(), matrix.bits());
-        let lengths = parts.map(|part| parts.values_bytes::<V>(part, held, bits));
+        let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, held, bits));
         let item = |part| parts.encode_values(part, held, bits, stride(tables), states);
         self.pack(ShardKind::Values, layer, tables.columns.lane(), &lengths, item)
     }

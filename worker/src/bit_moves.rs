@@ -1,11 +1,12 @@
 //! What index maps do to rows of bits.
 
+use exact2048_game::bitset::any;
 use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::is_set;
 use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
 
-use crate::bits::{BitRows, Source, any};
+use crate::bits::{BitRows, Source};
 
 /// Rows that are moved together, as many as a word has bits.
 const BLOCK: usize = 64;

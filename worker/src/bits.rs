@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use exact2048_game::bitset;
 use exact2048_game::rowset::{RowSet, is_set};
 
 use crate::pieces::{Pieces, SlotBits};
@@ -106,7 +107,7 @@ impl BitMatrix {
             let mut occupied = SlotBits::new(&slots);
             let rows = self.bits[slots.start * self.words..].chunks_exact(self.words.max(1));
             for (slot, row) in slots.zip(rows) {
-                let in_row = self::ones(row);
+                let in_row = bitset::ones(row);
                 if in_row > 0 {
                     ones += in_row;
                     occupied.set(slot);
@@ -170,17 +171,6 @@ impl<'a> Source<'a> {
     pub fn row(&self, slot: u32) -> Option<&'a [u64]> {
         is_set(self.occupied, slot).then(|| &self.bits[slot as usize * self.words..][..self.words])
     }
-}
-
-/// Number of bits set.
-pub fn ones(row: &[u64]) -> u64 {
-    row.iter().map(|word| u64::from(word.count_ones())).sum()
-}
-
-/// Whether a row has any bit set.
-#[inline]
-pub fn any(row: &[u64]) -> bool {
-    row.iter().any(|&w| w != 0)
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
-use exact2048_storage::{ItemKey, ShardKind, StorageError};
+use exact2048_storage::StorageError;
 use rustc_hash::FxHashMap;
 
-use crate::WorkerError;
 use crate::bits::{BitMatrix, Source, Summary};
 use crate::memory::{Buffer, Memory};
 use crate::pieces::Pieces;
@@ -126,12 +125,6 @@ impl<V: bytemuck::Pod> Spill for ValueBlock<V> {
             reach: memory.spilled(&self.reach)?,
         })
     }
-}
-
-/// A source of published items: the shards of the run.
-pub trait Archive: Send + Sync {
-    /// The item of a key; `None` where its shard has none, an error where no shard covers it.
-    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError>;
 }
 
 /// Finished blocks of one kind that are held, by layer and lane.

@@ -4,19 +4,20 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use exact2048_game::bitset;
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::maps::PatternId;
 use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, rules};
+use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
 use crate::bit_moves::{or_mapped, or_mapped_row};
-use crate::bits::{self, BitMatrix, Summary};
+use crate::bits::{BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
-use crate::payload::Parts;
-use crate::pieces::of_slots;
+use crate::pieces::{Pieces, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
@@ -250,7 +251,7 @@ impl<V: crate::Value> Worker<V> {
             return Ok(None);
         };
         let parts = Parts::new(class.rows(), tables.columns.len());
-        let read = |part: u32, bits: &mut [u64]| {
+        let read = |part: u32, bits: &mut [u64]| -> Result<bool, ReadError> {
             let key = Parts::key(layer, lane, part);
             let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(false) };
             parts.decode_reach_part(key, &item, bits)?;
@@ -259,8 +260,8 @@ impl<V: crate::Value> Worker<V> {
         let matrix = if let Some(all) = self.tables.all_rows(class) {
             let mut matrix = BitMatrix::new(all, parts.words());
             let read = |rows: Range<usize>, bits: &mut [u64]| read(parts.of_row(rows.start), bits);
-            let read = parts.pieces().map_of(matrix.bits_mut(), parts.words(), read);
-            read.into_iter().collect::<Result<Vec<bool>, WorkerError>>()?;
+            let read = Pieces::of_parts(parts).map_of(matrix.bits_mut(), parts.words(), read);
+            read.into_iter().collect::<Result<Vec<bool>, ReadError>>()?;
             matrix
         } else {
             let mut found = Vec::new();
@@ -284,7 +285,7 @@ impl<V: crate::Value> Worker<V> {
         cache: &mut MapCache,
     ) -> Result<Found, WorkerError> {
         let transitions = self.class_transitions(place.class, matrix.rows())?;
-        let occurs = |slot| bits::any(matrix.slot(slot));
+        let occurs = |slot| bitset::any(matrix.slot(slot));
         let symmetric = self.tables.symmetric_rows(cache, place.tables, &transitions, occurs);
         let patterns: Vec<PatternId> = symmetric.iter().flat_map(|row| row.patterns).copied().collect();
         let mut maps = self.tables.maps(cache, place.tables, place.tables);
@@ -303,7 +304,7 @@ impl<V: crate::Value> Worker<V> {
                 }
                 row.copy_from_slice(&images);
                 images.iter_mut().zip(&*symmetric.representatives).for_each(|(i, r)| *i &= r);
-                more_than_orbits += bits::ones(row) - bits::ones(&images);
+                more_than_orbits += bitset::ones(row) - bitset::ones(&images);
             }
             more_than_orbits
         });
@@ -341,7 +342,7 @@ impl<V: crate::Value> Worker<V> {
     /// Packs the items of a block for the shard of its layer.
     fn pack_reach(&self, place: &Place<'_>, matrix: &BitMatrix) -> Result<(), WorkerError> {
         let parts = Parts::new(place.class.rows(), place.tables.columns.len());
-        let lengths = parts.map(|part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
+        let lengths = map_parts(parts, |part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
         let item = |part| parts.encode_reach(part, matrix.rows(), matrix.bits());
         self.pack(ShardKind::Reach, place.layer, place.lane, &lengths, item)
     }
@@ -354,7 +355,7 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
         found.iter().flat_map(|(part, bits)| {
             let first = parts.rows(*part).start as u32;
             let rows = bits.chunks_exact(words).enumerate();
-            rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bits::any(row))
+            rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bitset::any(row))
         })
     };
     let mut held = vec![0u64; class.rows().div_ceil(64)];

@@ -8,20 +8,22 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use exact2048_game::bitset::ones;
 use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::Transitions;
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
+use exact2048_solution::packing::{WORD, pack_row, unpack_row};
+use exact2048_solution::{Parts, PayloadError};
 
-use crate::bits::{BitMatrix, ones};
+use crate::bits::BitMatrix;
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
 use crate::enumerate::occurring_rows;
-use crate::packing::{WORD, pack_row, unpack_row};
-use crate::payload::{Parts, PayloadError};
 use crate::pieces::Pieces;
 use crate::tables::Tables;
-use crate::{Value, Worker, WorkerError};
+use crate::{Worker, WorkerError};
 
 /// Rows of at most so many columns are sent whole: to pack them would take longer than to send them.
 const SHORT_ROW_COLUMNS: usize = 64;

@@ -5,19 +5,19 @@
 
 use std::ops::Range;
 
+use exact2048_game::bitset::{self, for_each_bit};
 use exact2048_game::class::Space;
 use exact2048_game::columns::{Columns, Sequence};
 use exact2048_game::rowset::is_set;
 use exact2048_game::skeleton::Config;
+use exact2048_game::value::Value;
 use multiversion::multiversion;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::Worker;
 use crate::backup::{BackedUp, BlockValues, stride};
-use crate::bits;
-use crate::payload::for_each_bit;
 use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
-use crate::{Value, Worker};
 
 /// Symmetries of a square board; others have fewer, and repeat the identity.
 const SYMMETRIES: usize = 8;
@@ -81,7 +81,7 @@ impl<V: Value> Worker<V> {
                         let one_an_orbit = &row.representatives[words.clone()];
                         marked.iter_mut().zip(one_an_orbit).for_each(|(m, o)| *m &= o);
                     }
-                    if !bits::any(&marked) {
+                    if !bitset::any(&marked) {
                         continue;
                     }
                     let boards = canonical.of_row(mask, some.clone(), configs[slot]);

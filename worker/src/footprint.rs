@@ -9,9 +9,10 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane;
 use exact2048_game::maps::IndexMap;
 use exact2048_game::transitions::Transitions;
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 
-use crate::{Tuning, Value, Worker};
+use crate::{Tuning, Worker};
 
 /// What the process takes beside its heap: code, the compressors' own memory, and what its allocator holds back.
 const FIXED_BYTES: u64 = 24 << 20;

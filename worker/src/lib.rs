@@ -16,31 +16,27 @@ mod exchange;
 mod fingerprint;
 mod footprint;
 mod memory;
-mod packing;
-mod payload;
 pub mod pieces;
 pub mod rows;
 mod seal;
 mod tables;
-mod value;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::Step;
 use exact2048_game::maps::IndexMap;
+use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
-use exact2048_storage::{ItemKey, ShardKind, StorageError};
+use exact2048_solution::{Archive, PayloadError, ReadError};
+use exact2048_storage::{ShardKind, StorageError};
 
 pub use backup::BlockValues;
-pub use blocks::Archive;
 pub use bytes_list::BytesList;
 pub use fingerprint::state_hash;
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;
-pub use payload::{PART_ENTRIES, Parts, PayloadError, for_each_bit};
 pub use seal::Sealed;
-pub use value::{Backup, Value};
 
 use blocks::{BlockMap, ReachBlock, ValueBlock};
 use memory::Reservation;
@@ -51,23 +47,15 @@ use tables::Tables;
 /// Why a task failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Reading or writing a file.
+    /// A published item cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A scratch file cannot be written or read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// An item that does not parse.
+    /// A block from another worker does not parse.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// An item that must be there is not.
-    #[error("the shard that covers layer {} has no values for lane {:#x}, part {}; remove the values shard of that layer and run solve again", .0.layer, .0.lane, .0.part)]
-    ItemMissing(ItemKey),
-    /// No shard covers the layer.
-    #[error("no {kind:?} shard covers layer {layer}; run solve again to recompute it")]
-    NotCovered {
-        /// Kind of shard.
-        kind: ShardKind,
-        /// The layer.
-        layer: u32,
-    },
 }
 
 /// What changes the speed and the memory of a worker, and no result.

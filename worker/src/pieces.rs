@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
+use exact2048_game::bitset::for_each_bit;
+use exact2048_solution::Parts;
 use rayon::prelude::*;
-
-use crate::payload::for_each_bit;
 
 /// A way to cut rows into pieces.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,11 @@ impl Pieces {
     /// One piece, which the calling thread works on.
     pub fn whole(rows: usize) -> Self {
         Self::new(rows, rows)
+    }
+
+    /// The parts of a block.
+    pub fn of_parts(parts: Parts) -> Self {
+        Self::new(parts.row_count(), parts.rows_each())
     }
 
     /// The same, but at most `most` pieces.
@@ -68,6 +73,11 @@ impl Pieces {
     fn slots(&self, piece: usize) -> Range<usize> {
         piece * self.rows_each..((piece + 1) * self.rows_each).min(self.rows)
     }
+}
+
+/// What something is for each part of a block.
+pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Vec<R> {
+    Pieces::of_parts(parts).map(|rows| of_part(parts.of_row(rows.start)))
 }
 
 /// One bit for each slot of a piece.

@@ -10,10 +10,10 @@ use std::ops::Range;
 use exact2048_game::maps::{DenseMap, IndexMap};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::{MoveEdge, Spawns};
+use exact2048_game::value::{Backup, Value};
 use multiversion::multiversion;
 
 use crate::pieces::SlotBits;
-use crate::value::{Backup, Value};
 
 /// Values that a row is padded to a multiple of.
 pub const LANES: usize = IndexMap::LANES;

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
+use exact2048_solution::Parts;
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
 use rayon::prelude::*;
 
-use crate::payload::Parts;
-use crate::{Value, Worker, WorkerError};
+use crate::{Worker, WorkerError};
 
 /// Item bytes that a frame takes at most, unless a single item is larger.
 const FRAME_BYTES: usize = 256 << 10;

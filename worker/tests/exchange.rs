@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{Owners, assign};
-use exact2048_coordinator::is_kept;
 use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{Archive, Owners, ReadError, assign, is_kept};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
-use exact2048_worker::{Archive, Tuning, Value, Worker, WorkerError};
+use exact2048_worker::{Tuning, Worker};
 use proptest::prelude::*;
 
 /// Threads that may help with every block.
@@ -62,7 +62,7 @@ impl Sealed {
 }
 
 impl Archive for Sealed {
-    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(self.0.lock().unwrap().get(&(kind, key)).cloned())
     }
 }

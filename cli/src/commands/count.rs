@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use exact2048_count::{Bounds, Count, Kind};
 use exact2048_game::{BoardSize, Objective};
-use exact2048_run::Run;
+use exact2048_solution::Run;
 use serde_json::{Value, json};
 
 use crate::place::StoreOptions;

@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::Params;
-use exact2048_run::{PassTime, Run, kind_of};
+use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
 use serde::Serialize;
 
 use crate::output::write_field;

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_coordinator::{LayerCounts, Phase};
-use exact2048_run::Run;
+use exact2048_solution::{LayerCounts, Phase, Run};
 
 use crate::place::RunPlace;
 use crate::{display, output, units};

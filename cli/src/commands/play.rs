@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use exact2048_game::{Board, BoardSize, Objective, Spawn4};
 use exact2048_players::{CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Share, Stats, play};
-use exact2048_run::{Oracle, Run};
+use exact2048_solution::{Oracle, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use bytesize::ByteSize;
 use exact2048_net::serve::{Bound, Ended};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
-use exact2048_run::Run;
 use exact2048_server::Served;
+use exact2048_solution::Run;
 
 use crate::limits;
 use crate::network::ServerArgs;

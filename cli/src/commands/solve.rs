@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_coordinator::{Segment, Workload};
+use exact2048_coordinator::Workload;
 use exact2048_game::{Params, Precision};
-use exact2048_run::{CatalogShard, Run, Unnamed, damaged_shards};
+use exact2048_run::damaged_shards;
+use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
 use exact2048_storage::StorageError;
 use exact2048_worker::Tuning;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use exact2048_cluster::client::{Shown, within};
 use exact2048_proto::v1::{GetRequest, Job, JobState, ListRequest, WatchRequest, WatchResponse, Worker};
-use exact2048_run::Run;
+use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use tonic::Code;

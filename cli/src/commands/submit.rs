@@ -5,8 +5,9 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use clap::builder::NonEmptyStringValueParser;
 use exact2048_cluster::client::within;
-use exact2048_coordinator::{Workload, missing_segments};
+use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
+use exact2048_solution::missing_segments;
 
 use crate::cluster::CoordinatorPlace;
 use crate::display;

@@ -11,8 +11,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_game::Layer;
-use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Span, Verifier};
+use exact2048_solution::Run;
 
 use crate::place::RunPlace;
 use crate::{Failure, display, limits, units};

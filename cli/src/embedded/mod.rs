@@ -8,8 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use exact2048_coordinator::Workload;
-use exact2048_run::{Run, blamed_shard};
-use exact2048_worker::{Tuning, Value, Worker};
+use exact2048_game::value::Value;
+use exact2048_run::blamed_shard;
+use exact2048_solution::Run;
+use exact2048_worker::{Tuning, Worker};
 
 use crate::Failure;
 use crate::display;

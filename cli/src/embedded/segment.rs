@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::{Action, Commit, Planner, Report, Segment};
+use exact2048_coordinator::{Action, Planner, Report};
 use exact2048_game::Layer;
+use exact2048_game::value::Value;
 use exact2048_run::crew::{Crew, CrewError, Host, no_panic};
-use exact2048_run::{JournalRecord, Record, Run, Took};
+use exact2048_solution::{Commit, JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{Frame, ShardWriter};
-use exact2048_worker::{Value, Worker};
+use exact2048_worker::Worker;
 
 use crate::progress::Progress;
 

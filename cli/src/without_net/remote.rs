@@ -3,7 +3,7 @@
 use anyhow::Result;
 use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize};
-use exact2048_run::Evaluation;
+use exact2048_solution::Evaluation;
 
 use crate::Failure;
 use crate::network::ClientArgs;

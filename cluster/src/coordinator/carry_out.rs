@@ -9,7 +9,7 @@ use exact2048_coordinator::cluster::{
     Action, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, WorkerId,
 };
 use exact2048_net::logs::with_causes;
-use exact2048_run::RunError;
+use exact2048_solution::RunError;
 use exact2048_storage::ErrorKind;
 use tokio::sync::mpsc;
 

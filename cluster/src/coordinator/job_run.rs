@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::Commit;
 use exact2048_game::Params;
-use exact2048_run::{JournalRecord, Record, Retraction, Run, RunError, Unnamed};
+use exact2048_solution::{Commit, JournalRecord, Record, Retraction, Run, RunError, Unnamed};
 use exact2048_storage::{Location, StorageError};
 
 use super::AppendError;
@@ -219,8 +218,8 @@ fn compare(run: &Run, known: usize, pending: &JournalRecord) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::{LayerCounts, Phase};
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_solution::{LayerCounts, Phase};
     use exact2048_storage::{Attempt, RunDir, ShardRecord, ShardWriter};
     use serde_json::{Value, json};
 

@@ -31,7 +31,7 @@ mod serve;
 mod service;
 mod shell;
 
-use exact2048_run::RunError;
+use exact2048_solution::RunError;
 use exact2048_storage::StorageError;
 
 pub use gate::Gate;

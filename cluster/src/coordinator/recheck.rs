@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use exact2048_coordinator::Commit;
 use exact2048_coordinator::cluster::{Claim, Examined, JobId};
 use exact2048_game::Params;
 use exact2048_net::logs::with_causes;
-use exact2048_run::{CatalogShard, Run, damaged_shards};
+use exact2048_run::damaged_shards;
+use exact2048_solution::{CatalogShard, Commit, Run};
 use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;

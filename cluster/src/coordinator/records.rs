@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WorkerId, WriteShard, spell_epoch};
-use exact2048_run::{JournalRecord, Record, Retraction, Took, kind_of};
+use exact2048_solution::{JournalRecord, Record, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
 /// Requires that what a worker says of a shard is a record of the shard that it was to write. What the record says of
@@ -74,8 +74,8 @@ pub fn bytes(shards: &[OfWorker]) -> u64 {
 mod tests {
     use super::*;
     use exact2048_coordinator::cluster::JobId;
-    use exact2048_coordinator::{Commit, Phase};
     use exact2048_game::Layer;
+    use exact2048_solution::{Commit, Phase};
     use exact2048_storage::ShardKind;
     use serde_json::json;
     use std::time::Duration;

@@ -12,7 +12,7 @@ use exact2048_game::Params;
 use exact2048_net::logs::with_causes;
 use exact2048_net::status::unavailable;
 use exact2048_proto::v1;
-use exact2048_run::{Run, RunError};
+use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Location, RunDir};
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::Segment;
 use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, Progress, PullReply, Share, WorkerId};
 use exact2048_proto::v1;
+use exact2048_solution::Segment;
 
 use super::{
     Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_of, pass_message,
@@ -135,9 +135,9 @@ fn member_of(message: v1::Member) -> Result<Member, WireError> {
 mod tests {
     use super::super::params::tests::any_params;
     use super::*;
-    use exact2048_coordinator::Phase;
     use exact2048_coordinator::cluster::{JobId, Secret, WriteShard};
     use exact2048_game::Layer;
+    use exact2048_solution::Phase;
     use proptest::prelude::*;
 
     fn any_assignment() -> impl Strategy<Value = Assignment> {

@@ -12,12 +12,12 @@ mod status;
 
 use std::time::Duration;
 
-use exact2048_coordinator::Phase;
 use exact2048_coordinator::cluster::{JobId, PROTOCOL_VERSION, Progress, Share, WriteShard};
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
 use exact2048_net::text::plain_words;
 use exact2048_proto::v1;
+use exact2048_solution::Phase;
 
 use crate::names;
 

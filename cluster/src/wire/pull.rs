@@ -205,8 +205,8 @@ fn clip(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::Phase;
     use exact2048_coordinator::cluster::{JobId, WriteShard};
+    use exact2048_solution::Phase;
     use proptest::prelude::*;
 
     fn any_layers() -> impl Strategy<Value = (Layer, Layer)> {

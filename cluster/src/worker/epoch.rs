@@ -5,15 +5,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{
-    Owners, Progress, Share, WorkerId, WorkerReport, WriteShard, spell_epoch,
-};
-use exact2048_coordinator::{Phase, Planner};
+use exact2048_coordinator::Planner;
+use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WorkerReport, WriteShard, spell_epoch};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
-use exact2048_run::Run;
 use exact2048_run::crew::{Crew, CrewError, no_panic};
+use exact2048_solution::{Owners, Phase, Run};
 use exact2048_storage::{Attempt, ShardWriter};
-use exact2048_worker::{BytesList, Value, Worker, WorkerError};
+use exact2048_worker::{BytesList, Worker, WorkerError};
 use metrics::counter;
 use tokio_util::sync::CancellationToken;
 

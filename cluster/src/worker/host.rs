@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use exact2048_coordinator::cluster::{LayerPart, Owners, Share, WorkerReport};
-use exact2048_coordinator::{Action, Phase, Report, Segment};
+use exact2048_coordinator::cluster::{LayerPart, Share, WorkerReport};
+use exact2048_coordinator::{Action, Report};
 use exact2048_game::lane::{Step, lanes, layer_range};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_run::crew::Host;
+use exact2048_solution::{Owners, Phase, Segment};
 use exact2048_storage::Frame;
-use exact2048_worker::{BytesList, Value, Worker};
+use exact2048_worker::{BytesList, Worker};
 use metrics::{counter, gauge};
 use rustc_hash::FxHashMap;
 

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{JobId, Share};
-use exact2048_coordinator::{Phase, Segment, missing_segments};
 use exact2048_game::Params;
-use exact2048_run::Run;
+use exact2048_game::value::Value;
+use exact2048_solution::{Phase, Run, Segment, missing_segments};
 use exact2048_storage::{Location, StoreSettings};
-use exact2048_worker::{Tuning, Value, Worker};
+use exact2048_worker::{Tuning, Worker};
 
 /// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -1,6 +1,6 @@
 //! The metrics of a worker: their names and what they mean.
 
-use exact2048_coordinator::Phase;
+use exact2048_solution::Phase;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 /// States that were finished, by the pass.

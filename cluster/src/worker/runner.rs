@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{Failure, Share, WorkerReport, spell_epoch};
 use exact2048_game::Precision;
+use exact2048_game::value::Value;
 use exact2048_net::logs::with_causes;
+use exact2048_run::blamed_shard;
 use exact2048_run::crew::CrewError;
-use exact2048_run::{RunError, blamed_shard};
+use exact2048_solution::{ReadError, RunError};
 use exact2048_storage::{Attempt, Scratch, StorageError};
-use exact2048_worker::{Value, WorkerError};
+use exact2048_worker::WorkerError;
 use metrics::counter;
 
 use super::epoch::{Epoch, EpochFailure, Parts, Running};
@@ -148,7 +150,10 @@ fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure
     }
     let text = with_causes(error);
     match error {
-        CrewError::Worker(WorkerError::Storage(StorageError::Full { .. }))
+        CrewError::Worker(
+            WorkerError::Storage(StorageError::Full { .. })
+            | WorkerError::Read(ReadError::Storage(StorageError::Full { .. })),
+        )
         | CrewError::Storage(StorageError::Full { .. })
         | CrewError::Run(RunError::Storage(StorageError::Full { .. })) => Failure::DiskFull(text),
         _ => Failure::Other(text),

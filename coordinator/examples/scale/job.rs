@@ -1,9 +1,9 @@
 //! The blocks of a job: how many states each holds, and which needs which.
 
-use exact2048_coordinator::Phase;
 use exact2048_game::class::Space;
 use exact2048_game::lane::{self, Step};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::Phase;
 
 /// A job. Layers are numbered upward from 0, lanes in the order of moves.
 pub struct Job {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use exact2048_coordinator::Phase;
+use exact2048_solution::Phase;
 
 /// The model of machines, network and store.
 pub struct Model {

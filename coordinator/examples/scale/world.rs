@@ -10,7 +10,8 @@ use exact2048_coordinator::cluster::{
     Pull, PullReply, Secret, Secrets, Share, Submission, Summary as JobSummary, WorkerId, WorkerReport,
     WriteShard,
 };
-use exact2048_coordinator::{Phase, Stage, Workload, is_kept};
+use exact2048_coordinator::{Stage, Workload};
+use exact2048_solution::{Phase, is_kept};
 
 use crate::job::Job;
 use crate::model::Model;

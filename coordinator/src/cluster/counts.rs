@@ -1,10 +1,9 @@
 //! What the counts that workers report can be: known before anybody computes.
 
 use exact2048_game::Layer;
+use exact2048_solution::{Phase, Segment};
 
 use super::job::Plan;
-use crate::progress::Segment;
-use crate::task::Phase;
 
 /// [`Workload`](crate::Workload) tells about how many entries a layer has. No layer has more states than this many
 /// times as many.

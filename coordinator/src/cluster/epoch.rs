@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::Layer;
+use exact2048_solution::{Commit, LayerCounts, Phase, Segment, may_end_at};
 
 use super::attendance::Member;
 use super::counts::Possible;
 use super::messages::{EpochStage, LayerPart, Progress, ShardRecord, Share, WriteShard};
-use crate::progress::{Commit, LayerCounts, Segment, may_end_at};
-use crate::task::Phase;
 
 /// So many times larger than wanted shards may be where many layers wait to be written.
 const MOST_GROWTH: u64 = 8;

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
+use exact2048_solution::{Commit, Phase, Segment, missing_segments};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::messages::JobId;
 use super::status::JobStatus;
-use crate::progress::{Commit, Segment, missing_segments};
 use crate::rate::Rate;
 use crate::sizes;
-use crate::task::Phase;
 use crate::workload::Workload;
 
 /// A job as it is handed in, and again after each start of the coordinator.
@@ -60,7 +59,7 @@ pub struct Summary {
     /// Bytes of committed shards.
     pub bytes: u64,
     /// The fingerprint of a solved run.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::progress::hex")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "exact2048_solution::fingerprint_text")]
     pub fingerprint: Option<u128>,
 }
 

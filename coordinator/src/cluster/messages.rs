@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
+use exact2048_solution::{Commit, Owners, Phase, Segment, assign};
 use serde::{Deserialize, Serialize};
 
-use super::assign::{Owners, assign};
 use super::secret::Secret;
-use crate::progress::{Commit, Segment};
-use crate::task::Phase;
 
 /// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
 pub const PROTOCOL_VERSION: u32 = 4;

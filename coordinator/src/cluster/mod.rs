@@ -5,7 +5,6 @@
 //! fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered
 //! invariants, and what each failure does.
 
-mod assign;
 mod attendance;
 mod counts;
 mod epoch;
@@ -26,16 +25,15 @@ use std::time::Duration;
 
 #[cfg(test)]
 use exact2048_game::Layer;
-
-use crate::progress::Commit;
+use exact2048_solution::Commit;
 #[cfg(test)]
-use crate::task::Phase;
+use exact2048_solution::Phase;
+
 use epoch::Epoch;
 use job::Job;
 use journal::Journal;
 use roster::Roster;
 
-pub use assign::{Owners, assign};
 pub use events::Event;
 pub use job::{JobState, LeastMemory, Opened, Submission, Summary};
 pub use messages::{

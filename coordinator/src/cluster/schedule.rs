@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use exact2048_solution::{Commit, Phase};
+
 use super::attendance::Culprit;
 use super::counts::Possible;
 use super::epoch::{Epoch, WrittenRange, Wrong};
@@ -14,8 +16,6 @@ use super::messages::{
 };
 use super::roster::Worker;
 use super::{Cluster, ClusterError};
-use crate::progress::Commit;
-use crate::task::Phase;
 
 /// The time between commits is halved so often at most: to 0.6 seconds.
 const MOST_HASTE: u32 = 4;

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use exact2048_game::Layer;
+use exact2048_solution::{Phase, Segment};
 
 use super::job::{Job, JobState, Plan, Summary};
 use super::messages::{JobId, Progress, WorkerId, WriteShard, spell_epoch};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
-use crate::progress::Segment;
 use crate::rate::is_enough;
-use crate::task::Phase;
 
 /// Everything that there is to see.
 #[derive(Clone, PartialEq, Debug)]

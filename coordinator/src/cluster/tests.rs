@@ -7,9 +7,9 @@ mod turns;
 use std::sync::Arc;
 
 use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_solution::Segment;
 
 use super::*;
-use crate::progress::Segment;
 use crate::workload::Workload;
 
 fn params() -> Params {

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
-use exact2048_coordinator::{CUT_PERIOD, Commit, Phase};
 use exact2048_game::Layer;
+use exact2048_solution::{CUT_PERIOD, Commit, Phase};
 
 use crate::truth::Truth;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use exact2048_coordinator::cluster::{LayerPart, Owners};
-use exact2048_coordinator::{LayerCounts, Phase};
+use exact2048_coordinator::cluster::LayerPart;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+use exact2048_solution::{LayerCounts, Owners, Phase};
 
 use crate::random::mix;
 

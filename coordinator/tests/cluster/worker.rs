@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use exact2048_coordinator::Phase;
 use exact2048_coordinator::cluster::{
-    EpochStage, Failure, Owners, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport,
+    EpochStage, Failure, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport,
     WriteShard,
 };
 use exact2048_game::Layer;
+use exact2048_solution::{Owners, Phase};
 
 use crate::random::Random;
 use crate::store::{ShardName, Store};

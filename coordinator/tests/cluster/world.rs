@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::{
     Action, AppendFailure, Claim, Cluster, Config, Errand, Event, Examined, Failure, JobId, JobState,
     LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission, Summary,
     WorkerId,
 };
-use exact2048_coordinator::{Commit, Phase, Workload, missing_segments};
+use exact2048_solution::{Commit, Phase, missing_segments};
 
 use crate::random::{Random, mix};
 use crate::store::{EPOCHS, Store};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
-use exact2048_run::{Oracle, QueryError};
+use exact2048_solution::{Oracle, QueryError};
 use rand_chacha::ChaCha8Rng;
 
 use crate::engine::{Engine, Moves};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exact2048_game::rules::Move;
-use exact2048_run::Oracle;
+use exact2048_solution::Oracle;
 
 use super::{Player, PlayerError, Turn};
 

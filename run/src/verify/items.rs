@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use exact2048_solution::cache::WeighedCache;
+use exact2048_solution::{Catalog, CatalogShard};
 use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Problem;
-use crate::catalog::{Catalog, CatalogShard};
-use crate::parts::{Bytes, WeighedCache};
 
 /// The items of one layer and kind by key, with their decoded frames.
 pub struct Items {
@@ -20,12 +20,6 @@ pub struct Items {
 
 /// Decoded frames, by the serial number of their shard and their own.
 pub type FrameCache = WeighedCache<(u64, u32), Arc<Vec<u8>>>;
-
-impl Bytes for Arc<Vec<u8>> {
-    fn bytes(&self) -> u64 {
-        self.len() as u64
-    }
-}
 
 /// One of them.
 #[derive(Clone, Copy)]

@@ -1,11 +1,10 @@
 //! What the journal says of a run, before anything is compared with it.
 
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::Layer;
+use exact2048_solution::{Commit, Phase, Run};
 
 use super::Problem;
 use super::game::Game;
-use crate::Run;
 
 /// A problem of the journal.
 pub fn problem(run: &Run, what: String, expected: String, found: String) -> Problem {
@@ -59,7 +58,7 @@ fn what_is_wrong(commit: &Commit, last_layer: u32) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::LayerCounts;
+    use exact2048_solution::LayerCounts;
 
     fn counts(layer: u32) -> LayerCounts {
         LayerCounts { layer: Layer(layer), states: 1, afterstates: 1 }

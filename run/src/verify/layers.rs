@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::Layer;
+use exact2048_solution::{Commit, Phase};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;
@@ -58,7 +58,7 @@ impl Verifier<'_> {
         counts.sort_by_key(|counts| counts.layer);
         let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer.0 <= span.last.0 + 10;
         let layers = counts.windows(3).filter(|three| touched(three[0].layer));
-        let bytes = |three: &[&exact2048_coordinator::LayerCounts]| {
+        let bytes = |three: &[&exact2048_solution::LayerCounts]| {
             let held = three.iter().map(|counts| counts.states).sum::<u64>() * STATE_BYTES;
             held + three[0].states * WORK_BYTES
         };

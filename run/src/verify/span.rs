@@ -1,7 +1,7 @@
 //! Which layers are to be checked, and which beside them have to be read for that.
 
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::Layer;
+use exact2048_solution::{Commit, Phase};
 
 /// A range of layers, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,8 @@
 //! The states and values of a layer as its shards hold them.
 
 use exact2048_game::Precision;
+use exact2048_solution::Run;
+use exact2048_solution::cache::weighed_cache;
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
@@ -8,8 +10,6 @@ use super::game::Game;
 use super::items::{FrameCache, Item, Items, item_text};
 use super::layout::{Block, Layout, Row, Rows, Symmetry};
 use super::{Problem, journal};
-use crate::Run;
-use crate::parts::weighed_cache;
 
 /// Bytes of decoded frames that are kept where items are read one at a time.
 const FRAMES_KEPT: u64 = 64 << 20;

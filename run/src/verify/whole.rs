@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_game::Layer;
+use exact2048_solution::{Catalog, CatalogShard, kind_of};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::items::item_text;
 use super::{Checked, Outcome, Problem, Progress, Span, Verifier, is_kept, journal};
-use crate::catalog::{Catalog, CatalogShard, kind_of};
 
 impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of

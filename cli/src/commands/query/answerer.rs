@@ -3,7 +3,7 @@
 use anyhow::Result;
 use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize};
-use exact2048_run::{Evaluation, Oracle, QueryError, Run};
+use exact2048_solution::{Evaluation, Oracle, QueryError, Run};
 
 use super::Source;
 use crate::failure::Failure;

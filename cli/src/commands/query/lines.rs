@@ -12,7 +12,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use exact2048_game::board::{Board, BoardSize};
-use exact2048_run::{Evaluation, QueryError};
+use exact2048_solution::{Evaluation, QueryError};
 
 use super::answerer::Answerer;
 use super::print::Printer;

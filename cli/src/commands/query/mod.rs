@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use exact2048_game::board::Board;
-use exact2048_run::QueryError;
+use exact2048_solution::QueryError;
 
 use crate::failure::Failure;
 use crate::network::ClientArgs;

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize, tile};
 use exact2048_game::rules::Move;
-use exact2048_run::{Evaluation, MoveValue};
+use exact2048_solution::{Evaluation, MoveValue};
 use serde::Serialize;
 
 use crate::{display, output, units};
@@ -175,7 +175,7 @@ fn shown_bound(error: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_run::Outcome;
+    use exact2048_solution::Outcome;
 
     #[test]
     fn bounds_are_rounded_upward() {

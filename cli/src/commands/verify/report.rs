@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use exact2048_coordinator::Phase;
-use exact2048_run::Run;
 use exact2048_run::verify::{Outcome, Problem, Span};
+use exact2048_solution::{Phase, Run};
 use serde::Serialize;
 
 use super::Args;

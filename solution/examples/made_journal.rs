@@ -2,15 +2,14 @@
 //! a journal takes in memory. `exact2048 info` on it shows that.
 //!
 //! ```sh
-//! cargo run --release -p exact2048-run --example made_journal -- /tmp/made 964 100
+//! cargo run --release -p exact2048-solution --example made_journal -- /tmp/made 964 100
 //! ```
 #![allow(clippy::unwrap_used, reason = "a tool for those who develop this")]
 
 use std::path::Path;
 
-use exact2048_coordinator::{Commit, LayerCounts, Phase};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
-use exact2048_run::{JournalRecord, Record, Run, Unnamed, kind_of};
+use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, Unnamed, kind_of};
 use exact2048_storage::ShardRecord;
 
 fn main() {

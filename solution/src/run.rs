@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use exact2048_coordinator::{Commit, LayerCounts, Phase, Segment, missing_segments};
 use exact2048_game::{Params, ParamsError};
 use exact2048_storage::{Location, RunDir, ShardRecord, StorageError, TypedRun};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
 use crate::catalog::{Catalog, JournalRecord, Record};
+use crate::commit::{Commit, LayerCounts, Phase};
 use crate::leftovers;
+use crate::segment::{Segment, missing_segments};
 
 /// Why a run cannot be opened or continued.
 #[derive(Debug, thiserror::Error)]

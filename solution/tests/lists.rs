@@ -4,9 +4,8 @@
 #[path = "../../storage/tests/common/faulty.rs"]
 mod faulty;
 
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
-use exact2048_run::{JournalRecord, Record, Run, Unnamed};
+use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, Unnamed};
 use exact2048_storage::{Location, ShardWriter, StoreSettings};
 use faulty::{Fault, Faulty, Request};
 

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use exact2048_coordinator::is_kept;
 use exact2048_game::Layer;
 use exact2048_game::board::Board;
 use exact2048_game::rules;
 use exact2048_storage::ItemKey;
-use exact2048_worker::WorkerError;
 
-use crate::oracle::{Oracle, QueryError, Wanted};
-use crate::parts::Part;
+use super::decoded::Part;
+use super::{Oracle, QueryError, Wanted};
+use crate::archive::ReadError;
+use crate::is_kept;
 
 /// A search for the values of some states and afterstates.
 pub(crate) struct Search<'a> {
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
     pub(crate) fn settle(&mut self) -> Result<(), QueryError> {
         let mut next = self.levels.keys().next().copied();
         while let Some(layer) = next {
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     ///
-    /// [`WorkerError::ItemMissing`] where the run lacks a state that it has to have.
+    /// [`ReadError::ItemMissing`] where the run lacks a state that it has to have.
     pub(crate) fn after_bits(&self, after: &After, key: ItemKey) -> Result<u64, QueryError> {
         let After::Spawns { layer, twos, fours } = after else { return Ok(self.oracle.one()) };
         let (mut of_twos, mut of_fours) = ([0; 16], [0; 16]);
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
             let known =
                 self.levels.get(&(layer + (1 << exponent))).and_then(|level| level.values.get(range.clone()));
             for (value, known) in values.iter_mut().zip(known.unwrap_or_default()) {
-                *value = known.ok_or(WorkerError::ItemMissing(key))?;
+                *value = known.ok_or(ReadError::ItemMissing(key))?;
             }
         }
         Ok(self.oracle.mean(&of_twos[..twos.len()], &of_fours[..fours.len()]))

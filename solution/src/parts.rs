@@ -3,14 +3,13 @@
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
 
+use exact2048_game::bitset::{any, for_each_bit, ones};
 use exact2048_game::rowset::RowSet;
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ItemKey;
 
-use crate::bits::{any, ones};
 use crate::packing::pack_row;
-use crate::pieces::Pieces;
-use crate::value::Value;
 
 /// Entries (rows × columns) that a part has at most, unless a single row has more.
 pub const PART_ENTRIES: usize = 1 << 16;
@@ -28,7 +27,8 @@ pub struct PayloadError {
 }
 
 impl PayloadError {
-    pub(crate) fn new(key: ItemKey, expected: String, found: String) -> Self {
+    /// What was expected of the item of a key, and what was found.
+    pub fn new(key: ItemKey, expected: String, found: String) -> Self {
         let lane = Lane::from_code(key.lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
         Self { layer: key.layer, k: lane.k, large_sum: lane.large_sum, part: key.part, expected, found }
     }
@@ -47,7 +47,8 @@ impl Parts {
         Self { rows, columns }
     }
 
-    fn rows_each(self) -> usize {
+    /// Rows of each part but the last, which may have fewer.
+    pub fn rows_each(self) -> usize {
         (PART_ENTRIES / self.columns.max(1)).max(1)
     }
 
@@ -71,6 +72,11 @@ impl Parts {
         if key.part < self.count() { Ok(self.rows(key.part)) } else { Err(no_such_part()) }
     }
 
+    /// Number of rows.
+    pub fn row_count(self) -> usize {
+        self.rows
+    }
+
     /// Number of columns.
     pub fn columns(self) -> usize {
         self.columns
@@ -90,18 +96,8 @@ impl Parts {
         self.columns.div_ceil(64)
     }
 
-    /// The parts as pieces.
-    pub(crate) fn pieces(self) -> Pieces {
-        Pieces::new(self.rows, self.rows_each())
-    }
-
-    /// What something is for each part.
-    pub(crate) fn map<R: Send>(self, of_part: impl Fn(u32) -> R + Sync) -> Vec<R> {
-        self.pieces().map(|rows| of_part(self.of_row(rows.start)))
-    }
-
     /// Length of the reach item of a part; 0 where there is none, because no row has an entry.
-    pub(crate) fn reach_bytes(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
+    pub fn reach_bytes(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
         let rows = self.rows(part);
         let occupancy_bytes = rows.len().div_ceil(8);
         match slots_in(held, rows, bits, self.words()).filter(|(_, row)| any(row)).count() {
@@ -162,7 +158,7 @@ impl Parts {
     }
 
     /// Length of the values item of a part.
-    pub(crate) fn values_bytes<V>(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
+    pub fn values_bytes<V>(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
         let rows = slots_in(held, self.rows(part), bits, self.words());
         rows.map(|(_, row)| ones(row) as usize).sum::<usize>() * size_of::<V>()
     }
@@ -229,18 +225,6 @@ fn slots_in<'a, T>(
     width: usize,
 ) -> impl Iterator<Item = (u32, &'a [T])> {
     held.rows_in(range).map(move |row| (row, &data[held.slot(row) * width..][..width]))
-}
-
-/// Calls `visit` with the column of each bit, ascending.
-#[inline]
-pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
-    for (w, &word) in row.iter().enumerate() {
-        let mut rest = word;
-        while rest != 0 {
-            visit(w * 64 + rest.trailing_zeros() as usize);
-            rest &= rest - 1;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
-use exact2048_game::{Objective, Params};
+
+use crate::objective::Objective;
+use crate::params::Params;
 
 /// A stored value: an unsigned fixed-point number of 32 or 64 bits.
 pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
@@ -159,7 +161,8 @@ impl Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::{Precision, Spawn4};
+    use crate::objective::Spawn4;
+    use crate::params::Precision;
 
     /// The f64 mean equals the integer mean wherever the fraction is no tie and the denominator is
     /// small; that is what makes its rounding the one of the proof.

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use exact2048_coordinator::{Commit, Phase, is_kept};
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::{Columns, pack, unpack};
 use exact2048_game::rules::{self, Move};
+use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
-use exact2048_run::{JournalRecord, Oracle, QueryError, Record, Run, Unnamed};
+use exact2048_solution::{
+    Commit, JournalRecord, Oracle, Parts, Phase, QueryError, Record, Run, Unnamed, is_kept,
+};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
-use exact2048_worker::{Backup, Parts};
 use tempfile::TempDir;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;

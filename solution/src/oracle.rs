@@ -9,14 +9,21 @@ use exact2048_game::board::{Board, BoardError};
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{Locator, Place};
 use exact2048_game::rules::{self, Move};
+use exact2048_game::value::Backup;
 use exact2048_game::{Layer, Objective, Params, Precision};
 use exact2048_storage::ItemKey;
-use exact2048_worker::{Archive, Backup, PART_ENTRIES, Parts, WorkerError};
 
+use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
-use crate::parts::{CacheUse, Part, PartCache};
+use crate::parts::{PART_ENTRIES, Parts};
 use crate::run::Run;
-use crate::search::{After, Search};
+
+mod decoded;
+mod search;
+
+pub use decoded::CacheUse;
+use decoded::{Part, PartCache};
+use search::{After, Search};
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -50,7 +57,7 @@ pub enum QueryError {
     },
     /// A shard could not be read.
     #[error(transparent)]
-    Worker(#[from] WorkerError),
+    Read(#[from] ReadError),
     /// Nobody wants the answer any more.
     #[error("the question was given up before it was answered")]
     GivenUp,
@@ -171,7 +178,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
     pub fn evaluate(&self, board: Board, wanted: Wanted<'_>) -> Result<Evaluation, QueryError> {
         self.evaluate_all(&[board], wanted)?.swap_remove(0)
     }
@@ -181,7 +188,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
     pub fn evaluate_all(
         &self,
         boards: &[Board],
@@ -272,7 +279,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Worker`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
         let entries = self.entries(boards);
@@ -327,7 +334,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Worker`] where a shard cannot be read.
+    /// [`QueryError::Read`] where a shard cannot be read.
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
         let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
@@ -363,11 +370,11 @@ impl Oracle {
     }
 
     /// The fixed-point value that is stored of a state whose layer's values are kept
-    /// ([`is_kept`](exact2048_coordinator::is_kept)), by any of its images.
+    /// ([`is_kept`](crate::is_kept)), by any of its images.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], or [`QueryError::Worker`] where a shard cannot be read.
+    /// [`QueryError::Unreachable`], or [`QueryError::Read`] where a shard cannot be read.
     pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
         let mut search = Search::new(self, &|| true);
         let state = search.ask(board);

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use exact2048_coordinator::cluster::{Owners, assign};
-use exact2048_coordinator::{Commit, Phase};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{
     ItemKey, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::commit::{Commit, Phase};
+use crate::owners::{Owners, assign};
 
 /// Shards that a range may have: [`assign`] knows no more members.
 const MOST_SHARDS: usize = 1 << 16;

@@ -1,51 +1,9 @@
-//! What a run has committed, and what is still to be done.
+//! What is still to be done of a run.
 
 use exact2048_game::{Layer, Params};
-use serde::{Deserialize, Serialize};
 
 use crate::CUT_PERIOD;
-use crate::task::Phase;
-
-/// States and afterstates of a layer, up to symmetry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LayerCounts {
-    /// The layer.
-    pub layer: Layer,
-    /// Its states.
-    pub states: u64,
-    /// Its afterstates.
-    pub afterstates: u64,
-}
-
-/// A finished range of layers, as the journal records it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Commit {
-    /// Which pass.
-    pub phase: Phase,
-    /// Lowest layer of the range.
-    pub first: Layer,
-    /// Highest layer of the range.
-    pub last: Layer,
-    /// Counts of the range's layers, ascending; only of an enumeration.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub layers: Vec<LayerCounts>,
-    /// Sum of the hashes of the range's states, 32 hex digits; only of a backup.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "hex")]
-    pub fingerprint: Option<u128>,
-}
-
-pub(crate) mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(value: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("{:032x}", value.unwrap_or_default()))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u128>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        u128::from_str_radix(&text, 16).map(Some).map_err(D::Error::custom)
-    }
-}
+use crate::commit::{Commit, Phase};
 
 /// A range of layers that one pass has to go through; its inputs are published already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +49,7 @@ fn gaps(phase: Phase, last: Layer, commits: &[Commit]) -> Vec<Segment> {
 
 /// Whether a shard may end after `layer` in the direction of the phase: any layer on the way up; on
 /// the way down only the lower layer of a cut, so that what is published always ends in one.
-pub(crate) fn may_end_at(phase: Phase, layer: Layer, segment: Segment) -> bool {
+pub fn may_end_at(phase: Phase, layer: Layer, segment: Segment) -> bool {
     match phase {
         Phase::Enumerate => true,
         Phase::BackUp => layer.0.is_multiple_of(CUT_PERIOD) || layer == segment.first,
@@ -122,15 +80,5 @@ mod tests {
         ];
         let wanted = [up(12, 18), up(32, 60), down(32, 46), down(4, 14)];
         assert_eq!(missing_segments(&params, &commits), wanted);
-    }
-
-    #[test]
-    fn commits_round_trip_as_json() {
-        let mut with = commit(Phase::BackUp, 4, 6);
-        with.fingerprint = Some(u128::MAX - 5);
-        for commit in [with, commit(Phase::Enumerate, 4, 8)] {
-            let text = serde_json::to_string(&commit).unwrap();
-            assert_eq!(serde_json::from_str::<Commit>(&text).unwrap(), commit);
-        }
     }
 }

@@ -3,10 +3,38 @@
 use std::sync::{Arc, Mutex};
 
 use exact2048_storage::{ItemKey, ShardKind, StorageError};
-use exact2048_worker::{Archive, WorkerError};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
+use crate::parts::PayloadError;
+
+/// Why what is published cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Reading a shard.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// An item that does not parse.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// An item that must be there is not.
+    #[error("the shard that covers layer {} has no values for lane {:#x}, part {}; remove the values shard of that layer and run solve again", .0.layer, .0.lane, .0.part)]
+    ItemMissing(ItemKey),
+    /// No shard covers the layer.
+    #[error("no {kind:?} shard covers layer {layer}; run solve again to recompute it")]
+    NotCovered {
+        /// Kind of shard.
+        kind: ShardKind,
+        /// The layer.
+        layer: u32,
+    },
+}
+
+/// A source of published items: the shards of the run.
+pub trait Archive: Send + Sync {
+    /// The item of a key; `None` where its shard has none, an error where no shard covers it.
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError>;
+}
 
 /// Bytes of decoded frames that are kept.
 const BYTES_KEPT: usize = 12 << 20;
@@ -80,13 +108,13 @@ impl ShardArchive {
 }
 
 impl Archive for ShardArchive {
-    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(shard) = self.catalog.find(kind, key) else {
-            return Err(WorkerError::NotCovered { kind, layer: key.layer });
+            return Err(ReadError::NotCovered { kind, layer: key.layer });
         };
         let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };
         let frame = self.frame(&shard, entry.frame)?;
-        let item = entry.slice(&frame).ok_or(WorkerError::ItemMissing(key))?;
+        let item = entry.slice(&frame).ok_or(ReadError::ItemMissing(key))?;
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
         }

@@ -3,8 +3,8 @@
 //! Stored and sent values are the bytes of these lists as they are in memory, which little-endian machines alone have in
 //! the order that the format asks for.
 
-use crate::payload::for_each_bit;
-use crate::value::Value;
+use exact2048_game::bitset::for_each_bit;
+use exact2048_game::value::Value;
 
 #[cfg(target_endian = "big")]
 compile_error!("values are stored and sent as they lie in memory, which has to be little endian");

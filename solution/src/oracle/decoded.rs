@@ -7,24 +7,20 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exact2048_coordinator::is_kept;
+use exact2048_game::value::Value;
 use exact2048_game::{Layer, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Archive, Parts, Value, WorkerError};
-use quick_cache::sync::Cache;
-use quick_cache::{OptionsBuilder, Weighter};
 
-/// Bytes that an entry of the cache takes beside what it holds, about.
-const ENTRY_BYTES: u64 = 128;
+use crate::archive::{Archive, ReadError};
+use crate::cache::{Bytes, WeighedCache, weighed_cache};
+use crate::is_kept;
+use crate::parts::Parts;
 
 /// Bytes of a part, about.
 const PART_BYTES: u64 = 64 << 10;
 
 /// Items known to be unreadable: to tell that a run is mended, some of them will do.
 const MOST_UNREADABLE: usize = 64;
-
-/// Shards of a cache: enough for its locks not to be waited for, and few, since no entry can be larger than one.
-const CACHE_SHARDS: usize = 4;
 
 /// How often a part was there, and how much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,40 +33,6 @@ pub struct CacheUse {
     pub bytes: u64,
     /// Bytes kept at most.
     pub capacity_bytes: u64,
-}
-
-/// A cache whose entries weigh what they take.
-pub(crate) type WeighedCache<K, V> = Cache<K, V, Weigh>;
-
-/// Weighs by [`Bytes`].
-#[derive(Clone, Debug)]
-pub(crate) struct Weigh;
-
-/// What an entry of a cache takes.
-pub(crate) trait Bytes {
-    /// Heap bytes, about.
-    fn bytes(&self) -> u64;
-}
-
-impl<K, V: Bytes> Weighter<K, V> for Weigh {
-    fn weight(&self, _key: &K, value: &V) -> u64 {
-        ENTRY_BYTES + value.bytes()
-    }
-}
-
-/// A cache of at most so many bytes, for entries of about `entry_bytes`.
-pub(crate) fn weighed_cache<K, V>(capacity_bytes: u64, entry_bytes: u64) -> WeighedCache<K, V>
-where
-    K: Eq + std::hash::Hash + Clone,
-    V: Bytes + Clone,
-{
-    let mut options = OptionsBuilder::new();
-    options.shards(CACHE_SHARDS).weight_capacity(capacity_bytes);
-    options.estimated_items_capacity((capacity_bytes / entry_bytes).max(1) as usize);
-    // Building fails only where one of these two was not given.
-    #[allow(clippy::expect_used, reason = "both are given")]
-    let options = options.build().expect("capacities are given");
-    Cache::with_options(options, Weigh, quick_cache::DefaultHashBuilder::default(), Default::default())
 }
 
 /// Reads parts and keeps those used last and most.
@@ -99,7 +61,7 @@ impl PartCache {
         key: ItemKey,
         parts: Parts,
         keeps_values: bool,
-    ) -> Result<Option<Arc<Part>>, WorkerError> {
+    ) -> Result<Option<Arc<Part>>, ReadError> {
         self.parts.get_or_insert_with(&key, || self.load(key, parts, keeps_values))
     }
 
@@ -117,13 +79,13 @@ impl PartCache {
         self.lock_unreadable().clone()
     }
 
-    fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, WorkerError> {
+    fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, ReadError> {
         let Some(item) = self.read(ShardKind::Reach, key)? else { return Ok(None) };
         let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
         parts.decode_reach_part(key, &item, &mut rows)?;
         let marked = Marked::new(&rows, parts.columns());
         let values = if is_kept(Layer(key.layer)) {
-            let item = self.read(ShardKind::Values, key)?.ok_or(WorkerError::ItemMissing(key))?;
+            let item = self.read(ShardKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
             PartValues::Stored(item)
         } else if keeps_values {
             PartValues::computed(self.precision, marked.count())
@@ -134,7 +96,7 @@ impl PartCache {
     }
 
     /// Reads an item, and notes whether it could be.
-    pub(crate) fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, WorkerError> {
+    pub(crate) fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let item = self.archive.read(kind, key);
         let mut unreadable = self.lock_unreadable();
         let noted = unreadable.iter().position(|&noted| noted == (kind, key));
@@ -176,9 +138,9 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// [`WorkerError::ItemMissing`] where the shard holds fewer values than there are entries.
-    pub(crate) fn value(&self, rank: usize) -> Result<Option<u64>, WorkerError> {
-        let missing = WorkerError::ItemMissing(self.key);
+    /// [`ReadError::ItemMissing`] where the shard holds fewer values than there are entries.
+    pub(crate) fn value(&self, rank: usize) -> Result<Option<u64>, ReadError> {
+        let missing = ReadError::ItemMissing(self.key);
         Ok(match &self.values {
             PartValues::Stored(bytes) => Some(match self.precision {
                 Precision::Bits32 => read::<u32>(bytes, rank).ok_or(missing)?,

@@ -1,0 +1,52 @@
+//! Caches that are bounded by the bytes that their entries take.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
+
+/// Bytes that an entry of the cache takes beside what it holds, about.
+const ENTRY_BYTES: u64 = 128;
+
+/// Shards of a cache: enough for its locks not to be waited for, and few, since no entry can be larger than one.
+const CACHE_SHARDS: usize = 4;
+
+/// A cache whose entries weigh what they take.
+pub type WeighedCache<K, V> = Cache<K, V, Weigh>;
+
+/// Weighs by [`Bytes`].
+#[derive(Clone, Debug)]
+pub struct Weigh;
+
+/// What an entry of a cache takes.
+pub trait Bytes {
+    /// Heap bytes, about.
+    fn bytes(&self) -> u64;
+}
+
+impl Bytes for Arc<Vec<u8>> {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+impl<K, V: Bytes> Weighter<K, V> for Weigh {
+    fn weight(&self, _key: &K, value: &V) -> u64 {
+        ENTRY_BYTES + value.bytes()
+    }
+}
+
+/// A cache of at most so many bytes, for entries of about `entry_bytes`.
+pub fn weighed_cache<K, V>(capacity_bytes: u64, entry_bytes: u64) -> WeighedCache<K, V>
+where
+    K: Eq + std::hash::Hash + Clone,
+    V: Bytes + Clone,
+{
+    let mut options = OptionsBuilder::new();
+    options.shards(CACHE_SHARDS).weight_capacity(capacity_bytes);
+    options.estimated_items_capacity((capacity_bytes / entry_bytes).max(1) as usize);
+    // Building fails only where one of these two was not given.
+    #[allow(clippy::expect_used, reason = "both are given")]
+    let options = options.build().expect("capacities are given");
+    Cache::with_options(options, Weigh, quick_cache::DefaultHashBuilder::default(), Default::default())
+}

@@ -1,0 +1,88 @@
+//! What the journal says of a finished range of layers.
+
+use exact2048_game::Layer;
+use serde::{Deserialize, Serialize};
+
+/// The two passes of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Upward: which states are reachable.
+    Enumerate,
+    /// Downward: what they are worth.
+    BackUp,
+}
+
+impl Phase {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enumerate => "enumerate",
+            Self::BackUp => "back up",
+        }
+    }
+}
+
+/// States and afterstates of a layer, up to symmetry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LayerCounts {
+    /// The layer.
+    pub layer: Layer,
+    /// Its states.
+    pub states: u64,
+    /// Its afterstates.
+    pub afterstates: u64,
+}
+
+/// A finished range of layers, as the journal records it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Commit {
+    /// Which pass.
+    pub phase: Phase,
+    /// Lowest layer of the range.
+    pub first: Layer,
+    /// Highest layer of the range.
+    pub last: Layer,
+    /// Counts of the range's layers, ascending; only of an enumeration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerCounts>,
+    /// Sum of the hashes of the range's states, 32 hex digits; only of a backup.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "fingerprint_text")]
+    pub fingerprint: Option<u128>,
+}
+
+/// A fingerprint as text, for serde: 32 hex digits.
+pub mod fingerprint_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Writes a fingerprint.
+    pub fn serialize<S: Serializer>(value: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{:032x}", value.unwrap_or_default()))
+    }
+
+    /// Reads a fingerprint.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u128>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map(Some).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_round_trip_as_json() {
+        let commit = |phase, fingerprint| Commit {
+            phase,
+            first: Layer(4),
+            last: Layer(8),
+            layers: vec![],
+            fingerprint,
+        };
+        for commit in [commit(Phase::BackUp, Some(u128::MAX - 5)), commit(Phase::Enumerate, None)] {
+            let text = serde_json::to_string(&commit).unwrap();
+            assert_eq!(serde_json::from_str::<Commit>(&text).unwrap(), commit);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What a run contains, and how it is read.
+//!
+//! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of layers
+//! ([`Commit`]); [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that count, and
+//! appends to them. [`ShardArchive`] reads items, [`Oracle`] answers what a state is worth. Nothing here computes a run
+//! or decides what is done next, but for what is missing of one ([`missing_segments`]).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+
+mod archive;
+pub mod cache;
+mod catalog;
+mod commit;
+mod leftovers;
+mod oracle;
+mod owners;
+pub mod packing;
+mod parts;
+mod run;
+mod segment;
+
+pub use archive::{Archive, ReadError, ShardArchive};
+pub use catalog::{Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of};
+pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
+pub use oracle::{CacheUse, Evaluation, MoveValue, Oracle, Outcome, QueryError, StartValues, Wanted};
+pub use owners::{Owners, assign};
+pub use parts::{PART_ENTRIES, Parts, PayloadError};
+pub use run::{Run, RunError, Unnamed};
+pub use segment::{Segment, may_end_at, missing_segments};
+
+use exact2048_game::Layer;
+
+/// Whether the values of a layer are stored.
+///
+/// A path steps from layer to layer by 2 or 4, so two neighbouring layers are a cut: any value
+/// follows from the values of the next two kept layers above it. Two layers in every four are kept.
+pub fn is_kept(layer: Layer) -> bool {
+    layer.0 % CUT_PERIOD < 4
+}
+
+/// Distance between the cuts whose values are stored.
+pub const CUT_PERIOD: u32 = 8;
