@@ -13,6 +13,7 @@ use common::script::{Port, Script};
 use common::serving::Server;
 use common::{Place, Solved, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
+use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
     Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerReport, WriteShard,
 };
@@ -229,15 +230,7 @@ async fn what_is_taken_in_has_to_be_what_was_sent() {
     let mut pair = Pair::new().await;
     let share = &pair.assignment.share;
     assert_eq!((share.segment.phase, share.segment.first), (Phase::Enumerate, Layer(4)));
-    let part = LayerPart {
-        layer: Layer(4),
-        states: 0,
-        afterstates: 0,
-        fingerprint: 0,
-        sealed_bytes: 0,
-        sent: 12_345,
-        received: 0,
-    };
+    let part = LayerPart { layer: Layer(4), totals: Totals::default(), sent: 12_345, received: 0 };
     pair.member.pull.reports.push(WorkerReport::LayerDone { epoch: share.epoch, part });
     let (layer, lane) = pair.own_block();
     let contents = if layer == Layer(4) { vec![empty_block(layer, lane)] } else { Vec::new() };
@@ -294,10 +287,7 @@ async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, u64, O
 
 const PART: LayerPart = LayerPart {
     layer: Layer(4),
-    states: 2,
-    afterstates: 1,
-    fingerprint: 0,
-    sealed_bytes: 10,
+    totals: Totals { states: 2, afterstates: 1, fingerprint: 0, sealed_bytes: 10 },
     sent: 0,
     received: 0,
 };
@@ -352,7 +342,8 @@ async fn shards_that_are_made_up_are_not_committed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn counts_that_cannot_be_end_the_epoch() {
     let place = Place::new();
-    let (coordinator, .., order) = to_the_order(&place, LayerPart { states: 1 << 45, ..PART }).await;
+    let (coordinator, .., order) =
+        to_the_order(&place, LayerPart { totals: Totals { states: 1 << 45, ..PART.totals }, ..PART }).await;
     assert_eq!(order, None);
     coordinator.stop().says(&["an epoch failed", "layer 4 cannot have 35184372088832 states"]);
 }

@@ -12,6 +12,7 @@ use common::script::Script;
 use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
 use exact2048_cluster::wire::{pull_message, refusal_of};
+use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Refusal, WorkerReport};
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
@@ -135,10 +136,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
         let layer = exact2048_game::Layer(layer);
         let part = LayerPart {
             layer,
-            states: 2,
-            afterstates: 1,
-            fingerprint: 0,
-            sealed_bytes: 10,
+            totals: Totals { states: 2, afterstates: 1, fingerprint: 0, sealed_bytes: 10 },
             sent: 0,
             received: 0,
         };
@@ -191,10 +189,7 @@ async fn what_can_never_be_committed_fails_its_epoch() {
     let layer = exact2048_game::Layer(4);
     let part = LayerPart {
         layer,
-        states: 2,
-        afterstates: 1,
-        fingerprint: 0,
-        sealed_bytes: 10,
+        totals: Totals { states: 2, afterstates: 1, fingerprint: 0, sealed_bytes: 10 },
         sent: 0,
         received: 0,
     };

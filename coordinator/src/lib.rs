@@ -5,12 +5,14 @@
 
 pub mod cluster;
 mod planner;
+mod ranges;
 mod rate;
 pub mod sizes;
 mod task;
 mod workload;
 
 pub use planner::Planner;
+pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};
-pub use task::{Action, Report, Stage, Task};
+pub use task::{Action, Release, Stage, Task, Totals};
 pub use workload::Workload;

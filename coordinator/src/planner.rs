@@ -4,31 +4,26 @@
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use exact2048_game::lane::{self, Step};
 use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{Commit, LayerCounts, Phase, Segment, is_kept, may_end_at};
+use exact2048_solution::{Phase, Segment, is_kept};
 use rustc_hash::FxHashMap;
 
-use crate::task::{Action, Report, Stage, Task};
+use crate::task::{Action, Release, Stage, Task, Totals};
 
-/// Positions that a lane may be ahead of the lowest unfinished one: enough to keep many workers
-/// busy across small layers, few enough to hold.
-const RUN_AHEAD: usize = 4;
+/// Positions that a lane may be ahead of the lowest unfinished one, here or elsewhere: enough to keep many threads
+/// busy across small layers and while blocks are on their way, few enough to hold.
+const RUN_AHEAD: usize = 8;
 
-/// Shards are published when their layers reach this size, or at the end of a segment.
-const SHARD_BYTES: u64 = 8 << 20;
-
-/// Plans one segment, or a share of it: the blocks of some lanes, while others plan the rest. See `README.md`
-/// beside this crate for the problem that it solves.
+/// Plans what one member has of a segment: the blocks of the lanes that it owns. One that is alone owns all. See
+/// `README.md` beside this crate for the problem that it solves.
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
-    /// Positions that a lane may be ahead of the frontier.
-    window: usize,
-    /// What of the segment is planned here.
-    scope: Scope,
+    /// Whether some lanes are planned elsewhere.
+    is_shared: bool,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
     /// Lanes whose next task may start: turn of the task, place in the order among tasks of that turn, and lane.
@@ -37,22 +32,11 @@ pub struct Planner {
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
     frontier: usize,
-    /// Lowest position with an unfinished block of another share, as far as that is known.
+    /// Lowest position with an unfinished block elsewhere, as far as that is known.
     elsewhere: Option<usize>,
-    /// Position from which on nothing is reported yet, in a share.
+    /// Position from which on nothing is reported yet.
     unreported: usize,
-    /// Position from which on nothing is published yet.
-    unpublished: usize,
     in_flight: usize,
-}
-
-/// What of a segment a planner plans.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scope {
-    /// All of it: layers are published as they are finished.
-    Whole,
-    /// Some lanes: what is finished is reported, and published when all shares have it.
-    Share,
 }
 
 #[derive(Debug)]
@@ -84,56 +68,25 @@ impl LanePlan {
 struct PositionState {
     blocks_left: usize,
     sealed: bool,
-    states: u64,
-    afterstates: u64,
-    fingerprint: u128,
-    sealed_bytes: u64,
+    totals: Totals,
 }
 
 impl Planner {
-    /// Plans a segment of a run.
-    pub fn new(params: &Params, segment: Segment) -> Self {
-        Self::with_scope(params, segment, Scope::Whole, RUN_AHEAD, |_| true)
-    }
-
     /// Plans the blocks of the lanes that `owns` accepts. What others finish is told by
-    /// [`Planner::finished_elsewhere`]; what is finished here comes out as [`Action::LayerDone`], and is
-    /// published by [`Planner::publish_range`]. A lane may be `window` layers ahead of the slowest here.
-    pub fn for_share(
-        params: &Params,
-        segment: Segment,
-        window: usize,
-        owns: impl Fn(Lane) -> bool,
-    ) -> (Self, Vec<Action>) {
-        let mut planner = Self::with_scope(params, segment, Scope::Share, window, owns);
-        let mut actions = Vec::new();
-        // Layers without a block of this share are done already.
-        planner.retire(&mut actions);
-        planner.report(&mut actions);
-        (planner, actions)
-    }
-
-    fn with_scope(
-        params: &Params,
-        segment: Segment,
-        scope: Scope,
-        window: usize,
-        owns: impl Fn(Lane) -> bool,
-    ) -> Self {
-        let count = (segment.last.0.saturating_sub(segment.first.0) / 2 + 1) as usize;
+    /// [`Planner::finished_elsewhere`]. The actions are to be carried out first: layers without a block here are done
+    /// already.
+    pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<Action>) {
         let mut planner = Self {
             segment,
-            window,
-            scope,
+            is_shared: false,
             lanes: Vec::new(),
             index: FxHashMap::default(),
             ready: BinaryHeap::new(),
             seals: VecDeque::new(),
-            positions: (0..count).map(|_| PositionState::default()).collect(),
+            positions: (0..segment.layers()).map(|_| PositionState::default()).collect(),
             frontier: 0,
             elsewhere: None,
             unreported: 0,
-            unpublished: 0,
             in_flight: 0,
         };
         planner.add_lanes(params, owns);
@@ -142,13 +95,16 @@ impl Planner {
         for lane in 0..planner.lanes.len() {
             planner.queue_if_ready(lane);
         }
-        planner
+        let mut actions = Vec::new();
+        planner.retire(&mut actions);
+        planner.report(&mut actions);
+        (planner, actions)
     }
 
     /// Takes in that another share did the first stage of a block. May be told of any block, twice and in any order,
     /// as long as what a lane's blocks before it hold is here too.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
-        if !(self.segment.first..=self.segment.last).contains(&layer) {
+        if !self.segment.contains(layer) {
             return;
         }
         let position = self.position(layer);
@@ -163,7 +119,7 @@ impl Planner {
     /// Whether a block is one of this segment that is planned elsewhere.
     pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
         let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
-        (self.segment.first..=self.segment.last).contains(&layer)
+        self.segment.contains(layer)
             && layer.0.is_multiple_of(2)
             && !plan.owned
             && (plan.first..plan.end).contains(&self.position(layer))
@@ -173,7 +129,7 @@ impl Planner {
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };
         let plan = &self.lanes[index];
-        (self.segment.first..=self.segment.last).contains(&layer)
+        self.segment.contains(layer)
             && !plan.owned
             && !plan.needed_by.is_empty()
             && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
@@ -182,19 +138,7 @@ impl Planner {
     /// Takes in the frontier of the slowest of the other shares: nothing runs further ahead of it than of the
     /// one here, so that those who wait for it need not hold too much.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
-        let inside = frontier.clamp(self.segment.first, self.segment.last);
-        self.elsewhere = Some(self.position(inside));
-    }
-
-    /// Publishes a range of reported layers, the next in order, however little it holds.
-    pub fn publish_range(&mut self, first: Layer, last: Layer) -> Option<Commit> {
-        let (a, b) = (self.position(first), self.position(last));
-        let (start, end) = (a.min(b), a.max(b) + 1);
-        if start != self.unpublished || end > self.unreported {
-            return None;
-        }
-        self.unpublished = end;
-        Some(self.commit(start..end))
+        self.elsewhere = Some(self.position(frontier));
     }
 
     /// A task that may start now, if there is one.
@@ -205,7 +149,7 @@ impl Planner {
         }
         let &Reverse((_, _, lane)) = self.ready.peek()?;
         let position = self.lanes[lane].second_stage;
-        if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + self.window {
+        if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + RUN_AHEAD {
             return None;
         }
         self.ready.pop();
@@ -219,35 +163,25 @@ impl Planner {
         })
     }
 
-    /// Takes in a finished task. The actions are to be carried out in order.
-    pub fn complete(&mut self, task: Task, report: Report) -> Vec<Action> {
+    /// Takes in a finished task, and what came of it. The actions are to be carried out in order.
+    pub fn complete(&mut self, task: Task, totals: Totals) -> Vec<Action> {
         self.in_flight -= 1;
         let mut actions = Vec::new();
         if let Some((layer, lane, stage)) = task.block() {
-            self.stage_done(layer, lane, stage, &report);
+            self.stage_done(layer, lane, stage, totals);
             self.retire(&mut actions);
         } else if let Task::Seal { layer, .. } = task {
             let position = self.position(layer);
-            self.positions[position].sealed_bytes = report.sealed_bytes;
+            self.positions[position].totals += totals;
             self.positions[position].sealed = true;
         }
-        match self.scope {
-            Scope::Whole => self.publish(&mut actions, false),
-            Scope::Share => self.report(&mut actions),
-        }
+        self.report(&mut actions);
         actions
     }
 
-    /// Publishes what is sealed in order, however little: for a run that is asked to stop.
-    pub fn flush(&mut self) -> Vec<Action> {
-        let mut actions = Vec::new();
-        self.publish(&mut actions, true);
-        actions
-    }
-
-    /// Whether everything is done and handed out to be published.
+    /// Whether everything is done and reported.
     pub fn is_done(&self) -> bool {
-        self.unpublished == self.positions.len() && self.in_flight == 0
+        self.unreported == self.positions.len() && self.in_flight == 0
     }
 
     /// Whether no task is running.
@@ -274,6 +208,7 @@ impl Planner {
             let (a, b) = (self.position(low), self.position(high));
             let (first, end) = (a.min(b), a.max(b) + 1);
             let owned = owns(lane);
+            self.is_shared |= !owned;
             if owned {
                 self.positions[first..end].iter_mut().for_each(|p| p.blocks_left += 1);
             }
@@ -320,23 +255,21 @@ impl Planner {
             && (stage == Stage::First || plan.depends_on.iter().all(|&d| has_it(&self.lanes[d])))
         {
             self.lanes[lane].busy = true;
-            let (turn, order) = match (self.scope, stage) {
-                // Here the second stage finds in the cache what the first has left there.
-                (Scope::Whole, _) => (position, lane),
+            let (turn, order) = match (self.is_shared, stage) {
+                // Where nobody waits: the second stage finds in the cache what the first has left there.
+                (false, _) => (position, lane),
                 // Others wait for what first stages make: they go before second stages, also of the layer before.
-                (Scope::Share, Stage::First) => (position.saturating_sub(1), lane),
-                (Scope::Share, Stage::Second) => (position, self.lanes.len() + lane),
+                (true, Stage::First) => (position.saturating_sub(1), lane),
+                (true, Stage::Second) => (position, self.lanes.len() + lane),
             };
             self.ready.push(Reverse((turn, order, lane)));
         }
     }
 
-    fn stage_done(&mut self, layer: Layer, lane: Lane, stage: Stage, report: &Report) {
+    fn stage_done(&mut self, layer: Layer, lane: Lane, stage: Stage, totals: Totals) {
         let (position, lane) = (self.position(layer), self.index[&lane]);
         let state = &mut self.positions[position];
-        state.states += report.states;
-        state.afterstates += report.afterstates;
-        state.fingerprint = state.fingerprint.wrapping_add(report.fingerprint);
+        state.totals += totals;
         let plan = &mut self.lanes[lane];
         plan.busy = false;
         match stage {
@@ -373,98 +306,42 @@ impl Planner {
     /// Moves the frontier past finished layers and releases what nothing ahead of it needs: a block
     /// needs its own layer and the two before it.
     fn retire(&mut self, actions: &mut Vec<Action>) {
+        let mut releases = Vec::new();
         while self.positions.get(self.frontier).is_some_and(|p| p.blocks_left == 0) {
             let layer = self.layer(self.frontier);
             match self.segment.phase {
                 Phase::Enumerate => {
                     let below = [0, 2, 4].map(|d| Layer(layer.0.saturating_sub(d)));
-                    actions.extend(below.map(Action::ReleaseStates));
-                    actions.push(Action::ReleaseAfterstates(below[2]));
+                    releases.extend(below.map(Release::States));
+                    releases.push(Release::Afterstates(below[2]));
                 }
                 Phase::BackUp => {
-                    actions.push(Action::ReleaseStates(Layer(layer.0 + 4)));
-                    actions.push(Action::ReleaseAfterstates(layer));
+                    releases.push(Release::States(Layer(layer.0 + 4)));
+                    releases.push(Release::Afterstates(layer));
                 }
             }
             let ended = self.lanes.iter().filter(|plan| plan.end == self.frontier + 1);
-            actions.extend(ended.map(|plan| Action::ReleaseLane(plan.lane)));
+            releases.extend(ended.map(|plan| Release::Lane(plan.lane)));
             self.frontier += 1;
         }
+        actions.extend(releases.into_iter().map(Action::Release));
     }
 
     /// Reports what is sealed in order.
     fn report(&mut self, actions: &mut Vec<Action>) {
-        while self.positions.get(self.unreported).is_some_and(|p| p.blocks_left == 0 && p.sealed) {
-            let state = &self.positions[self.unreported];
-            actions.push(Action::LayerDone {
-                layer: self.layer(self.unreported),
-                report: Report {
-                    states: state.states,
-                    afterstates: state.afterstates,
-                    fingerprint: state.fingerprint,
-                    sealed_bytes: state.sealed_bytes,
-                },
-            });
+        while let Some(state) = self.positions.get(self.unreported).filter(|p| p.blocks_left == 0 && p.sealed)
+        {
+            let (layer, totals) = (self.layer(self.unreported), state.totals);
+            actions.push(Action::LayerDone { layer, totals });
             self.unreported += 1;
         }
     }
 
-    /// Publishes what is sealed in order, once it is a shard's worth or the segment ends; `all` that may
-    /// be published, however little.
-    fn publish(&mut self, actions: &mut Vec<Action>, all: bool) {
-        let (mut end, mut bytes, mut may_end) = (self.unpublished, 0, self.unpublished);
-        while self.positions.get(end).is_some_and(|p| p.blocks_left == 0 && p.sealed) {
-            bytes += self.positions[end].sealed_bytes;
-            end += 1;
-            if may_end_at(self.segment.phase, self.layer(end - 1), self.segment) {
-                may_end = end;
-                if bytes >= SHARD_BYTES || end == self.positions.len() {
-                    self.publish_until(end, actions);
-                    bytes = 0;
-                }
-            }
-        }
-        if all && may_end > self.unpublished {
-            self.publish_until(may_end, actions);
-        }
-    }
-
-    fn publish_until(&mut self, end: usize, actions: &mut Vec<Action>) {
-        actions.push(Action::Publish(self.commit(self.unpublished..end)));
-        self.unpublished = end;
-    }
-
-    fn commit(&self, positions: std::ops::Range<usize>) -> Commit {
-        let (a, b) = (self.layer(positions.start), self.layer(positions.end - 1));
-        let mut layers = BTreeMap::new();
-        let mut fingerprint = 0u128;
-        for position in positions {
-            let (layer, state) = (self.layer(position), &self.positions[position]);
-            let counts = LayerCounts { layer, states: state.states, afterstates: state.afterstates };
-            layers.insert(layer, counts);
-            fingerprint = fingerprint.wrapping_add(state.fingerprint);
-        }
-        let enumerated = self.segment.phase == Phase::Enumerate;
-        Commit {
-            phase: self.segment.phase,
-            first: a.min(b),
-            last: a.max(b),
-            layers: if enumerated { layers.into_values().collect() } else { Vec::new() },
-            fingerprint: (!enumerated).then_some(fingerprint),
-        }
-    }
-
     fn layer(&self, position: usize) -> Layer {
-        match self.segment.phase {
-            Phase::Enumerate => Layer(self.segment.first.0 + 2 * position as u32),
-            Phase::BackUp => Layer(self.segment.last.0 - 2 * position as u32),
-        }
+        self.segment.layer(position as u32)
     }
 
     fn position(&self, layer: Layer) -> usize {
-        match self.segment.phase {
-            Phase::Enumerate => ((layer.0 - self.segment.first.0) / 2) as usize,
-            Phase::BackUp => ((self.segment.last.0 - layer.0) / 2) as usize,
-        }
+        self.segment.position(layer) as usize
     }
 }

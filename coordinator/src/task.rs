@@ -1,7 +1,9 @@
 //! What workers are told to do, what they answer, and what else is to be done.
 
+use std::ops::AddAssign;
+
 use exact2048_game::{Lane, Layer};
-use exact2048_solution::{Commit, Phase};
+use exact2048_solution::Phase;
 
 /// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -69,35 +71,50 @@ impl Task {
     }
 }
 
-/// What a finished task reports; fields that its kind does not have are 0.
+/// What comes of finished work: of a task, of a layer, or of what a member has of a layer. 0 where it has nothing of
+/// the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Report {
-    /// States of the block, up to symmetry.
+pub struct Totals {
+    /// States, up to symmetry.
     pub states: u64,
-    /// Afterstates of the block, up to symmetry.
+    /// Afterstates, up to symmetry.
     pub afterstates: u64,
-    /// The block's share of the fingerprint.
+    /// Share of the fingerprint: a sum modulo 2^128.
     pub fingerprint: u128,
-    /// Bytes that a sealed layer takes in a shard.
+    /// Bytes that sealed layers take in a shard.
     pub sealed_bytes: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.states += other.states;
+        self.afterstates += other.afterstates;
+        self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
+        self.sealed_bytes += other.sealed_bytes;
+    }
 }
 
 /// What is to be done beside tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// No task needs this layer's states or their values any more.
-    ReleaseStates(Layer),
-    /// No task needs this layer's afterstates or their values any more.
-    ReleaseAfterstates(Layer),
-    /// No task needs the tables of this lane any more.
-    ReleaseLane(Lane),
-    /// Write the sealed layers of the commit to a shard, then commit it.
-    Publish(Commit),
-    /// A layer of a share is finished and sealed; layers come in order.
+    /// To let go of something.
+    Release(Release),
+    /// All blocks of a layer that are planned here are done, and sealed where they are stored. Layers come in order.
     LayerDone {
         /// The layer.
         layer: Layer,
-        /// What the share's blocks of the layer have together.
-        report: Report,
+        /// What those blocks come to.
+        totals: Totals,
     },
+}
+
+/// What no task needs any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    /// A layer's states, or their values.
+    States(Layer),
+    /// A layer's afterstates, or their values.
+    Afterstates(Layer),
+    /// The tables of a lane.
+    Lane(Lane),
 }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::{
     Action, Cluster, ClusterError, Config, EpochStage, Errand, Event, JobId, JobState, LayerPart,
     LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, Summary, WorkerId,
     WorkerReport,
 };
+use exact2048_coordinator::{Totals, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Commit, LayerCounts, Phase};
 
@@ -138,10 +138,7 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
 fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Action {
     let part = LayerPart {
         layer: Layer(4),
-        states: 2,
-        afterstates: 2,
-        fingerprint: 0,
-        sealed_bytes: 5,
+        totals: Totals { states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 },
         sent: 0,
         received: 0,
     };
@@ -220,10 +217,7 @@ fn the_signal_changes_with_what_workers_wait_for() {
     assert_eq!((began.epoch, began.write), (Some(1 << 32), None));
     let part = LayerPart {
         layer: Layer(4),
-        states: 2,
-        afterstates: 2,
-        fingerprint: 0,
-        sealed_bytes: 5,
+        totals: Totals { states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 },
         sent: 0,
         received: 0,
     };

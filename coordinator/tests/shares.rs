@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use exact2048_coordinator::{Action, Planner, Report, Stage, Task};
+use exact2048_coordinator::{Action, Planner, Stage, Task, Totals};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Owners, Phase, Segment, assign};
@@ -36,8 +36,8 @@ struct Share {
 impl Share {
     fn take(&mut self, actions: Vec<Action>) {
         for action in actions {
-            if let Action::LayerDone { layer, report } = action {
-                self.reported.push((layer, report.states));
+            if let Action::LayerDone { layer, totals } = action {
+                self.reported.push((layer, totals.states));
             }
         }
     }
@@ -57,7 +57,7 @@ fn run(
     };
     let mut shares: Vec<Share> = (0..members)
         .map(|me| {
-            let (planner, actions) = Planner::for_share(params, segment, 3, |lane| owners.owner(lane) == me);
+            let (planner, actions) = Planner::new(params, segment, |lane| owners.owner(lane) == me);
             let (running, has, reported) = (Vec::new(), HashSet::new(), Vec::new());
             let mut share =
                 Share { planner, running, arriving: vec![VecDeque::new(); members], has, reported };
@@ -99,7 +99,7 @@ fn run(
         idle = 0;
         let task = share.running.swap_remove(choose(share.running.len()));
         let is_second = task.block().is_some_and(|(.., stage)| stage == Stage::Second);
-        let report = Report { states: u64::from(is_second), sealed_bytes: 10, ..Report::default() };
+        let totals = Totals { states: u64::from(is_second), sealed_bytes: 10, ..Totals::default() };
         if let Some((layer, lane, Stage::First)) = task.block() {
             assert!(share.has.insert((layer, lane)), "each block once");
             for (other, to) in shares.iter_mut().enumerate().filter(|&(other, _)| other != me) {
@@ -112,29 +112,17 @@ fn run(
             }
         }
         let share = &mut shares[me];
-        let actions = share.planner.complete(task, report);
+        let actions = share.planner.complete(task, totals);
         share.take(actions);
     }
-    let order = |layers: Vec<u32>| match segment.phase {
-        Phase::Enumerate => layers,
-        Phase::BackUp => layers.into_iter().rev().collect(),
-    };
-    let layers = order((segment.first.0..=segment.last.0).step_by(2).collect());
-    for share in &mut shares {
-        let reported: Vec<u32> = share.reported.iter().map(|(layer, _)| layer.0).collect();
+    let layers: Vec<Layer> = (0..segment.layers()).map(|position| segment.layer(position)).collect();
+    for share in &shares {
+        let reported: Vec<Layer> = share.reported.iter().map(|&(layer, _)| layer).collect();
         assert_eq!(reported, layers, "every layer once, in order, also without blocks");
-        let mut publish = |layers: &[u32]| {
-            let (a, b) = (Layer(layers[0]), Layer(layers[layers.len() - 1]));
-            share.planner.publish_range(a.min(b), a.max(b))
-        };
-        let (first, rest) = layers.split_at(1);
-        assert!(rest.is_empty() || publish(rest).is_none(), "out of turn");
-        assert!(publish(first).is_some() && publish(first).is_none());
-        assert!(rest.is_empty() || publish(rest).is_some());
         assert!(share.planner.is_done());
     }
     for (i, &layer) in layers.iter().enumerate() {
-        let blocks = ranges.keys().filter(|&&lane| exists(Layer(layer), lane)).count() as u64;
+        let blocks = ranges.keys().filter(|&&lane| exists(layer, lane)).count() as u64;
         let reported: u64 = shares.iter().map(|share| share.reported[i].1).sum();
         assert_eq!(reported, blocks, "layer {layer}: all blocks, by whoever");
     }

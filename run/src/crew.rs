@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use exact2048_coordinator::{Action, Planner, Report, Task};
+use exact2048_coordinator::{Action, Planner, Release, Task, Totals};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer};
-use exact2048_solution::{RunError, kind_of};
+use exact2048_game::{Lane, Layer, Params};
+use exact2048_solution::{RunError, Segment, kind_of};
 use exact2048_storage::{Frame, StorageError};
 use exact2048_worker::{Worker, WorkerError};
 
@@ -60,11 +60,12 @@ pub trait Host: Send + Sync {
     /// A layer is packed. Called before the plan learns of it.
     fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>);
 
-    /// Something was finished; `frontier` is the layer that the plan has come to.
-    fn progressed(&self, report: &Report, frontier: Layer);
+    /// A task came to these totals; `frontier` is the layer that the plan has come to.
+    fn progressed(&self, totals: &Totals, frontier: Layer);
 
-    /// What else the plan wants done. Called in the order of the plan, which waits for it: must not take long.
-    fn act(&self, action: Action);
+    /// All blocks of a layer that are planned here are done, and packed where they are stored. Layers come in order. The
+    /// plan waits for this: it must not take long.
+    fn layer_done(&self, layer: Layer, totals: Totals);
 }
 
 /// Threads with a plan.
@@ -104,10 +105,22 @@ fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
 }
 
 impl<V: Value, H: Host> Crew<V, H> {
-    /// A crew without threads.
-    pub fn new(worker: Arc<Worker<V>>, planner: Planner, host: H, stop: Arc<AtomicBool>) -> Self {
+    /// A crew without threads, for the lanes of a segment that `owns` accepts.
+    pub fn new(
+        worker: Arc<Worker<V>>,
+        (params, segment): (&Params, Segment),
+        owns: impl Fn(Lane) -> bool,
+        host: H,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let (planner, actions) = Planner::new(params, segment, owns);
+        let frontier = planner.frontier();
         let plan = Mutex::new(Plan { planner, error: None, idle: 0, threads: 0, running: 0, in_pieces: 0 });
-        Self { worker, host, stop, plan, tasks: Condvar::new() }
+        let crew = Self { worker, host, stop, plan, tasks: Condvar::new() };
+        let releases = crew.tell(actions);
+        crew.host.progressed(&Totals::default(), frontier);
+        crew.release(releases);
+        crew
     }
 
     /// Where the results go.
@@ -234,15 +247,15 @@ impl<V: Value, H: Host> Crew<V, H> {
     }
 
     fn run(&self, task: Task, helpers: usize) -> Result<(), CrewError> {
-        let mut report = Report::default();
+        let mut totals = Totals::default();
         let _in_pieces = self.call_helpers(task, helpers);
         match task {
             Task::EnumerateStates { layer, lane } => {
-                report.states = self.worker.enumerate_states(layer, lane, helpers)?;
+                totals.states = self.worker.enumerate_states(layer, lane, helpers)?;
                 self.host.first_stage_done(layer, lane);
             }
             Task::EnumerateAfterstates { layer, lane } => {
-                report.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
+                totals.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
             }
             Task::BackUpAfterstates { layer, lane } => {
                 self.worker.back_up_afterstates(layer, lane, helpers)?;
@@ -250,28 +263,23 @@ impl<V: Value, H: Host> Crew<V, H> {
             }
             Task::BackUpStates { layer, lane, keep } => {
                 let values = self.worker.back_up_states(layer, lane, keep, helpers)?;
-                (report.states, report.fingerprint) = (values.states, values.fingerprint);
+                (totals.states, totals.fingerprint) = (values.states, values.fingerprint);
             }
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(kind_of(phase), layer)?;
-                report.sealed_bytes = sealed.encoded_bytes();
+                totals.sealed_bytes = sealed.encoded_bytes();
                 self.host.layer_sealed(layer, sealed.frames);
             }
         }
-        self.complete(task, &report);
+        self.complete(task, totals);
         Ok(())
     }
 
-    fn complete(&self, task: Task, report: &Report) {
+    fn complete(&self, task: Task, totals: Totals) {
         let mut plan = self.lock();
-        let mut releases = Vec::new();
-        for action in plan.planner.complete(task, *report) {
-            match action {
-                Action::Publish(_) | Action::LayerDone { .. } => self.host.act(action),
-                release => releases.push(release),
-            }
-        }
-        self.host.progressed(report, plan.planner.frontier());
+        // With the plan locked, so that layers are told of in order.
+        let releases = self.tell(plan.planner.complete(task, totals));
+        self.host.progressed(&totals, plan.planner.frontier());
         let wake = plan.idle > 0;
         drop(plan);
         if wake {
@@ -280,14 +288,25 @@ impl<V: Value, H: Host> Crew<V, H> {
         self.release(releases);
     }
 
-    /// Lets go of what no task needs any more.
-    pub fn release(&self, actions: Vec<Action>) {
+    /// Tells the host of finished layers. Returns what is left to do.
+    fn tell(&self, actions: Vec<Action>) -> Vec<Release> {
+        let mut releases = Vec::new();
         for action in actions {
             match action {
-                Action::ReleaseStates(layer) => self.worker.release_states(layer),
-                Action::ReleaseAfterstates(layer) => self.worker.release_afterstates(layer),
-                Action::ReleaseLane(lane) => self.worker.release_lane(lane),
-                Action::Publish(_) | Action::LayerDone { .. } => {}
+                Action::LayerDone { layer, totals } => self.host.layer_done(layer, totals),
+                Action::Release(release) => releases.push(release),
+            }
+        }
+        releases
+    }
+
+    /// Lets go of what no task needs any more.
+    fn release(&self, releases: Vec<Release>) {
+        for release in releases {
+            match release {
+                Release::States(layer) => self.worker.release_states(layer),
+                Release::Afterstates(layer) => self.worker.release_afterstates(layer),
+                Release::Lane(lane) => self.worker.release_lane(lane),
             }
         }
     }

@@ -26,7 +26,7 @@ pub use oracle::{CacheUse, Evaluation, MoveValue, Oracle, Outcome, QueryError, S
 pub use owners::{Owners, assign};
 pub use parts::{PART_ENTRIES, Parts, PayloadError};
 pub use run::{Run, RunError, Unnamed};
-pub use segment::{Segment, may_end_at, missing_segments};
+pub use segment::{Segment, missing_segments};
 
 use exact2048_game::Layer;
 

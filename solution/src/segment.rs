@@ -16,6 +16,51 @@ pub struct Segment {
     pub last: Layer,
 }
 
+/// Layers of a segment are numbered from 0 in the direction of its pass: the number is a *position*.
+impl Segment {
+    /// How many layers it has.
+    pub fn layers(self) -> u32 {
+        (self.last.0 - self.first.0) / 2 + 1
+    }
+
+    /// Whether a layer is one of its.
+    pub fn contains(self, layer: Layer) -> bool {
+        (self.first..=self.last).contains(&layer)
+    }
+
+    /// The layer at a position; where the position is the number of its layers, the next layer beyond.
+    pub fn layer(self, position: u32) -> Layer {
+        match self.phase {
+            Phase::Enumerate => Layer(self.first.0 + 2 * position),
+            Phase::BackUp => Layer(self.last.0 - 2 * position),
+        }
+    }
+
+    /// How many of its layers come before a layer, which may be any.
+    pub fn position(self, layer: Layer) -> u32 {
+        let passed = match self.phase {
+            Phase::Enumerate => layer.0.saturating_sub(self.first.0),
+            Phase::BackUp => self.last.0.saturating_sub(layer.0),
+        };
+        (passed / 2).min(self.layers())
+    }
+
+    /// The range of layers at these positions, of which there must be one.
+    pub fn range(self, positions: std::ops::Range<u32>) -> Self {
+        let (a, b) = (self.layer(positions.start), self.layer(positions.end - 1));
+        Self { phase: self.phase, first: a.min(b), last: a.max(b) }
+    }
+
+    /// Whether a shard may end with a layer: with any on the way up; on the way down only with the lower layer of a
+    /// cut, so that what is committed always ends in one, or with the last layer of the pass.
+    pub fn may_end_at(self, layer: Layer) -> bool {
+        match self.phase {
+            Phase::Enumerate => true,
+            Phase::BackUp => layer.0.is_multiple_of(CUT_PERIOD) || layer == self.first,
+        }
+    }
+}
+
 /// The segments that complete a run, in the order in which they must be done, given the commits
 /// whose shards are whole. A run that lost a shard needs just that range again.
 pub fn missing_segments(params: &Params, commits: &[Commit]) -> Vec<Segment> {
@@ -47,15 +92,6 @@ fn gaps(phase: Phase, last: Layer, commits: &[Commit]) -> Vec<Segment> {
     gaps
 }
 
-/// Whether a shard may end after `layer` in the direction of the phase: any layer on the way up; on
-/// the way down only the lower layer of a cut, so that what is published always ends in one.
-pub fn may_end_at(phase: Phase, layer: Layer, segment: Segment) -> bool {
-    match phase {
-        Phase::Enumerate => true,
-        Phase::BackUp => layer.0.is_multiple_of(CUT_PERIOD) || layer == segment.first,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +116,23 @@ mod tests {
         ];
         let wanted = [up(12, 18), up(32, 60), down(32, 46), down(4, 14)];
         assert_eq!(missing_segments(&params, &commits), wanted);
+    }
+
+    #[test]
+    fn positions_follow_the_pass() {
+        let up = Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(20) };
+        let down = Segment { phase: Phase::BackUp, ..up };
+        assert_eq!([up, down].map(Segment::layers), [9, 9]);
+        assert_eq!([0, 8, 9].map(|position| up.layer(position).0), [4, 20, 22]);
+        assert_eq!([0, 8, 9].map(|position| down.layer(position).0), [20, 4, 2]);
+        for segment in [up, down] {
+            assert!((0..=9).all(|position| segment.position(segment.layer(position)) == position));
+            assert_eq!(segment.range(0..9), segment);
+        }
+        assert_eq!((up.position(Layer(2)), up.position(Layer(90))), (0, 9), "any layer will do");
+        assert_eq!((down.position(Layer(90)), down.position(Layer(2))), (0, 9));
+        assert_eq!(down.range(1..3), Segment { first: Layer(16), last: Layer(18), ..down });
+        let ends = |segment: Segment| (0..9).filter(|&at| segment.may_end_at(segment.layer(at))).count();
+        assert_eq!((ends(up), ends(down)), (9, 3), "anywhere; in 16, 8 and 4");
     }
 }

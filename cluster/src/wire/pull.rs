@@ -1,5 +1,6 @@
 //! What workers say.
 
+use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
     EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerId, WorkerReport,
 };
@@ -87,17 +88,19 @@ fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
 
 fn report_message(report: &WorkerReport) -> v1::WorkerReport {
     let report = match report {
-        WorkerReport::LayerDone { epoch, part } => Report::LayerDone(v1::LayerDone {
-            epoch: *epoch,
-            layer: part.layer.0,
-            states: part.states,
-            afterstates: part.afterstates,
-            fingerprint_high: (part.fingerprint >> 64) as u64,
-            fingerprint_low: part.fingerprint as u64,
-            sealed_bytes: part.sealed_bytes,
-            sent: part.sent,
-            received: part.received,
-        }),
+        WorkerReport::LayerDone { epoch, part: LayerPart { layer, totals, sent, received } } => {
+            Report::LayerDone(v1::LayerDone {
+                epoch: *epoch,
+                layer: layer.0,
+                states: totals.states,
+                afterstates: totals.afterstates,
+                fingerprint_high: (totals.fingerprint >> 64) as u64,
+                fingerprint_low: totals.fingerprint as u64,
+                sealed_bytes: totals.sealed_bytes,
+                sent: *sent,
+                received: *received,
+            })
+        }
         WorkerReport::ShardWritten { shard, record } => Report::ShardWritten(v1::ShardWritten {
             shard: Some(write_message(*shard)),
             record: record.clone(),
@@ -137,15 +140,13 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
             return Err(WireError::field(field, format!("{count}: expected less than {MAX_COUNT}")));
         }
     }
-    Ok(LayerPart {
-        layer: Layer(done.layer),
+    let totals = Totals {
         states: done.states,
         afterstates: done.afterstates,
         fingerprint: u128::from(done.fingerprint_high) << 64 | u128::from(done.fingerprint_low),
         sealed_bytes: done.sealed_bytes,
-        sent: done.sent,
-        received: done.received,
-    })
+    };
+    Ok(LayerPart { layer: Layer(done.layer), totals, sent: done.sent, received: done.received })
 }
 
 fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
@@ -240,8 +241,8 @@ mod tests {
                 |(epoch, layer, states, afterstates, [high, low, sent, received], sealed_bytes)| {
                     let fingerprint = u128::from(high) << 64 | u128::from(low);
                     let layer = Layer(layer);
-                    let part =
-                        LayerPart { layer, states, afterstates, fingerprint, sealed_bytes, sent, received };
+                    let totals = Totals { states, afterstates, fingerprint, sealed_bytes };
+                    let part = LayerPart { layer, totals, sent, received };
                     WorkerReport::LayerDone { epoch, part }
                 }
             ),

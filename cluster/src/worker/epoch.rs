@@ -5,7 +5,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use exact2048_coordinator::Planner;
 use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WorkerReport, WriteShard, spell_epoch};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
@@ -16,15 +15,12 @@ use exact2048_worker::{BytesList, Worker, WorkerError};
 use metrics::counter;
 use tokio_util::sync::CancellationToken;
 
-use super::host::{Dispatch, layer_at, layers_of, neighbours, position};
+use super::host::{Dispatch, neighbours};
 use super::links::{Link, Sender as LinkSender};
 use super::membership::Membership;
 use super::observe;
 use super::outbox::Outbox;
 use super::tally::{Arrival, Tally};
-
-/// Layers that a worker may be ahead of the slowest one of the epoch, itself included.
-const WINDOW: usize = 8;
 
 /// How often the thread that writes shards looks whether the epoch is over.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -167,28 +163,18 @@ impl<V: Value> Running<V> {
             Arc::clone(&outbox),
             Arc::clone(&tally),
         );
+        let segment = share.segment;
         let owns = |lane| owners.owner(lane) == me;
-        let (mut planner, actions) = Planner::for_share(&share.params, share.segment, WINDOW, owns);
-        let start = match share.segment.phase {
-            Phase::Enumerate => share.segment.first,
-            Phase::BackUp => share.segment.last,
-        };
+        let crew = Crew::new(worker, (&share.params, segment), owns, host, Arc::clone(&stop));
         if !is_alone {
-            planner.slowest_elsewhere(start);
+            crew.with_plan(|plan| plan.slowest_elsewhere(segment.layer(0)));
         }
-        let crew = Crew::new(worker, planner, host, Arc::clone(&stop));
-        for action in &actions {
-            exact2048_run::crew::Host::act(crew.host(), action.clone());
-        }
-        crew.release(actions);
-        let frontier = crew.with_plan(|plan| plan.frontier());
-        exact2048_run::crew::Host::progressed(crew.host(), &Default::default(), frontier);
         let (send, receive) = std::sync::mpsc::channel();
         // Nothing is to be waited for of those that are no neighbours.
-        let far = layers_of(share.segment);
+        let far = segment.layers();
         let frontiers = neighbours.iter().map(|&is_neighbour| if is_neighbour { 0 } else { far }).collect();
         if is_alone {
-            crew.host().all_arrived(layers_of(share.segment));
+            crew.host().all_arrived(segment.layers());
         }
         let (orders, frontiers) =
             (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
@@ -246,14 +232,11 @@ impl<V: Value> Running<V> {
         shard: WriteShard,
     ) -> Result<Option<WorkerReport>, CrewError> {
         let WriteShard { first, last, .. } = shard;
-        // The plan takes ranges in turn only. What it says of this one is this worker's part: the coordinator has the sums.
-        if self.crew.with_plan(|plan| plan.publish_range(first, last)).is_none() {
-            return Ok(None);
-        }
+        let Some(frames) = self.crew.host().take_sealed(first, last) else { return Ok(None) };
         let catalog = run.catalog();
         let identity = catalog.identity(self.share.segment.phase, first, last);
         let mut writer = ShardWriter::create_as(catalog.files(), identity, attempt)?;
-        for frame in self.crew.host().take_sealed(first, last) {
+        for frame in frames {
             writer.push(frame)?;
         }
         let record = writer.finish()?;
@@ -337,10 +320,10 @@ impl<V: Value> Epoch for Running<V> {
         let segment = self.share.segment;
         let slowest = {
             let mut frontiers = self.frontiers();
-            frontiers[from] = position(segment, layer);
+            frontiers[from] = segment.position(layer);
             frontiers.iter().copied().min().unwrap_or_default()
         };
-        self.crew.with_plan(|plan| plan.slowest_elsewhere(layer_at(segment, slowest)));
+        self.crew.with_plan(|plan| plan.slowest_elsewhere(segment.layer(slowest)));
         self.crew.host().all_arrived(slowest);
     }
 

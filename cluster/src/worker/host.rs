@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{LayerPart, Share, WorkerReport};
-use exact2048_coordinator::{Action, Report};
 use exact2048_game::lane::{Step, lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
@@ -45,6 +45,8 @@ struct Finished {
     done: VecDeque<LayerPart>,
     /// Layers reported so far.
     reported: u32,
+    /// Layers whose shards were ordered so far.
+    written: u32,
     /// Layers that all members have finished.
     told: u32,
     /// Layers of which all blocks of the other members have arrived.
@@ -86,24 +88,30 @@ impl<V: Value> Dispatch<V> {
     /// Tells the other members how many layers this one has sent all blocks of.
     fn tell(&self, layers: u32) {
         if self.frontier.fetch_max(layers, Ordering::Relaxed) < layers {
-            let frontier = layer_at(self.share.segment, layers);
+            let frontier = self.share.segment.layer(layers);
             self.links.iter().flatten().for_each(|link| link.send_frontier(frontier));
         }
     }
 
-    /// The frames of packed layers, which then are whoever asks'.
-    pub fn take_sealed(&self, first: Layer, last: Layer) -> Vec<Frame> {
-        let sealed = &mut self.lock().sealed;
+    /// The frames of a range of layers to be written; `None` where they are not the next ones, or not all reported.
+    pub fn take_sealed(&self, first: Layer, last: Layer) -> Option<Vec<Frame>> {
+        let mut finished = self.lock();
+        let end = finished.written + (last.0 - first.0) / 2 + 1;
+        if end > finished.reported || self.share.segment.range(finished.written..end).first != first {
+            return None;
+        }
+        finished.written = end;
+        let sealed = &mut finished.sealed;
         let mut taken = sealed.split_off(&first);
         let mut above = taken.split_off(&Layer(last.0 + 1));
         sealed.append(&mut above);
         let taken: Vec<Frame> = taken.into_values().flatten().collect();
         gauge!(observe::UNWRITTEN_BYTES).decrement(encoded_bytes(&taken));
-        taken
+        Some(taken)
     }
 
     fn report_done(&self, finished: &mut Finished) {
-        let layers = layers_of(self.share.segment);
+        let layers = self.share.segment.layers();
         let most = finished.told.saturating_add(self.share.window_layers).min(finished.arrived);
         while finished.reported < most
             && let Some(part) = finished.done.pop_front()
@@ -160,50 +168,25 @@ impl<V: Value> Host for Dispatch<V> {
         self.lock().sealed.insert(layer, frames);
     }
 
-    fn progressed(&self, report: &Report, frontier: Layer) {
-        if report.states > 0 {
-            counter!(observe::STATES, "phase" => self.share.segment.phase.name()).increment(report.states);
+    fn progressed(&self, totals: &Totals, frontier: Layer) {
+        if totals.states > 0 {
+            counter!(observe::STATES, "phase" => self.share.segment.phase.name()).increment(totals.states);
         }
-        self.tell(position(self.share.segment, frontier));
+        self.tell(self.share.segment.position(frontier));
     }
 
-    fn act(&self, action: Action) {
-        let Action::LayerDone { layer, report } = action else { return };
-        let Report { states, afterstates, fingerprint, sealed_bytes } = report;
-        // What was sent and received is known when it is reported.
-        let (sent, received) = (0, 0);
-        let part = LayerPart { layer, states, afterstates, fingerprint, sealed_bytes, sent, received };
+    fn layer_done(&self, layer: Layer, totals: Totals) {
         let segment = self.share.segment;
-        if position(segment, layer) + 1 == layers_of(segment) {
+        if segment.position(layer) + 1 == segment.layers() {
             // The plan names no layer after its last one.
-            self.tell(layers_of(segment));
+            self.tell(segment.layers());
         }
+        // What was sent and received is known when it is reported.
+        let part = LayerPart { layer, totals, sent: 0, received: 0 };
         let mut finished = self.lock();
         finished.done.push_back(part);
         self.report_done(&mut finished);
     }
-}
-
-/// Layers of a segment.
-pub fn layers_of(segment: Segment) -> u32 {
-    (segment.last.0 - segment.first.0) / 2 + 1
-}
-
-/// The layer after so many of a segment, in the direction of its pass: after all of them the next one beyond.
-pub fn layer_at(segment: Segment, layers: u32) -> Layer {
-    match segment.phase {
-        Phase::Enumerate => Layer(segment.first.0 + 2 * layers),
-        Phase::BackUp => Layer(segment.last.0 - 2 * layers),
-    }
-}
-
-/// How many layers of a segment are before a layer, in the direction of its pass. Any layer will do.
-pub fn position(segment: Segment, layer: Layer) -> u32 {
-    let passed = match segment.phase {
-        Phase::Enumerate => layer.0.saturating_sub(segment.first.0),
-        Phase::BackUp => segment.last.0.saturating_sub(layer.0),
-    };
-    (passed / 2).min(layers_of(segment))
 }
 
 /// Calls `call` with each lane, a lane that is built on it, and the layers of that one.

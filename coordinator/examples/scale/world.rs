@@ -10,7 +10,7 @@ use exact2048_coordinator::cluster::{
     Pull, PullReply, Secret, Secrets, Share, Submission, Summary as JobSummary, WorkerId, WorkerReport,
     WriteShard,
 };
-use exact2048_coordinator::{Stage, Workload};
+use exact2048_coordinator::{Stage, Totals, Workload};
 use exact2048_solution::{Phase, is_kept};
 
 use crate::job::Job;
@@ -440,10 +440,12 @@ impl<'a> World<'a> {
             let (states, bytes) = pass.parts[worker][state.frontier];
             let part = LayerPart {
                 layer: self.job.layer(pass.phase, state.frontier),
-                states: states as u64,
-                afterstates: states as u64,
-                fingerprint: 1,
-                sealed_bytes: bytes as u64,
+                totals: Totals {
+                    states: states as u64,
+                    afterstates: states as u64,
+                    fingerprint: 1,
+                    sealed_bytes: bytes as u64,
+                },
                 sent: 0,
                 received: 0,
             };

@@ -4,6 +4,7 @@ use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
 use super::job::Plan;
+use crate::task::Totals;
 
 /// [`Workload`](crate::Workload) tells about how many entries a layer has. No layer has more states than this many
 /// times as many.
@@ -37,20 +38,21 @@ impl Possible {
     }
 
     /// Why these counts cannot be of a layer, or of a part of it.
-    pub fn exceeded(&self, layer: Layer, states: u64, afterstates: u64) -> Option<String> {
+    pub fn exceeded(&self, layer: Layer, totals: Totals) -> Option<String> {
         let most = self.most;
-        let counts = [("states", states), ("afterstates", afterstates)];
+        let counts = [("states", totals.states), ("afterstates", totals.afterstates)];
         let (what, count) = counts.into_iter().find(|&(_, count)| count > most)?;
         Some(format!("layer {layer} cannot have {count} {what}: it has room for {most}"))
     }
 
     /// Why these counts cannot be of a whole layer.
-    pub fn refuse(&self, layer: Layer, states: u64, afterstates: u64) -> Option<String> {
+    pub fn refuse(&self, layer: Layer, totals: Totals) -> Option<String> {
+        let states = totals.states;
         let counted = self.states.filter(|&counted| counted != states);
         let differs = counted.map(|counted| {
             format!("layer {layer} has {states} states on the way down, and had {counted} on the way up")
         });
-        self.exceeded(layer, states, afterstates).or(differs)
+        self.exceeded(layer, totals).or(differs)
     }
 }
 
@@ -62,13 +64,16 @@ mod tests {
     fn counts_that_cannot_be_are_refused() {
         let up = Possible { most: 100, states: None };
         let down = Possible { states: Some(7), ..up };
-        assert_eq!(up.refuse(Layer(4), 100, 100), None);
-        assert_eq!(down.refuse(Layer(4), 7, 0), None);
+        let refuse = |possible: Possible, states, afterstates| {
+            possible.refuse(Layer(4), Totals { states, afterstates, ..Totals::default() })
+        };
+        assert_eq!(refuse(up, 100, 100), None);
+        assert_eq!(refuse(down, 7, 0), None);
         for (refused, word) in [
-            (up.refuse(Layer(4), 101, 0), "101 states"),
-            (up.refuse(Layer(4), 0, 101), "101 afterstates"),
-            (down.refuse(Layer(4), 6, 0), "had 7"),
-            (down.refuse(Layer(4), 8, 0), "had 7"),
+            (refuse(up, 101, 0), "101 states"),
+            (refuse(up, 0, 101), "101 afterstates"),
+            (refuse(down, 6, 0), "had 7"),
+            (refuse(down, 8, 0), "had 7"),
         ] {
             assert!(refused.as_ref().is_some_and(|refused| refused.contains(word)), "{refused:?}");
         }

@@ -10,6 +10,7 @@ use exact2048_solution::{Commit, Owners, Phase, Segment, assign};
 use serde::{Deserialize, Serialize};
 
 use super::secret::Secret;
+use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
 pub const PROTOCOL_VERSION: u32 = 4;
@@ -246,14 +247,8 @@ pub enum WorkerReport {
 pub struct LayerPart {
     /// The layer.
     pub layer: Layer,
-    /// States in the worker's lanes, up to symmetry.
-    pub states: u64,
-    /// Afterstates in the worker's lanes, up to symmetry.
-    pub afterstates: u64,
-    /// Sum of the fingerprints of the worker's blocks.
-    pub fingerprint: u128,
-    /// Bytes that the sealed blocks will take in a shard.
-    pub sealed_bytes: u64,
+    /// What the worker's blocks of the layer come to.
+    pub totals: Totals,
     /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each as often as it was sent. A
     /// checksum is of the block's bytes and of where they belong: layer, lane and receiver.
     pub sent: u64,

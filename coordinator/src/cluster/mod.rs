@@ -29,6 +29,7 @@ use exact2048_solution::Commit;
 #[cfg(test)]
 use exact2048_solution::Phase;
 
+use crate::ranges::{COMMIT_INTERVAL, SHARD_BYTES};
 use epoch::Epoch;
 use job::Job;
 use journal::Journal;
@@ -88,8 +89,8 @@ impl Default for Config {
         Self {
             lease: Duration::from_secs(5),
             settle: Duration::from_secs(1),
-            commit_interval: Duration::from_secs(10),
-            shard_bytes: 8 << 20,
+            commit_interval: COMMIT_INTERVAL,
+            shard_bytes: SHARD_BYTES,
             window_layers: 512,
             step: Duration::from_secs(40),
             stall: Duration::from_secs(15 * 60),

@@ -16,9 +16,13 @@ use super::messages::{
 };
 use super::roster::Worker;
 use super::{Cluster, ClusterError};
+use crate::ranges::Worth;
 
 /// The time between commits is halved so often at most: to 0.6 seconds.
 const MOST_HASTE: u32 = 4;
+
+/// Ranges grow so many times where more waits than is written: each costs pulls, looks and an append.
+const MOST_GROWTH: u64 = 8;
 
 /// The time that a member may take for one step is doubled so often at most.
 const MOST_SLOWNESS: u32 = 5;
@@ -55,10 +59,10 @@ impl Cluster {
                 let (phase, before) = (current.segment().phase, current.frontier_layer());
                 match current.layer_done(member, part, now) {
                     Ok(()) => {
-                        self.states = self.states.wrapping_add(part.states);
+                        self.states = self.states.wrapping_add(part.totals.states);
                         let frontier = current.frontier_layer();
                         if let Some(job) = job {
-                            job.states_rate.add(part.states as f64, now);
+                            job.states_rate.add(part.totals.states as f64, now);
                             if phase == Phase::Enumerate
                                 && let Some(plan) = &job.plan
                             {
@@ -280,9 +284,9 @@ impl Cluster {
             return self.fail_epoch(reason);
         }
         if !epoch.closing {
-            let waited = self.now.saturating_sub(epoch.last_range) >= commit_interval;
-            let members = epoch.share.members.len() as u64;
-            epoch.order(self.config.shard_bytes * members, waited || cancelling, self.now);
+            let least_bytes = self.config.shard_bytes * epoch.share.members.len() as u64;
+            let most_bytes = MOST_GROWTH * least_bytes;
+            epoch.order(&Worth { least_bytes, most_bytes, interval: commit_interval }, cancelling, self.now);
             epoch.closing = cancelling;
         }
         let is_over = epoch.closing || epoch.is_written();

@@ -10,6 +10,7 @@ use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_solution::Segment;
 
 use super::*;
+use crate::task::Totals;
 use crate::workload::Workload;
 
 fn params() -> Params {
@@ -119,10 +120,7 @@ impl Worker {
         for layer in layers {
             let part = LayerPart {
                 layer: Layer(layer),
-                states: 1,
-                afterstates: 1,
-                fingerprint: 1,
-                sealed_bytes: 1,
+                totals: Totals { states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 1 },
                 sent: 0,
                 received: 0,
             };

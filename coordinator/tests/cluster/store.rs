@@ -214,8 +214,9 @@ fn check_sums(truth: &Truth, commit: &Commit) {
             assert_eq!(commit.layers, counts, "I7");
         }
         Phase::BackUp => {
-            let sum = layers
-                .fold(0u128, |sum, layer| sum.wrapping_add(truth.layer(Phase::BackUp, layer).fingerprint));
+            let sum = layers.fold(0u128, |sum, layer| {
+                sum.wrapping_add(truth.layer(Phase::BackUp, layer).totals.fingerprint)
+            });
             assert_eq!(commit.fingerprint, Some(sum), "I7");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4, lane};
 use exact2048_solution::{LayerCounts, Owners, Phase};
@@ -58,28 +59,22 @@ impl Truth {
     }
 
     pub fn counts(&self, layer: Layer) -> LayerCounts {
-        let LayerPart { layer, states, afterstates, .. } = self.layer(Phase::Enumerate, layer);
+        let Totals { states, afterstates, .. } = self.layer(Phase::Enumerate, layer).totals;
         LayerCounts { layer, states, afterstates }
     }
 
     fn sum<'a>(&self, phase: Phase, layer: Layer, lanes: impl Iterator<Item = &'a Lane>) -> LayerPart {
-        let mut part = LayerPart {
-            layer,
-            states: 0,
-            afterstates: 0,
-            fingerprint: 0,
-            sealed_bytes: 0,
-            sent: 0,
-            received: 0,
-        };
+        let mut part = LayerPart { layer, totals: Totals::default(), sent: 0, received: 0 };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
             // The same on both ways, and no more than there is room for in the smallest block.
             let counts = mix(mix(lane.code() + 1) ^ u64::from(layer.0));
-            part.states += counts % 2;
-            part.afterstates += counts >> 1 & 1;
-            part.fingerprint = part.fingerprint.wrapping_add(u128::from(hash) << 64 | u128::from(mix(hash)));
-            part.sealed_bytes += hash % 500;
+            part.totals += Totals {
+                states: counts % 2,
+                afterstates: counts >> 1 & 1,
+                fingerprint: u128::from(hash) << 64 | u128::from(mix(hash)),
+                sealed_bytes: hash % 500,
+            };
         }
         part
     }

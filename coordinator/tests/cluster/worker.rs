@@ -7,7 +7,6 @@ use exact2048_coordinator::cluster::{
     EpochStage, Failure, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport,
     WriteShard,
 };
-use exact2048_game::Layer;
 use exact2048_solution::{Owners, Phase};
 
 use crate::random::Random;
@@ -155,19 +154,16 @@ impl Worker {
         }
         let Some(working) = &mut self.working else { return };
         let share = &working.share;
-        let layers = (share.segment.last.0 - share.segment.first.0) / 2 + 1;
+        let layers = share.segment.layers();
         let furthest =
             (working.told + share.window_layers).min(slowest + 1 + random.below(4) as u32).min(layers);
         let mut steps = random.below(6);
         while working.position < layers {
-            let layer = match share.segment.phase {
-                Phase::Enumerate => Layer(share.segment.first.0 + 2 * working.position),
-                Phase::BackUp => Layer(share.segment.last.0 - 2 * working.position),
-            };
+            let layer = share.segment.layer(working.position);
             let members = share.members.len();
             let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
             // Layers without a block of its own are done before it comes to them.
-            if part.fingerprint != 0 {
+            if part.totals.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
                     break;
                 }

@@ -43,7 +43,7 @@ impl World {
             let sum = of(Phase::BackUp).fold(0u128, |sum, c| sum.wrapping_add(c.fingerprint.unwrap_or(0)));
             let all = (4..=self.truth.params.last_layer().0).step_by(2).fold(0u128, |sum, layer| {
                 let part = self.truth.layer(Phase::BackUp, exact2048_game::Layer(layer));
-                sum.wrapping_add(part.fingerprint)
+                sum.wrapping_add(part.totals.fingerprint)
             });
             assert_eq!(sum, all, "I7: the one fingerprint");
         }

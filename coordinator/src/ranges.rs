@@ -1,0 +1,333 @@
+//! Which range of a segment is written next: what all its members have finished, from then until it is committed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
+
+use crate::task::Totals;
+
+/// Bytes of a member's shard from which on it is worth a file of its own.
+pub const SHARD_BYTES: u64 = 8 << 20;
+
+/// What is finished is committed at least so often, however little: an interruption costs no more than this.
+pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// When a range is worth writing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Worth {
+    /// It has at least so many bytes.
+    pub least_bytes: u64,
+    /// Where more waits than is written, ranges grow up to so many bytes: fewer and larger shards catch up. Not
+    /// where compute waits for the writing.
+    pub most_bytes: u64,
+    /// Nothing was written for so long: then it may have as little as there is.
+    pub interval: Duration,
+}
+
+/// The layers of a segment between finished and committed, in the order of the pass. One range at a time is being
+/// written; what is committed is always a prefix of the segment.
+///
+/// All times are since the same moment.
+#[derive(Debug)]
+pub struct Ranges {
+    segment: Segment,
+    /// Positions that each member has finished.
+    finished: Vec<u32>,
+    /// Sums over the members, from position `written` on.
+    sums: VecDeque<Sum>,
+    /// Positions that every member has finished.
+    frontier: u32,
+    /// Bytes in the positions from `written` to `frontier`, and those of them that are being written.
+    ready_bytes: u64,
+    ordered_bytes: u64,
+    /// Positions that are written.
+    written: u32,
+    /// Position after the last one that is being written.
+    ordered: Option<u32>,
+    /// When a range was last written, or this began.
+    last_written: Duration,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Sum {
+    members: usize,
+    totals: Totals,
+}
+
+impl Ranges {
+    /// Of a segment that so many members begin.
+    pub fn new(segment: Segment, members: usize, now: Duration) -> Self {
+        Self {
+            segment,
+            finished: vec![0; members],
+            sums: VecDeque::new(),
+            frontier: 0,
+            ready_bytes: 0,
+            ordered_bytes: 0,
+            written: 0,
+            ordered: None,
+            last_written: now,
+        }
+    }
+
+    /// The segment.
+    pub fn segment(&self) -> Segment {
+        self.segment
+    }
+
+    /// Whether all of it is written.
+    pub fn is_written(&self) -> bool {
+        self.written == self.segment.layers()
+    }
+
+    /// How many layers are written.
+    pub fn written(&self) -> u32 {
+        self.written
+    }
+
+    /// How many layers all members have finished.
+    pub fn frontier(&self) -> u32 {
+        self.frontier
+    }
+
+    /// How many layers a member has finished.
+    pub fn finished(&self, member: usize) -> u32 {
+        self.finished[member]
+    }
+
+    /// States in layers that are finished by all and not written yet.
+    pub fn states_ahead(&self) -> u64 {
+        self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.totals.states).sum()
+    }
+
+    /// Takes in what a member has of its next layer. Returns what all have of it, when the last one has finished it.
+    ///
+    /// # Panics
+    ///
+    /// Where the member has finished all layers already.
+    pub fn layer_done(&mut self, member: usize, totals: Totals) -> Option<Totals> {
+        assert!(self.finished[member] < self.segment.layers(), "no layer is left");
+        let at = (self.finished[member] - self.written) as usize;
+        self.finished[member] += 1;
+        if at == self.sums.len() {
+            self.sums.push_back(Sum::default());
+        }
+        let sum = &mut self.sums[at];
+        sum.members += 1;
+        sum.totals += totals;
+        if sum.members < self.finished.len() {
+            return None;
+        }
+        // Each member finishes layers in order: so do all together.
+        let totals = sum.totals;
+        self.frontier += 1;
+        self.ready_bytes += totals.sealed_bytes;
+        Some(totals)
+    }
+
+    /// The next range to write, if one is worth it, or ends the segment, or `all` is set, and none is being written.
+    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Option<Segment> {
+        let layers = self.segment.layers();
+        let all = all || now.saturating_sub(self.last_written) >= worth.interval;
+        let worth_a_look = all || self.ready_bytes >= worth.least_bytes || self.frontier == layers;
+        if self.ordered.is_some() || !worth_a_look {
+            return None;
+        }
+        let wanted = (self.ready_bytes / 2).clamp(worth.least_bytes, worth.most_bytes);
+        let (mut end, mut bytes) = (None, 0);
+        for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
+            bytes += sum.totals.sealed_bytes;
+            if self.segment.may_end_at(self.segment.layer(position)) {
+                if bytes >= wanted || position + 1 == layers {
+                    end = Some((position + 1, bytes));
+                    break;
+                }
+                end = Some((position + 1, bytes)).filter(|_| all);
+            }
+        }
+        let (end, bytes) = end?;
+        (self.ordered, self.ordered_bytes) = (Some(end), bytes);
+        self.ordered()
+    }
+
+    /// The range that is being written.
+    pub fn ordered(&self) -> Option<Segment> {
+        self.ordered.map(|end| self.segment.range(self.written..end))
+    }
+
+    /// Whether at least so many ranges wait beside the one that is being written, of its size about. Never where
+    /// nothing is being written: then nothing is to be waited for.
+    pub fn is_behind(&self, ranges: u64, worth: &Worth) -> bool {
+        let range_bytes = self.ordered_bytes.max(worth.least_bytes);
+        self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
+    }
+
+    /// The range that was ordered is written: what is to be committed of it. Nothing if none was ordered.
+    pub fn complete(&mut self, now: Duration) -> Option<Commit> {
+        let Segment { phase, first, last } = self.ordered()?;
+        let end = self.ordered.take()?;
+        let sums = self.sums.drain(..(end - self.written) as usize).zip(self.written..);
+        let (mut layers, mut whole) = (Vec::new(), Totals::default());
+        for (Sum { totals, .. }, position) in sums {
+            let Totals { states, afterstates, .. } = totals;
+            layers.push(LayerCounts { layer: self.segment.layer(position), states, afterstates });
+            whole += totals;
+        }
+        (self.written, self.last_written) = (end, now);
+        self.ready_bytes -= whole.sealed_bytes;
+        self.ordered_bytes = 0;
+        Some(match phase {
+            Phase::Enumerate => Commit { phase, first, last, layers, fingerprint: None },
+            Phase::BackUp => {
+                Commit { phase, first, last, layers: Vec::new(), fingerprint: Some(whole.fingerprint) }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeInclusive;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use exact2048_game::Layer;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn segment(phase: Phase) -> Segment {
+        Segment { phase, first: Layer(4), last: Layer(60) }
+    }
+
+    fn worth(least_bytes: u64) -> Worth {
+        Worth { least_bytes, most_bytes: 8 * least_bytes, interval: COMMIT_INTERVAL }
+    }
+
+    fn layer(sealed_bytes: u64) -> Totals {
+        Totals { states: 1, afterstates: 2, fingerprint: u128::MAX, sealed_bytes }
+    }
+
+    /// What is ordered after layers of 10 bytes each are done.
+    fn ordered(phase: Phase, layers: u32, least_bytes: u64, all: bool) -> Option<RangeInclusive<u32>> {
+        let mut ranges = Ranges::new(segment(phase), 1, NOW);
+        for _ in 0..layers {
+            assert_eq!(ranges.layer_done(0, layer(10)), Some(layer(10)));
+        }
+        let ordered = ranges.order(&worth(least_bytes), all, NOW);
+        assert_eq!(ranges.ordered(), ordered);
+        assert!(ordered.is_none() || ranges.order(&worth(0), true, NOW).is_none(), "one at a time");
+        ordered.map(|range| range.first.0..=range.last.0)
+    }
+
+    #[test]
+    fn a_range_is_ordered_when_it_is_worth_its_shards() {
+        assert_eq!(ordered(Phase::Enumerate, 2, 30, false), None);
+        assert_eq!(ordered(Phase::Enumerate, 3, 30, false), Some(4..=8));
+        assert_eq!(ordered(Phase::Enumerate, 2, 30, true), Some(4..=6));
+        assert_eq!(ordered(Phase::Enumerate, 29, 1000, false), Some(4..=60), "the end of the segment");
+    }
+
+    #[test]
+    fn on_the_way_down_a_range_ends_in_a_cut() {
+        assert_eq!(ordered(Phase::BackUp, 2, 10, true), None);
+        assert_eq!(ordered(Phase::BackUp, 3, 10, false), Some(56..=60));
+        assert_eq!(ordered(Phase::BackUp, 6, 10, false), Some(56..=60));
+    }
+
+    #[test]
+    fn shards_grow_where_many_layers_wait() {
+        assert_eq!(ordered(Phase::Enumerate, 20, 30, false), Some(4..=22), "half of what waits");
+        assert_eq!(ordered(Phase::Enumerate, 20, 10, false), Some(4..=18), "eight times as much as wanted");
+    }
+
+    #[test]
+    fn after_a_time_any_range_is_worth_it() {
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), 1, NOW);
+        ranges.layer_done(0, layer(1));
+        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)), None);
+        assert!(ranges.order(&worth(9), false, COMMIT_INTERVAL).is_some());
+        assert!(ranges.complete(COMMIT_INTERVAL).is_some());
+        ranges.layer_done(0, layer(1));
+        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL), None, "the time begins anew");
+    }
+
+    #[test]
+    fn writing_is_behind_where_ranges_wait_for_one() {
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), 1, NOW);
+        let worth = Worth { most_bytes: 30, ..worth(30) };
+        let finish = |ranges: &mut Ranges, bytes| {
+            ranges.layer_done(0, layer(bytes));
+            [1, 4].map(|many| ranges.is_behind(many, &worth))
+        };
+        assert_eq!(finish(&mut ranges, 300), [false, false], "nothing is being written");
+        assert!(ranges.order(&worth, false, NOW).is_some());
+        assert_eq!(finish(&mut ranges, 290), [false, false], "less than is being written");
+        assert_eq!(finish(&mut ranges, 10), [true, false]);
+        assert_eq!(finish(&mut ranges, 900), [true, true]);
+        assert!(ranges.complete(NOW).is_some());
+        assert!(!ranges.is_behind(1, &worth));
+    }
+
+    #[test]
+    fn a_layer_is_finished_when_all_have_it() {
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), 2, NOW);
+        assert_eq!(ranges.layer_done(1, layer(1)), None);
+        assert_eq!(ranges.layer_done(1, layer(1)), None);
+        assert_eq!((ranges.frontier(), ranges.finished(1)), (0, 2));
+        let both = Totals { states: 2, afterstates: 4, fingerprint: u128::MAX - 1, sealed_bytes: 6 };
+        assert_eq!(ranges.layer_done(0, layer(5)), Some(both));
+        assert_eq!((ranges.frontier(), ranges.states_ahead()), (1, 2));
+        assert_eq!(ranges.order(&worth(6), false, NOW).map(|range| range.last), Some(Layer(4)));
+    }
+
+    proptest! {
+        /// Whatever is finished and written when, commits have every layer once, in order and with its counts.
+        #[test]
+        fn commits_are_the_segment(
+            up in any::<bool>(), members in 1usize..4, least in 1u64..200, growth in 1u64..9,
+            events in prop::collection::vec((0usize..6, 0u64..50), 0..400),
+        ) {
+            let segment = segment(if up { Phase::Enumerate } else { Phase::BackUp });
+            let mut ranges = Ranges::new(segment, members, NOW);
+            let worth = Worth { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX };
+            let mut commits: Vec<Commit> = Vec::new();
+            let mut begun = 0;
+            let rest = (0..29).flat_map(|_| (0..6).map(|event| (event, 1)));
+            for (event, bytes) in events.into_iter().chain(rest) {
+                match event {
+                    member if member < members && ranges.finished(member) < segment.layers() => {
+                        ranges.layer_done(member, layer(bytes));
+                    }
+                    4 => begun += usize::from(ranges.order(&worth, bytes == 0, NOW).is_some()),
+                    5 => commits.extend(ranges.complete(NOW)),
+                    _ => {}
+                }
+            }
+            while !ranges.is_written() {
+                begun += usize::from(ranges.order(&worth, true, NOW).is_some());
+                commits.push(ranges.complete(NOW).unwrap());
+            }
+            prop_assert_eq!(begun, commits.len());
+            let mut written = 0;
+            for commit in commits {
+                let Commit { phase, first, last, layers, fingerprint } = commit;
+                let range = Segment { phase, first, last };
+                prop_assert_eq!(range, segment.range(written..written + range.layers()));
+                let end = range.layer(range.layers() - 1);
+                prop_assert!(segment.may_end_at(end), "{:?}", range);
+                written += range.layers();
+                let (states, afterstates) = (members as u64, 2 * members as u64);
+                let sum = u128::from(range.layers()) * states as u128;
+                if up {
+                    let counts = (0..range.layers()).map(|at| LayerCounts { layer: range.layer(at), states, afterstates });
+                    prop_assert_eq!((layers, fingerprint), (counts.collect::<Vec<_>>(), None));
+                } else {
+                    prop_assert_eq!((layers.len(), fingerprint), (0, Some(sum.wrapping_neg())));
+                }
+            }
+            prop_assert_eq!(written, segment.layers());
+        }
+    }
+}
