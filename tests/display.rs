@@ -52,6 +52,22 @@ fn what_is_known_of_a_run_fits_the_terminal() {
     }
 }
 
+/// For large tiles it takes long.
+#[test]
+fn counting_says_how_far_it_is() {
+    for columns in WIDTHS {
+        let seen = on_terminal(columns, &["count", "--board", "4x4", "--target", "2048"]);
+        assert!(seen.status.success() && seen.wrapped.is_empty(), "{:?}", seen.wrapped);
+        let says = |screen: &String| screen.starts_with("count ") && screen.contains("%, ");
+        assert!(
+            seen.shown.iter().any(|screen| says(screen) && screen.contains(" so far")),
+            "{:?}",
+            seen.shown
+        );
+        assert!(!seen.screen.contains("so far"), "progress is left on the screen: {}", seen.screen);
+    }
+}
+
 /// What there is to call, and the program itself.
 fn subcommands() -> Vec<String> {
     let commands = exact2048(["--help"]).exits(0).stdout;

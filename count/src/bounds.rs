@@ -1,5 +1,7 @@
 //! Bounds on the number of states, layer by layer.
 
+use std::collections::BTreeMap;
+
 use exact2048_game::BoardSize;
 
 use crate::cycles::{CycleType, cycle_types};
@@ -61,19 +63,31 @@ impl Bounds {
     /// Counts boards with tiles below the target; without one, up to the largest tile that the board can reach,
     /// `2^(cells + 1)`.
     ///
-    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, some seconds
-    /// for its largest.
+    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, tens of seconds
+    /// for its largest tile. `reached` is told which part of the work is done, about, from 0 to 1.
     ///
     /// # Errors
     ///
     /// If the target is not a power of two from 8 to 2^[`Self::MAX_TARGET`].
-    pub fn new(size: BoardSize, target: Option<u64>) -> Result<Self, CountError> {
+    pub fn new(
+        size: BoardSize,
+        target: Option<u64>,
+        mut reached: impl FnMut(f64),
+    ) -> Result<Self, CountError> {
         let target = target.map(exponent_of).transpose()?;
         let cells = size.cells();
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
-        let all = counts(size, largest, |_| cells);
-        let within = counts(size, largest, tile_bound);
+        let types = cycle_types(size);
+        // Each tile is placed twice, once without 2s and 4s, for each kind of boards and of symmetries.
+        let steps = 2 * (types.len() + 1) * (usize::from(largest) + usize::from(largest.saturating_sub(2)));
+        let mut done = 0;
+        let mut placed = || {
+            done += 1;
+            reached(f64::from(done) / steps as f64);
+        };
+        let all = counts(&types, cells, largest, |_| cells, &mut placed);
+        let within = counts(&types, cells, largest, tile_bound, &mut placed);
         let layers: Vec<LayerBounds> = all
             .iter()
             .enumerate()
@@ -156,12 +170,17 @@ fn exponent_of(tile: u64) -> Result<u8, CountError> {
 /// Boards by half their sum.
 ///
 /// Orbits by Burnside's lemma: the mean, over the symmetries, of the number of boards that are their own image.
-fn counts(size: BoardSize, largest: u8, most: impl Fn(u8) -> usize + Copy) -> Vec<Count> {
-    let boards = candidates(&CycleType::identity(size.cells()), largest, most);
+fn counts(
+    types: &BTreeMap<CycleType, u128>,
+    cells: usize,
+    largest: u8,
+    most: impl Fn(u8) -> usize + Copy,
+    placed: &mut impl FnMut(),
+) -> Vec<Count> {
+    let boards = candidates(&CycleType::identity(cells), largest, most, placed);
     let mut counts: Vec<Count> = boards.into_iter().map(|boards| Count { boards, orbits: 0 }).collect();
-    let types = cycle_types(size);
-    for (cycles, &symmetries) in &types {
-        let fixed = candidates(cycles, largest, most);
+    for (cycles, &symmetries) in types {
+        let fixed = candidates(cycles, largest, most, placed);
         for (count, fixed) in counts.iter_mut().zip(fixed) {
             count.orbits += symmetries * fixed;
         }
@@ -175,9 +194,14 @@ fn counts(size: BoardSize, largest: u8, most: impl Fn(u8) -> usize + Copy) -> Ve
 }
 
 /// Boards that are their own image under a symmetry, with a 2 or a 4 and at least two tiles.
-fn candidates(cycles: &CycleType, largest: u8, most: impl Fn(u8) -> usize + Copy) -> BySum {
-    let mut boards = fillings(cycles, 1..=largest, most);
-    let without = fillings(cycles, 3..=largest, most);
+fn candidates(
+    cycles: &CycleType,
+    largest: u8,
+    most: impl Fn(u8) -> usize + Copy,
+    placed: &mut impl FnMut(),
+) -> BySum {
+    let mut boards = fillings(cycles, 1..=largest, most, placed);
+    let without = fillings(cycles, 3..=largest, most, placed);
     for (boards, without) in boards.iter_mut().zip(without) {
         *boards -= without;
     }

@@ -14,8 +14,13 @@ pub type BySum = Vec<u128>;
 /// Tiles are placed from the largest down: what remains to be known of a board then is how many cycles of each length
 /// are taken. Costs about exponents × cells² × largest sum additions.
 ///
-/// Numbers stay below 18^16 < 2^67, the boards of 16 cells.
-pub fn fillings(cycles: &CycleType, exponents: RangeInclusive<u8>, most: impl Fn(u8) -> usize) -> BySum {
+/// `placed` is called after each exponent. Numbers stay below 18^16 < 2^67, the boards of 16 cells.
+pub fn fillings(
+    cycles: &CycleType,
+    exponents: RangeInclusive<u8>,
+    most: impl Fn(u8) -> usize,
+    placed: &mut impl FnMut(),
+) -> BySum {
     let cycles: Vec<(usize, usize)> = cycles.iter().collect();
     let mut partial: BTreeMap<Vec<usize>, BySum> = BTreeMap::from([(vec![0; cycles.len()], vec![1])]);
     for exponent in exponents.rev() {
@@ -33,6 +38,7 @@ pub fn fillings(cycles: &CycleType, exponents: RangeInclusive<u8>, most: impl Fn
             }
         }
         partial = next;
+        placed();
     }
     let mut total = BySum::new();
     for sums in partial.values() {
@@ -83,7 +89,7 @@ mod tests {
                 want[exponents.iter().map(|&e| if e == 0 { 0 } else { 1 << e >> 1 }).sum::<usize>()] += 1;
             }
         }
-        let counted = fillings(&CycleType::identity(3), 1..=3, most);
+        let counted = fillings(&CycleType::identity(3), 1..=3, most, &mut || ());
         assert!(want.iter().zip(counted.iter().chain(std::iter::repeat(&0))).all(|(a, b)| a == b));
         assert_eq!(counted.iter().sum::<u128>(), want.iter().sum::<u128>());
     }

@@ -43,7 +43,7 @@ fn all_numbers_of_the_table_come_out() {
         let size: BoardSize = board.parse().unwrap();
         for exponent in 3..=11 {
             let at = usize::from(exponent) - 3;
-            let bounds = Bounds::new(size, Some(1 << exponent)).unwrap();
+            let bounds = Bounds::new(size, Some(1 << exponent), |_| ()).unwrap();
             assert_eq!(Bounds::baseline(size, exponent), baseline[at], "{board} to 2^{exponent}");
             assert_eq!(bounds.total(Kind::All).boards, baseline[at], "{board} to 2^{exponent}");
             assert_eq!(bounds.total(Kind::Reachable).boards, layers[at], "{board} to 2^{exponent}");
@@ -58,7 +58,7 @@ fn counts_are_those_of_boards_that_are_listed() {
         let size: BoardSize = board.parse().unwrap();
         let (cells, exponents) = (size.cells(), target.trailing_zeros());
         let symmetries = Symmetries::new(size);
-        let bounds = Bounds::new(size, Some(target)).unwrap();
+        let bounds = Bounds::new(size, Some(target), |_| ()).unwrap();
         let mut want = vec![[0u128; 4]; bounds.layers().len()];
         for number in 0..u64::from(exponents).pow(cells as u32) {
             let digit =
@@ -94,7 +94,7 @@ fn no_layer_has_more_states_than_the_bound() {
     // States of 3x3 by sum, without a target and with all that are dead (published: Yamashita and others, strong
     // solutions).
     let states = [8, 22, 43, 79, 143, 218, 330, 477, 692, 938, 1255, 1586, 1990, 2386];
-    let bounds = Bounds::new("3x3".parse().unwrap(), None).unwrap();
+    let bounds = Bounds::new("3x3".parse().unwrap(), None, |_| ()).unwrap();
     for (layer, &states) in bounds.layers().iter().zip(&states) {
         assert!(
             states <= layer.within_tile_bound.orbits && layer.within_tile_bound.orbits <= layer.all.orbits
@@ -108,9 +108,19 @@ fn no_layer_has_more_states_than_the_bound() {
 }
 
 #[test]
+fn how_far_it_is_is_told() {
+    for (board, target) in [("2x2", Some(8)), ("3x3", None), ("4x3", Some(64))] {
+        let mut reached = vec![0.0];
+        Bounds::new(board.parse().unwrap(), target, |share| reached.push(share)).unwrap();
+        assert!(reached.windows(2).all(|pair| pair[0] < pair[1]), "{board}: {reached:?}");
+        assert_eq!(reached.last(), Some(&1.0), "{board}");
+    }
+}
+
+#[test]
 fn what_is_no_target_is_refused() {
     for tile in [0, 4, 12, 1 << 18, u64::MAX] {
-        let error = Bounds::new("3x3".parse().unwrap(), Some(tile)).unwrap_err();
+        let error = Bounds::new("3x3".parse().unwrap(), Some(tile), |_| ()).unwrap_err();
         assert!(error.to_string().contains("power of two from 8 to 131072"), "{error}");
     }
 }

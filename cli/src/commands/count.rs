@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::time::Instant;
 
 use anyhow::Result;
 use exact2048_count::{Bounds, Count, Kind};
@@ -10,6 +11,7 @@ use exact2048_game::{BoardSize, Objective};
 use exact2048_solution::Run;
 use serde_json::{Value, json};
 
+use crate::display::ProgressLine;
 use crate::place::StoreOptions;
 use crate::units::{self, count};
 use crate::{Failure, output};
@@ -63,7 +65,7 @@ pub fn main(args: &Args) -> Result<()> {
         (None, Some(board)) => (board, args.target, None),
         (None, None) => return Err(Failure::usage("give --board or --run".to_owned()).into()),
     };
-    let bounds = Bounds::new(size, target).map_err(|error| Failure::usage(format!("--target: {error}")))?;
+    let bounds = bounds(size, target)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.csv {
         write_csv(&mut out, &bounds, states.as_ref())?;
@@ -74,6 +76,16 @@ pub fn main(args: &Args) -> Result<()> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// Counts, and says on stderr how far it is: for the largest tiles it takes tens of seconds.
+fn bounds(size: BoardSize, target: Option<u64>) -> Result<Bounds> {
+    let (line, begun) = (ProgressLine::new("count"), Instant::now());
+    let bounds = Bounds::new(size, target, |share| {
+        line.show(share, &[format!("{} so far", units::about(begun.elapsed().as_secs_f64()))]);
+    });
+    line.finish();
+    bounds.map_err(|error| Failure::usage(format!("--target: {error}")).into())
 }
 
 fn states_of(run: &Run) -> States {
