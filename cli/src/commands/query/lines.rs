@@ -27,6 +27,9 @@ const LONGEST: u64 = 4096;
 /// Characters of a line without an answer that are shown with it.
 const SHOWN: usize = 80;
 
+/// What some programs begin a text with. Where such texts are joined, other lines begin with it too.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// Batches under way, so that a server far away is not waited for with nothing to do.
 const UNDER_WAY: usize = 4;
 
@@ -114,7 +117,7 @@ fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
             let message = format!("expected a board, found a line of more than {LONGEST} bytes");
             Err(Failure::usage(message).into())
         }
-        Ok(text) => Board::parse(text, size).map_err(|error| QueryError::from(error).into()),
+        Ok(text) => Board::parse(without_mark(text), size).map_err(|error| QueryError::from(error).into()),
         Err(error) => {
             let (byte, at) = (bytes[error.valid_up_to()], error.valid_up_to() + 1);
             let message =
@@ -123,11 +126,16 @@ fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
         }
     };
     let text = String::from_utf8_lossy(bytes);
-    let shown = match text.trim().char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text.trim()[..end]),
-        None => text.trim().to_owned(),
+    let text = without_mark(&text).trim();
+    let shown = match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     };
     Line { number, text: shown, board }
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 /// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the
@@ -232,5 +240,8 @@ mod tests {
             assert!(text.chars().count() <= SHOWN + 1 && error.chars().count() < 300, "{text}: {error}");
         }
         assert!(parse(1, b"2 2 / 0 0\r", size).board.is_ok());
+        assert!(parse(1, "\u{feff}2 2 / 0 0".as_bytes(), size).board.is_ok());
+        assert!(parse(1, "\u{feff}\r".as_bytes(), size).text.is_empty(), "an empty line");
+        assert!(parse(1, "2 \u{feff}2 / 0 0".as_bytes(), size).board.is_err());
     }
 }
