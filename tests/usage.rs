@@ -512,11 +512,14 @@ fn commands_that_are_told_can_be_copied() {
     }
 }
 
-/// Who gives a name wants one.
+/// Who gives a name wants one. Nobody is asked whether it is one.
 #[test]
-fn a_job_of_an_empty_name() {
-    let args = ["submit", "--coordinator", "http://127.0.0.1:1", "--board", "2x2", "--name="];
-    exact2048(args).exits(2).says(&["--name", "value is required"]);
+fn a_job_of_a_name_that_is_none() {
+    for name in ["", "  ", "a b", "../x", "coordinator"] {
+        let name = format!("--name={name}");
+        let args = ["submit", "--coordinator", "http://127.0.0.1:1", "--board", "2x2", &name];
+        exact2048(args).exits(2).says(&["for '--name <NAME>'", "job"]);
+    }
 }
 
 /// A sample of more values than there are is all of them, each once.

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use clap::builder::NonEmptyStringValueParser;
 use exact2048_cluster::client::within;
+use exact2048_cluster::names::{self, NameError};
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
 use exact2048_solution::missing_segments;
@@ -32,11 +32,16 @@ pub struct Args {
     #[command(flatten)]
     job: JobArgs,
     /// Name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
     /// Print the job as one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Reads the name of a job, so that one that is none is refused before a coordinator is asked.
+fn name(text: &str) -> Result<String, NameError> {
+    names::parse(text).map(|job| job.0)
 }
 
 /// Runs the command.
