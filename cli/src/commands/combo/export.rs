@@ -6,7 +6,7 @@ use anyhow::Result;
 use exact2048_combo4w::{Outlook, Piece};
 use serde_json::json;
 
-use super::setting::{ProblemArgs, SolveArgs, Solved};
+use super::setting::{Solved, SolvedArgs};
 
 /// Options of `combo export`.
 #[derive(clap::Args, Debug)]
@@ -18,17 +18,13 @@ Examples:
 One line for each decision: a field, the hold, the piece that has come, those that are seen, those that
 the bag can give after them; and the best placement: the piece, the field after it, its expected
 placements. Decisions that end the combo are left out. Or one line for each state, before a piece comes.")]
+#[command(mut_arg("json", |json| json.help("Print one JSON object a line instead of comma-separated values")))]
 pub struct Args {
     /// What to print
     #[arg(value_enum)]
     what: What,
     #[command(flatten)]
-    problem: ProblemArgs,
-    #[command(flatten)]
-    solve: SolveArgs,
-    /// Print one JSON object a line instead of comma-separated values
-    #[arg(long)]
-    json: bool,
+    solved: SolvedArgs,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -41,11 +37,11 @@ enum What {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let solved = args.solve.solve(args.problem.problem())?;
+    let solved = args.solved.solved()?;
     let mut out = BufWriter::new(io::stdout().lock());
     match args.what {
-        What::Policy => write_policy(&mut out, &solved, args.json)?,
-        What::Values => write_values(&mut out, &solved, args.json)?,
+        What::Policy => write_policy(&mut out, &solved, args.solved.json)?,
+        What::Values => write_values(&mut out, &solved, args.solved.json)?,
     }
     out.flush()?;
     Ok(())

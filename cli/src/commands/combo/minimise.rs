@@ -7,7 +7,7 @@ use exact2048_combo4w::{Explicit, Graph, Minimised, Node, Space, minimise, prune
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::setting::{ProblemArgs, SolveArgs};
+use super::setting::SolvedArgs;
 use crate::{output, units};
 
 /// Options of `combo minimise`.
@@ -22,12 +22,7 @@ and what goes on alike now is merged again. In the end all values are compared w
 Pruning looks at pairs of states, and so is left out where more than 20,000 are left.")]
 pub struct Args {
     #[command(flatten)]
-    problem: ProblemArgs,
-    #[command(flatten)]
-    solve: SolveArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    solved: SolvedArgs,
 }
 
 /// Most classes of which all pairs are looked at.
@@ -73,9 +68,10 @@ fn reduce(space: &Space) -> Reduced {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let solved = args.solve.solve(args.problem.problem())?;
+    let SolvedArgs { solve, json, .. } = &args.solved;
+    let solved = args.solved.solved()?;
     let space = &solved.space;
-    let Reduced { graph, class_of, rounds, is_small } = args.solve.pool()?.install(|| reduce(space));
+    let Reduced { graph, class_of, rounds, is_small } = solve.pool()?.install(|| reduce(space));
     let lives = graph.lives(GOAL);
     let difference = solved
         .solution
@@ -84,7 +80,7 @@ pub fn main(args: &Args) -> Result<()> {
         .map(|(own, &class)| (own - lives[class as usize]).abs())
         .fold(0.0, f64::max);
     let mut out = io::stdout().lock();
-    if args.json {
+    if *json {
         let rounds: Vec<_> = rounds
             .iter()
             .map(|round| json!({ "pruned_edges": round.pruned_edges, "states": round.states, "edges": round.edges }))

@@ -79,7 +79,7 @@ impl From<DropsArg> for Drops {
 
 /// A whole problem.
 #[derive(clap::Args, Debug)]
-pub struct ProblemArgs {
+struct ProblemArgs {
     #[command(flatten)]
     field: FieldArgs,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub struct ProblemArgs {
 }
 
 impl ProblemArgs {
-    pub fn problem(&self) -> Problem {
+    fn problem(&self) -> Problem {
         Problem {
             first: self.field.first(),
             drops: self.rules.drops.into(),
@@ -101,6 +101,25 @@ impl ProblemArgs {
             draw: self.rules.draw.into(),
             previews: self.previews.into(),
         }
+    }
+}
+
+/// A problem, how to solve it, and how to print what came of it.
+#[derive(clap::Args, Debug)]
+pub struct SolvedArgs {
+    #[command(flatten)]
+    problem: ProblemArgs,
+    #[command(flatten)]
+    pub solve: SolveArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl SolvedArgs {
+    /// Solves the problem, with its progress on stderr.
+    pub fn solved(&self) -> Result<Solved> {
+        self.solve.solve(self.problem.problem())
     }
 }
 

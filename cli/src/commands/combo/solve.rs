@@ -6,7 +6,7 @@ use anyhow::Result;
 use exact2048_combo4w::Draw;
 use serde_json::{Value, json};
 
-use super::setting::{ProblemArgs, SolveArgs, Solved};
+use super::setting::{Solved, SolvedArgs};
 use crate::{limits, output, units};
 
 /// Options of `combo solve`.
@@ -23,19 +23,14 @@ Values are expected further placements before the next piece is drawn, each with
 one.")]
 pub struct Args {
     #[command(flatten)]
-    problem: ProblemArgs,
-    #[command(flatten)]
-    solve: SolveArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    solved: SolvedArgs,
 }
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let solved = args.solve.solve(args.problem.problem())?;
+    let solved = args.solved.solved()?;
     let mut out = io::stdout().lock();
-    if args.json {
+    if args.solved.json {
         writeln!(out, "{}", solved.json())?
     } else {
         solved.write(&mut out)?
