@@ -86,6 +86,39 @@ fn a_fifo_keeps_nobody_waiting() {
     }
 }
 
+/// Something else than a folder has the name of one: all say so, and removing it, as they advise, helps.
+#[test]
+fn what_is_no_folder_of_a_run_is_told() {
+    let cases: [(&str, Make); 4] = [
+        ("a FIFO", make_fifo),
+        ("a file", |path| fs::write(path, "").unwrap()),
+        ("a symbolic link that leads to itself", |path| symlink(path, path).unwrap()),
+        ("a symbolic link that leads nowhere", |path| symlink(path.with_extension("gone"), path).unwrap()),
+    ];
+    for name in ["shards", "journal"] {
+        let solved = Solved::new("--board 2x2");
+        let (run, folder) = (solved.run(), solved.run().join(name));
+        fs::rename(&folder, run.join("kept")).unwrap();
+        for (found, make) in cases {
+            make(&folder);
+            let words = format!("{name} is {found}, and a run has a folder there");
+            let words = [words.as_str(), "Put the folder back in its place, or remove what is there"];
+            for (command, options) in READERS {
+                on_run(&run, command, options).exits(1).says(&words);
+            }
+            try_solve(&run, "--board 2x2").exits(1).says(&words);
+            fs::remove_file(&folder).unwrap();
+        }
+        if name == "shards" {
+            try_solve(&run, "--board 2x2").exits(0);
+        } else {
+            try_solve(&run, "--board 2x2").exits(1).says(&["Restore the folder journal from a copy"]);
+            fs::rename(run.join("kept"), &folder).unwrap();
+        }
+        on_run(&run, "verify", &[]).exits(0);
+    }
+}
+
 /// Puts something in a place.
 type Make = fn(&Path);
 

@@ -111,6 +111,19 @@ pub enum StorageError {
         path: PathBuf,
     },
 
+    /// Something else has the name of a folder of the run.
+    #[error(
+        "{} is {found}, and a run has a folder there. Put the folder back in its place, or remove what is there; the \
+         commands say then what is missing",
+        path.display()
+    )]
+    NotAFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What has its name.
+        found: &'static str,
+    },
+
     /// There is a journal or a shard, but nothing that says of which run.
     #[error(
         "{} holds a run that lost its manifest.json: {} is there. Restore manifest.json from a copy, or choose another \
@@ -377,6 +390,7 @@ impl StorageError {
             Self::Damaged { .. }
             | Self::Foreign { .. }
             | Self::ShardMissing { .. }
+            | Self::NotAFolder { .. }
             | Self::ManifestMissing { .. } => ErrorKind::DataLoss,
             Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
             Self::Full { .. } => ErrorKind::Full,

@@ -4,7 +4,7 @@
 //! The steps are single functions, and those who publish call them in that order with a [`crash_point`]
 //! between any two.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -47,18 +47,36 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    let found = if kind.is_fifo() { "a FIFO" } else { "a device" };
-    Err(io::Error::new(io::ErrorKind::InvalidData, found))
+    Err(io::Error::new(io::ErrorKind::InvalidData, special(kind)))
 }
+
+/// What has the name of a folder and is none; `None` where it is a folder, or nothing has its name.
+pub(crate) fn not_a_folder(path: &Path) -> Result<Option<&'static str>, StorageError> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(None),
+        Ok(found) if found.is_file() => Ok(Some("a file")),
+        Ok(found) => Ok(Some(special(found.file_type()))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Ok(fs::symlink_metadata(path).is_ok().then_some("a symbolic link that leads nowhere"))
+        }
+        Err(e) if Errno::from_io_error(&e) == Some(Errno::LOOP) => Ok(Some(LINK_LOOP)),
+        Err(e) => Err(StorageError::read(path, e)),
+    }
+}
+
+/// What is neither a file nor a directory.
+fn special(kind: FileType) -> &'static str {
+    if kind.is_fifo() { "a FIFO" } else { "a device" }
+}
+
+const LINK_LOOP: &str = "a symbolic link that leads to itself";
 
 /// What has the name of a file that [`open_file`] could not open, where that is no file; `None` for other errors.
 pub(crate) fn not_a_file(error: &io::Error) -> Option<String> {
     match error.kind() {
         io::ErrorKind::IsADirectory => Some("a directory".to_owned()),
         // `ErrorKind::FilesystemLoop` is not stable.
-        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => {
-            Some("a symbolic link that leads to itself".to_owned())
-        }
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => Some(LINK_LOOP.to_owned()),
         // As `open_with` says it.
         io::ErrorKind::InvalidData => Some(error.to_string()),
         _ => None,

@@ -21,7 +21,9 @@ use self::shards::Home;
 pub use self::shards::Shards;
 use crate::ids::writer_of;
 use crate::location::{Place, StorePlace};
-use crate::publish::{TEMP_PREFIX, create_folder, list, list_if_there, parent_of, remove_temps, sync_folder};
+use crate::publish::{
+    TEMP_PREFIX, create_folder, list, list_if_there, not_a_folder, parent_of, remove_temps, sync_folder,
+};
 use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, RunId, Scratch, ShardIdentity, StorageError};
@@ -149,6 +151,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     fn open_folder_for_writing(path: &Path) -> Result<Self, StorageError> {
         // First, so that no lock file appears in a folder that is no run.
         let manifest = Manifest::read(path)?;
+        require_folders(path)?;
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
             create_folder(&path.join(folder))?; // copies of a run may lack empty folders
@@ -171,7 +174,11 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// As for [`open_for_writing`](Self::open_for_writing), without those of locking and writing.
     pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
-            Place::Folder(path) => Self::in_folder(&path, Manifest::read(&path)?, None),
+            Place::Folder(path) => {
+                let manifest = Manifest::read(&path)?;
+                require_folders(&path)?;
+                Self::in_folder(&path, manifest, None)
+            }
             Place::Store(place) => Self::in_store(&place, Manifest::read_in_store(&place.store)?),
         }
     }
@@ -487,6 +494,16 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     fn writer(&self) -> Result<&Writer, StorageError> {
         self.writer.as_ref().ok_or_else(|| StorageError::ReadOnly { path: self.path.clone() })
     }
+}
+
+/// Requires that the folders of a run are folders, as far as they are there: copies of runs may lack empty ones.
+fn require_folders(run: &Path) -> Result<(), StorageError> {
+    for path in [JOURNAL, SHARDS].map(|name| run.join(name)) {
+        if let Some(found) = not_a_folder(&path)? {
+            return Err(StorageError::NotAFolder { path, found });
+        }
+    }
+    Ok(())
 }
 
 /// Whether a run can be created at `path`: nothing is there but what a `create` that ended early leaves.
