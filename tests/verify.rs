@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::forge::Forge;
 use common::{Place, Solved, command, exact2048, files, on_run, solve, text, whole};
+use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
+use exact2048_game::lane::lanes;
 use exact2048_game::skeleton::Configs;
 use exact2048_game::{Lane, Layer};
 use exact2048_run::verify::{Outcome, Span, Verifier};
-use exact2048_solution::Run;
+use exact2048_solution::{Run, is_kept};
 use exact2048_storage::{ItemKey, ShardKind};
 use serde_json::{Value, json};
 
@@ -159,6 +161,84 @@ fn entries_can_neither_be_taken_away_nor_added() {
         }
     }
     assert!(removed >= 110 && added > 0 && images > 0, "{removed} removed, {added} added, {images} images");
+}
+
+/// Each value is changed alone. Of two images of a board in a row one would show it to nobody but who asks for that one
+/// (A M1).
+#[test]
+fn no_image_has_another_value_than_its_board() {
+    let solved = Solved::new("--board 2x2 --large 3");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    let mut images = 0;
+    for shard in whole.of_kind(ShardKind::Values).collect::<Vec<_>>() {
+        for item in 0..whole.shards[shard].items.len() {
+            for value in 0..whole.shards[shard].items[item].1.len() / 4 {
+                let mut forge = whole.clone();
+                forge.shards[shard].items[item].1[4 * value] ^= 1;
+                forge.write_shard(shard);
+                let found =
+                    is_refused(&run, &format!("value {value} of {:?}", whole.shards[shard].items[item].0));
+                images += usize::from(found.contains("one value for all images of"));
+            }
+            let mut forge = whole.clone();
+            forge.shards[shard].items[item].1.extend([0; 4]);
+            forge.write_shard(shard);
+            is_refused(&run, "a value of no state");
+        }
+        whole.clone().write_shard(shard);
+    }
+    assert!(images > 0);
+}
+
+/// A row without an entry, an entry of a row that there is not, and an item without entries change no state: the format
+/// has none of them all the same.
+#[test]
+fn nothing_stands_for_no_state() {
+    let solved = Solved::new("--board 2x2 --large 3");
+    let run = solved.run();
+    let whole = Forge::open(&run);
+    let params = Run::open(&run).unwrap().params().clone();
+    let space = Space::new(&params);
+    let rows = |layer, lane| space.class(ClassId::of(layer, lane)?).map(Class::rows);
+    let (mut empty, mut beyond, mut items) = (0, 0, 0);
+    for shard in whole.of_kind(ShardKind::Reach).collect::<Vec<_>>() {
+        for item in 0..whole.shards[shard].items.len() {
+            let (key, bytes) = &whole.shards[shard].items[item];
+            let rows = rows(Layer(key.layer), Lane::from_code(key.lane).unwrap()).unwrap();
+            let (occupancy, row_bytes) = (rows.div_ceil(8), columns(&run, key.lane).div_ceil(8));
+            for row in (0..8 * occupancy).filter(|&row| bytes[row / 8] >> (row % 8) & 1 == 0) {
+                let mut forge = whole.clone();
+                let bytes = &mut forge.shards[shard].items[item].1;
+                let before = (0..row).filter(|&other| bytes[other / 8] >> (other % 8) & 1 == 1).count();
+                bytes[row / 8] |= 1 << (row % 8);
+                let at = occupancy + before * row_bytes;
+                bytes.splice(at..at, (0..row_bytes).map(|byte| u8::from(row >= rows && byte == 0)));
+                forge.write_shard(shard);
+                is_refused(&run, &format!("row {row} of {rows} of {key:?}"));
+                *(if row < rows { &mut empty } else { &mut beyond }) += 1;
+            }
+        }
+        for layer in (4..=params.last_layer().0).step_by(2).map(Layer) {
+            for lane in lanes(&params) {
+                let key = ItemKey { layer: layer.0, lane: lane.code(), part: 0 };
+                // Where values are stored there would have to be an item of them too.
+                if is_kept(layer) || whole.find(ShardKind::Reach, key).is_some() {
+                    continue;
+                }
+                let Some(rows) = rows(layer, lane).filter(|&rows| rows > 0) else { continue };
+                let mut forge = whole.clone();
+                let forged = &mut forge.shards[shard].items;
+                forged.push((key, vec![0; rows.div_ceil(8)]));
+                forged.sort_by_key(|(key, _)| *key);
+                forge.write_shard(shard);
+                is_refused(&run, &format!("an item for {key:?}"));
+                items += 1;
+            }
+        }
+        whole.clone().write_shard(shard);
+    }
+    assert!(empty > 0 && beyond > 0 && items > 0, "{empty} rows, {beyond} beyond the last, {items} items");
 }
 
 fn ones(bytes: &[u8]) -> usize {
