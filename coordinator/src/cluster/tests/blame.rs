@@ -147,10 +147,38 @@ fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
         // However long it is: it gets no work before it has left what it hangs in.
         workers.iter_mut().for_each(|worker| worker.stage = EpochStage::Working);
         let hangs_in_it = workers[2].epoch.is_some();
+        if !hangs_in_it {
+            // One that only failed would long have work again.
+            let activity = cluster.status(now).workers.remove(2).activity;
+            assert!(matches!(activity, Activity::BackingOff(_)), "case {case}: {activity:?}");
+        }
         let status = cluster.status(now + seconds(200.0)).workers.remove(2);
         let is_left_out = matches!(status.activity, Activity::Unwell(_));
         assert_eq!(is_left_out, hangs_in_it, "case {case}: {:?}", status.activity);
     }
+}
+
+/// Where no member can write its shard it is the store that does not take them, and nobody is to blame for that.
+#[test]
+fn a_store_that_takes_no_shard_is_nobodys_fault() {
+    let (mut cluster, mut workers, mut now) = cluster(2);
+    submit(&mut cluster, now, "job");
+    for worker in &mut workers {
+        worker.pull(&mut cluster, now);
+        worker.finish((4..=params().last_layer().0).step_by(2));
+        worker.stage = EpochStage::Waiting;
+        worker.hangs = true;
+        worker.pull(&mut cluster, now);
+    }
+    assert!(workers.iter_mut().all(|worker| worker.pull(&mut cluster, now).write.is_some()));
+    let until = now + seconds(300.0);
+    pull_until(&mut cluster, &mut workers, &mut now, until);
+    assert_eq!(cluster.status(now).jobs[0].retries, 0);
+    // Once one of them could, the other is what is wrong.
+    workers[0].hangs = false;
+    let until = now + seconds(60.0);
+    pull_until(&mut cluster, &mut workers, &mut now, until);
+    assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
 /// A step that takes long on a slow machine is no hang for ever: each failure allows for twice the time.

@@ -64,6 +64,32 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
     assert!(!cluster.holds(append.job()));
+
+    // While it waits to be tried again, it is known not to be made.
+    let (mut cluster, mut workers, now) = self::cluster(1);
+    submit(&mut cluster, now, "job");
+    let append = to_append(&mut cluster, &mut workers[0], now);
+    cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
+    cluster.cancel(now, append.job()).unwrap();
+    assert_eq!(states(&cluster, now)[0].1, "cancelled");
+}
+
+/// What is to be appended for a job that was done keeps no other from its turn (A M2).
+#[test]
+fn an_append_that_waits_keeps_no_other_job() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    let done = Submission { state: JobState::Done, ..submission("done") };
+    let id = done.job.clone();
+    cluster.enqueue(now, done).unwrap();
+    let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
+    let lost = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+    assert_eq!(cluster.shards_lost(now, &id, &[lost]), Ok(true));
+    let actions = cluster.take_actions();
+    let [Action::Retract { ticket, .. }] = &actions[..] else { panic!("{actions:?}") };
+    cluster.append_failed(now, *ticket, AppendFailure::Store("no space".to_owned()));
+    submit(&mut cluster, now, "other");
+    workers[0].pull(&mut cluster, now);
+    assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
 }
 
 /// Another process that writes to a job's journal fails that job, and the coordinator goes on (A M3).
