@@ -293,6 +293,9 @@ fn questions_are_given_up() {
         assert_eq!(asked.load(Ordering::Relaxed), patience + 1);
         assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
     }
+    // Of what is stored nothing has to be searched for, and there may be very much of it.
+    let stored: Vec<Board> = made.stored.keys().copied().collect();
+    assert!(matches!(oracle.values(&stored, &|| false), Err(QueryError::GivenUp)));
 }
 
 /// Prints what docs/dev/performance.md has on look-ups: rows are as full as those of a solved run.
