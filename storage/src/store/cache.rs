@@ -188,6 +188,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::publish::TEMP_PREFIX;
 
     fn insert(cache: &Cache, checksum: u64, bytes: usize, age: u64) -> PathBuf {
         let mut temp = TempFile::create(cache.folder(), "entry").unwrap();
@@ -216,12 +217,18 @@ mod tests {
     #[test]
     fn what_was_abandoned_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        let (old, new) = (place.path().join(".tmp-a"), place.path().join(".tmp-b"));
-        for (path, age) in [(&old, 2 * ABANDONED), (&new, ABANDONED / 2)] {
-            File::create(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
-        }
+        let [old, new, held] = ["a", "b", "c"].map(|name| place.path().join(format!("{TEMP_PREFIX}{name}")));
+        let aged = |path: &Path, age| {
+            let file = File::create(path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            file
+        };
+        drop((aged(&old, 2 * ABANDONED), aged(&new, ABANDONED / 2)));
+        // Its process waits for a store.
+        let waiting = aged(&held, 2 * ABANDONED);
+        waiting.lock().unwrap();
         Cache::open(place.path(), 0).unwrap();
-        assert_eq!((old.exists(), new.exists()), (false, true));
+        assert_eq!([&old, &new, &held].map(|path| path.exists()), [false, true, true]);
     }
 
     /// (A L5) Nobody else can put files into it, or a folder of theirs in its place.
