@@ -105,3 +105,31 @@ pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
 fn still(worker: &v1::Worker) -> v1::Worker {
     v1::Worker { silent_seconds: 0.0, backoff_seconds: 0.0, ..worker.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use exact2048_coordinator::cluster::Config;
+    use exact2048_storage::Location;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::gate::Gate;
+    use super::super::shell::Shell;
+
+    use super::*;
+
+    /// (A M13) Hundreds who watch cost as much as one.
+    #[test]
+    fn all_who_look_see_the_same_until_something_is_decided() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, stop) = (Location::from(place.path()), CancellationToken::new());
+        let shell = Shell::open(store, Config::default(), Gate::open(), stop).unwrap();
+        let look = || shell.look_at_all();
+        // Two looks may be further apart than a snapshot is fresh; not all pairs are.
+        assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
+        for _ in 0..10 {
+            let before = look();
+            shell.is_decided();
+            assert!(!Arc::ptr_eq(&before, &look()));
+        }
+    }
+}
