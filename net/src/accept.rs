@@ -60,3 +60,19 @@ impl Accept {
         tokio::time::sleep(PAUSE).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keepalive::tests::is_watched;
+
+    #[tokio::test]
+    async fn connections_are_watched() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accept = Accept::new(listener, Pool::new(1), KeepAlive::default());
+        let _client = TcpStream::connect(address).await.unwrap();
+        let (stream, ..) = accept.next().await;
+        assert!(is_watched(&stream));
+    }
+}

@@ -36,3 +36,31 @@ impl KeepAlive {
         let _ = socket.set_tcp_user_timeout(Some(longest));
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Whether the system looks after a connection.
+    pub(crate) fn is_watched(stream: &TcpStream) -> bool {
+        let socket = SockRef::from(stream);
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.keepalive().unwrap(), socket.tcp_user_timeout().unwrap().is_some());
+        socket.keepalive().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_system_gives_a_connection_up_after_pings_do() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(!is_watched(&stream));
+        let keepalive = KeepAlive::default();
+        keepalive.watch(&stream);
+        assert!(is_watched(&stream));
+        #[cfg(target_os = "linux")]
+        {
+            let timeout = SockRef::from(&stream).tcp_user_timeout().unwrap().unwrap();
+            assert!(timeout > keepalive.interval + keepalive.timeout && timeout <= Duration::from_secs(20));
+        }
+    }
+}

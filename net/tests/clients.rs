@@ -218,16 +218,36 @@ fn identity(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>, name: &str) -
     }
 }
 
+/// A CA.
+fn issuer() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// As long as TLS has not begun, nothing is asked of HTTP/2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_do_not_begin_tls_are_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(quick(), identity(folder.path(), &issuer(), "server")).await;
+    let address = server.address;
+    let told = tokio::task::spawn_blocking(move || {
+        // Nothing, and the first bytes of a handshake.
+        [&[][..], &[0x16, 3, 1, 2, 0]].map(|bytes| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(bytes).unwrap();
+            kept(stream)
+        })
+    });
+    let told = told.await.unwrap();
+    assert!(told.iter().all(|kept| *kept >= Duration::from_millis(200)), "{told:?}");
+}
+
 /// In TLS 1.3 a client is done before the server has looked at its certificate. What the server thinks of it is told all
 /// the same, each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_with_a_wrong_certificate_are_told_each_time() {
     let folder = tempfile::tempdir().unwrap();
-    let issuer = || {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-    };
     let (ca, other) = (issuer(), issuer());
     let trusted = folder.path().join("ca.pem");
     std::fs::write(&trusted, ca.pem()).unwrap();

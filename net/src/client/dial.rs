@@ -253,3 +253,18 @@ impl AsyncWrite for Dialed {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keepalive::tests::is_watched;
+
+    #[tokio::test]
+    async fn connections_are_watched() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let dialer = Dialer::new(&uri, false, &TlsFiles::default(), KeepAlive::default()).unwrap();
+        let Stream::Plain(stream) = dialer.stream().await.unwrap() else { panic!("nobody asked for TLS") };
+        assert!(is_watched(&stream));
+    }
+}
