@@ -405,7 +405,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::catalog::{Retraction, kind_of};
+    use crate::catalog::{Retraction, Took, kind_of};
 
     fn params() -> Params {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
@@ -418,6 +418,13 @@ mod tests {
 
     /// Writes a shard of one item, and commits it where that is asked for.
     fn publish(run: &mut Run, phase: Phase, first: u32, last: u32, commits: bool) {
+        let record = write(run, phase, first, last);
+        if commits {
+            run.append(JournalRecord::Commit(record)).unwrap();
+        }
+    }
+
+    fn write(run: &mut Run, phase: Phase, first: u32, last: u32) -> Record {
         let (first, last) = (Layer(first), Layer(last));
         let identity = run.catalog().identity(phase, first, last);
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
@@ -427,9 +434,7 @@ mod tests {
         let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
         let record = Record { commit, shards, threads: Vec::new(), took: None };
         run.look(&record).unwrap();
-        if commits {
-            run.append(JournalRecord::Commit(record)).unwrap();
-        }
+        record
     }
 
     /// The same run in a directory and in a store, with a way to remove records of its journal.
@@ -493,6 +498,24 @@ mod tests {
             assert_eq!(run.dir().shard_files().unwrap().len(), 1);
             assert_eq!((run.records(), run.catalog().shards().len()), (4, 1));
         }
+    }
+
+    /// (C4) The time of a pass is that of all its ranges, whoever computed them.
+    #[test]
+    fn times_of_ranges_add_up() {
+        let place = tempfile::tempdir().unwrap();
+        let mut run = open(&Location::from(&*place.path().join("run"))).unwrap();
+        let mut time_with = |first, last, took: Option<(f64, u32)>| {
+            let took = took.map(|(seconds, threads)| Took { seconds, threads });
+            let record = Record { took, ..write(&mut run, Phase::Enumerate, first, last) };
+            run.append(JournalRecord::Commit(record)).unwrap();
+            run.catalog().took(Phase::Enumerate).map(|time| (time.seconds, time.threads))
+        };
+        assert_eq!(time_with(4, 10, Some((1.5, 2))), Some((1.5, Some(2))));
+        assert_eq!(time_with(12, 20, Some((0.25, 2))), Some((1.75, Some(2))));
+        assert_eq!(time_with(22, 30, Some((2.0, 4))), Some((3.75, None)), "by different numbers of threads");
+        assert_eq!(time_with(32, 60, None), None, "not all of it is known");
+        assert_eq!(run.catalog().took(Phase::BackUp), None);
     }
 
     /// A record is not appended for shards that are not there, or that are others.
