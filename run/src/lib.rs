@@ -1,11 +1,11 @@
 //! What is done with a run as a whole.
 //!
-//! [`crew`] computes what is missing of it on the threads of a machine, [`verify`] checks it with code that the solver
+//! [`member`] computes what is missing of it on the threads of a machine, alone or with others, [`verify`] checks it with code that the solver
 //! does not share, [`damaged_shards`] and [`blamed_shard`] find what has to be made again.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
-pub mod crew;
+pub mod member;
 mod mend;
 pub mod verify;
 

@@ -7,7 +7,7 @@ use exact2048_solution::{Catalog, CatalogShard, ReadError, RunError};
 use exact2048_storage::{ShardKind, StorageError};
 use exact2048_worker::WorkerError;
 
-use crate::crew::CrewError;
+use crate::member::CrewError;
 
 /// The shard that an error blames, where making it again can help.
 pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogShard>> {

@@ -1,29 +1,21 @@
-//! One epoch, as it runs on a worker.
+//! One epoch, as it runs on a worker: a member with links to its peers, led by the coordinator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WorkerReport, WriteShard, spell_epoch};
+use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WriteShard};
+use exact2048_game::Layer;
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer};
-use exact2048_run::crew::{Crew, CrewError, no_panic};
-use exact2048_solution::{Owners, Phase, Run};
-use exact2048_storage::{Attempt, ShardWriter};
-use exact2048_worker::{BytesList, Worker, WorkerError};
-use metrics::counter;
+use exact2048_run::member::{self, Block, BlockError, CrewError, Member, Seat, neighbours};
+use exact2048_solution::Catalog;
+use exact2048_storage::Attempt;
+use exact2048_worker::Worker;
 use tokio_util::sync::CancellationToken;
 
-use super::host::{Dispatch, neighbours};
-use super::links::{Link, Sender as LinkSender};
+use super::leader::{Orders, RemoteLeader};
+use super::links::{Link, Sender};
 use super::membership::Membership;
-use super::observe;
 use super::outbox::Outbox;
-use super::tally::{Arrival, Tally};
-
-/// How often the thread that writes shards looks whether the epoch is over.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// What others may do to an epoch while it runs.
 pub trait Epoch: Send + Sync {
@@ -62,30 +54,6 @@ pub trait Epoch: Send + Sync {
     fn ended(&self) -> CancellationToken;
 }
 
-/// A block of another member, as it came.
-#[derive(Debug)]
-pub struct Block {
-    /// Its layer.
-    pub layer: Layer,
-    /// Its lane.
-    pub lane: Lane,
-    /// What its sender says is the checksum of its bytes.
-    pub checksum: u64,
-    /// Its bytes.
-    pub payload: BytesList,
-}
-
-/// Why a block is not taken in.
-#[derive(Debug, thiserror::Error)]
-pub enum BlockError {
-    /// It cannot be what its sender should have sent: the sender is to blame, or the way.
-    #[error("{0}")]
-    Bad(String),
-    /// This worker failed at it.
-    #[error(transparent)]
-    Worker(WorkerError),
-}
-
 /// Why an epoch failed here.
 #[derive(Debug)]
 pub enum EpochFailure {
@@ -97,27 +65,17 @@ pub enum EpochFailure {
     Crew(CrewError),
 }
 
-/// An epoch with its crew.
+/// An epoch with its member.
 pub struct Running<V> {
-    /// The worker that this is.
-    worker: WorkerId,
     share: Arc<Share>,
-    owners: Owners,
-    crew: Crew<V, Dispatch<V>>,
+    /// The index of this worker among the members.
+    me: usize,
+    worker: Arc<Worker<V>>,
+    member: Member<V, RemoteLeader>,
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
-    orders: Mutex<Orders>,
-    /// Layers that each member has sent all blocks of, counted in the direction of the pass; of this one all.
-    frontiers: Mutex<Vec<u32>>,
-    tally: Arc<Tally>,
     /// What a peer did that ends the epoch.
     peer_failed: Arc<Mutex<Option<EpochFailure>>>,
-}
-
-struct Orders {
-    last: Option<WriteShard>,
-    /// None when the epoch is over.
-    send: Option<Sender<WriteShard>>,
 }
 
 /// What an epoch is made of.
@@ -128,59 +86,50 @@ pub struct Parts<V> {
     pub me: usize,
     /// What computes.
     pub worker: Arc<Worker<V>>,
+    /// The shards of the run.
+    pub catalog: Arc<Catalog>,
+    /// What names this worker's shards.
+    pub attempt: Attempt,
     /// Where reports go.
     pub outbox: Arc<Outbox>,
     /// How peers are reached.
-    pub sender: LinkSender,
+    pub sender: Sender,
     /// Becomes true when the epoch is to end.
     pub stop: Arc<AtomicBool>,
 }
 
 impl<V: Value> Running<V> {
-    /// Sets an epoch up. The receiver gets its orders. Must be called within a runtime.
-    pub fn new(parts: Parts<V>) -> (Arc<Self>, Receiver<WriteShard>) {
-        let Parts { share, me, worker, outbox, sender, stop } = parts;
-        let owners = share.owners();
-        let id = sender.worker;
+    /// Sets an epoch up. Must be called within a runtime.
+    pub fn new(parts: Parts<V>) -> Arc<Self> {
+        let Parts { share, me, worker, catalog, attempt, outbox, sender, stop } = parts;
+        let seat = Seat {
+            params: share.params.clone(),
+            segment: share.segment,
+            members: share.members.iter().map(|member| member.worker).collect(),
+            owners: share.owners(),
+            me,
+            window_layers: share.window_layers,
+        };
         let ended = CancellationToken::new();
         let peer_failed = Arc::new(Mutex::new(None));
-        let neighbours = neighbours(&share, &owners, me);
-        let is_alone = !neighbours.contains(&true);
-        let open = |(index, peer): (usize, _)| {
+        let open = |(peer, is_neighbour): (_, bool)| {
             let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
             let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
-            let membership = Membership::of(&share);
-            neighbours[index].then(|| Link::open(sender.clone(), peer, membership, ended.clone(), told))
+            let open = || Link::open(sender.clone(), peer, Membership::of(&share), ended.clone(), told);
+            is_neighbour.then(|| Box::new(open()) as Box<dyn member::Link>)
         };
-        let links = share.members.iter().enumerate().map(open).collect();
-        let tally = Arc::new(Tally::new(id));
-        let host = Dispatch::new(
-            Arc::clone(&worker),
-            Arc::clone(&share),
-            &owners,
-            me,
-            links,
-            Arc::clone(&outbox),
-            Arc::clone(&tally),
-        );
-        let segment = share.segment;
-        let owns = |lane| owners.owner(lane) == me;
-        let crew = Crew::new(worker, (&share.params, segment), owns, host, Arc::clone(&stop));
-        if !is_alone {
-            crew.with_plan(|plan| plan.slowest_elsewhere(segment.layer(0)));
-        }
-        let (send, receive) = std::sync::mpsc::channel();
-        // Nothing is to be waited for of those that are no neighbours.
-        let far = segment.layers();
-        let frontiers = neighbours.iter().map(|&is_neighbour| if is_neighbour { 0 } else { far }).collect();
-        if is_alone {
-            crew.host().all_arrived(segment.layers());
-        }
-        let (orders, frontiers) =
-            (Mutex::new(Orders { last: None, send: Some(send) }), Mutex::new(frontiers));
-        let running =
-            Self { worker: id, share, owners, crew, stop, ended, orders, frontiers, tally, peer_failed };
-        (Arc::new(running), receive)
+        let links = share.members.iter().zip(neighbours(&seat)).map(open).collect();
+        let leader = RemoteLeader {
+            worker: sender.worker,
+            share: Arc::clone(&share),
+            catalog,
+            attempt,
+            outbox,
+            stop: Arc::clone(&stop),
+            orders: Orders::default(),
+        };
+        let member = Member::new(seat, Arc::clone(&worker), links, leader, Arc::clone(&stop));
+        Arc::new(Self { share, me, worker, member, stop, ended, peer_failed })
     }
 
     /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
@@ -189,102 +138,15 @@ impl<V: Value> Running<V> {
     /// # Errors
     ///
     /// Why it failed; otherwise it was stopped.
-    pub fn run(
-        &self,
-        run: &Run,
-        attempt: Attempt,
-        threads: usize,
-        orders: &Receiver<WriteShard>,
-        outbox: &Outbox,
-    ) -> Result<(), EpochFailure> {
-        let computed = self.crew.compute_beside(threads, || {
-            while !self.stop.load(Ordering::Relaxed) && !self.crew.has_failed() {
-                match orders.recv_timeout(PAUSE) {
-                    Ok(shard) => match no_panic(|| self.write(run, attempt, shard)) {
-                        Ok(report) => report.into_iter().for_each(|report| outbox.report_now(report)),
-                        Err(error) => self.crew.fail(error),
-                    },
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
-            }
-            self.crew.wake();
-        });
-        if let Err(error) = computed {
-            self.crew.fail(error);
-        }
+    pub fn run(&self, threads: usize) -> Result<(), EpochFailure> {
+        let computed = self.member.run(threads);
         self.ended.cancel();
-        self.crew.worker().release_all();
-        if let Some(error) = self.crew.take_error() {
-            return Err(EpochFailure::Crew(error));
-        }
+        self.worker.release_all();
+        computed.map_err(EpochFailure::Crew)?;
         match self.peer_failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
-    }
-
-    /// Writes a shard to where the run is. An order that was carried out already is none.
-    fn write(
-        &self,
-        run: &Run,
-        attempt: Attempt,
-        shard: WriteShard,
-    ) -> Result<Option<WorkerReport>, CrewError> {
-        let WriteShard { first, last, .. } = shard;
-        let Some(frames) = self.crew.host().take_sealed(first, last) else { return Ok(None) };
-        let catalog = run.catalog();
-        let identity = catalog.identity(self.share.segment.phase, first, last);
-        let mut writer = ShardWriter::create_as(catalog.files(), identity, attempt)?;
-        for frame in frames {
-            writer.push(frame)?;
-        }
-        let record = writer.finish()?;
-        counter!(observe::WRITTEN_BYTES).increment(record.bytes);
-        let (worker, job, epoch) = (self.worker, &self.share.job, spell_epoch(shard.epoch));
-        tracing::info!(%worker, %job, epoch, %first, %last, bytes = record.bytes, "shard written");
-        Ok(Some(WorkerReport::ShardWritten { shard, record: serde_json::json!(record).to_string() }))
-    }
-
-    fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn frontiers(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Takes in a block, or says why not.
-    fn take_in(&self, from: usize, block: Block) -> Result<(), BlockError> {
-        let Block { layer, lane, checksum, payload } = block;
-        let bad = |what: String| BlockError::Bad(format!("layer {layer}, lane {lane:?}: {what}"));
-        let (is_elsewhere, is_awaited) =
-            self.crew.with_plan(|plan| (plan.is_elsewhere(layer, lane), plan.awaits(layer, lane)));
-        if !is_elsewhere || self.owners.owner(lane) != from {
-            return Err(bad("that worker has no such block in this epoch".to_owned()));
-        }
-        let found = payload.checksum();
-        if found != checksum {
-            return Err(bad(format!("its bytes have checksum {found:016x}, expected {checksum:016x}")));
-        }
-        match self.tally.take(layer, lane, checksum) {
-            Arrival::New => {}
-            Arrival::Again => return Ok(()),
-            Arrival::Other => return Err(bad("another one came before, with other contents".to_owned())),
-        }
-        if !is_awaited {
-            return Ok(());
-        }
-        let taken = match self.share.segment.phase {
-            Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload),
-            Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload),
-        };
-        taken.map_err(|error| match error {
-            WorkerError::Payload(error) => BlockError::Bad(error.to_string()),
-            error => BlockError::Worker(error),
-        })?;
-        self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
-        Ok(())
     }
 }
 
@@ -304,11 +166,11 @@ impl<V: Value> Epoch for Running<V> {
     }
 
     fn member(&self, worker: WorkerId) -> Option<usize> {
-        self.share.member(worker).filter(|_| worker != self.worker)
+        self.share.member(worker).filter(|&member| member != self.me)
     }
 
     fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
-        self.take_in(from, block).inspect_err(|error| {
+        self.member.accept(from, block).inspect_err(|error| {
             if let BlockError::Bad(what) = error {
                 let peer = self.share.members[from].worker;
                 fail(&self.peer_failed, &self.stop, EpochFailure::BadBlock(peer, what.clone()));
@@ -317,40 +179,25 @@ impl<V: Value> Epoch for Running<V> {
     }
 
     fn frontier_of(&self, from: usize, layer: Layer) {
-        let segment = self.share.segment;
-        let slowest = {
-            let mut frontiers = self.frontiers();
-            frontiers[from] = segment.position(layer);
-            frontiers.iter().copied().min().unwrap_or_default()
-        };
-        self.crew.with_plan(|plan| plan.slowest_elsewhere(segment.layer(slowest)));
-        self.crew.host().all_arrived(slowest);
+        self.member.frontier_of(from, layer);
     }
 
     fn progress(&self, progress: Progress) {
-        self.crew.host().all_finished(progress.finished_layers);
+        self.member.all_finished(progress.finished_layers);
     }
 
     fn order(&self, shard: WriteShard) {
-        let mut orders = self.orders();
-        // It is repeated until the report has arrived.
-        if orders.last.replace(shard) != Some(shard)
-            && let Some(send) = &orders.send
-        {
-            // Where nobody takes it the epoch is over.
-            let _ = send.send(shard);
-        }
+        self.member.leader().orders.add(shard);
     }
 
     fn is_waiting(&self) -> bool {
-        self.crew.is_idle()
+        self.member.is_waiting()
     }
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Who waits for orders need not wait for longer.
-        self.orders().send = None;
-        self.crew.wake();
+        self.member.leader().orders.wake();
+        self.member.wake();
     }
 
     fn ended(&self) -> CancellationToken {

@@ -14,13 +14,14 @@ use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{
     FetchRequest, MeetRequest, MeetResponse, PushBlock, PushHello, PushRequest, PushResponse,
 };
+use exact2048_run::member::{Block, BlockError};
 use exact2048_worker::BytesList;
 use metrics::counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, Pieces};
-use super::epoch::{Block, BlockError, Epoch};
+use super::epoch::Epoch;
 use super::membership::{Joined, Membership, Presence, admit, denied};
 use super::observe;
 use crate::wire::{proof_of, secret_of, wire_status};

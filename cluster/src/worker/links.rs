@@ -13,6 +13,7 @@ use exact2048_net::logs::with_causes;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
+use exact2048_run::member;
 use exact2048_worker::BytesList;
 use metrics::{counter, gauge};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -125,9 +126,10 @@ impl Link {
         });
         Self { parcels, room }
     }
+}
 
-    /// Sends a block with the checksum of its bytes; waits while too much is on its way already.
-    pub fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
+impl member::Link for Link {
+    fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
         self.room.enter(payload.len());
         let bytes = payload.len();
         if self.parcels.send(Parcel::Block { layer, lane, checksum, payload }).is_err() {
@@ -135,8 +137,7 @@ impl Link {
         }
     }
 
-    /// Says how far this worker is.
-    pub fn send_frontier(&self, layer: Layer) {
+    fn send_frontier(&self, layer: Layer) {
         // A peer that is gone does not need to know.
         let _ = self.parcels.send(Parcel::Frontier(layer));
     }

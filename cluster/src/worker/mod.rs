@@ -7,10 +7,9 @@
 //! | `process` | pulls: what is reported, what is answered |
 //! | `runner` | the thread that runs epochs, and what it reports of their failures |
 //! | `jobs` | the run of a job, as it is in the store |
-//! | `epoch`, `host` | one epoch: its crew, and where results go |
+//! | `epoch`, `leader` | one epoch: a member, and the coordinator as it sees it |
 //! | `links`, `exchange` | blocks to and from the other workers |
 //! | `membership` | who may speak to this worker |
-//! | `tally` | what went to others and came from them, for the coordinator to compare |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
 //! | `outage` | when a coordinator that does not answer is logged |
@@ -19,9 +18,9 @@
 mod copies;
 mod epoch;
 mod exchange;
-mod host;
 pub mod identity;
 mod jobs;
+mod leader;
 mod links;
 mod membership;
 mod observe;
@@ -30,7 +29,6 @@ mod outbox;
 mod peers;
 mod process;
 mod runner;
-mod tally;
 
 pub use observe::describe;
 pub use process::{Ended, WorkerOptions, run};

@@ -10,7 +10,7 @@ use exact2048_game::Precision;
 use exact2048_game::value::Value;
 use exact2048_net::logs::with_causes;
 use exact2048_run::blamed_shard;
-use exact2048_run::crew::CrewError;
+use exact2048_run::member::CrewError;
 use exact2048_solution::{ReadError, RunError};
 use exact2048_storage::{Attempt, Scratch, StorageError};
 use exact2048_worker::WorkerError;
@@ -99,19 +99,20 @@ impl Runner {
         let (worker, job, epoch) = (self.sender.worker, &share.job, spell_epoch(share.epoch));
         tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first,
             last = %segment.last, members = share.members.len(), "epoch begins");
-        let (running, orders) = Running::new(Parts {
+        let attempt =
+            Attempt { opening: assignment.opening, epoch: share.epoch, member: self.sender.worker.0 };
+        let running = Running::new(Parts {
             share: Arc::clone(share),
             me,
             worker: Arc::clone(&open.worker),
+            catalog: Arc::clone(open.run.catalog()),
+            attempt,
             outbox: Arc::clone(&self.outbox),
             sender: self.sender.clone(),
             stop: Arc::clone(stop),
         });
         self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
-        let attempt =
-            Attempt { opening: assignment.opening, epoch: share.epoch, member: self.sender.worker.0 };
-        let ended = running.run(&open.run, attempt, self.threads, &orders, &self.outbox);
-        let ended = ended.map_err(|failure| match failure {
+        let ended = running.run(self.threads).map_err(|failure| match failure {
             EpochFailure::Peer(peer, reason) => {
                 tracing::warn!(%worker, %job, epoch, %peer, reason, "a peer is lost");
                 Failure::Peer(peer)

@@ -1,7 +1,6 @@
 //! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`Worker`].
 //!
-//! What becomes of the results is the business of the [`Host`]: on one machine they are published here, on a
-//! cluster they go to those who wait for them.
+//! What becomes of the results is the business of [`Dispatch`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +9,12 @@ use std::time::Duration;
 
 use exact2048_coordinator::{Action, Planner, Release, Task, Totals};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{RunError, Segment, kind_of};
-use exact2048_storage::{Frame, StorageError};
+use exact2048_solution::{RunError, kind_of};
+use exact2048_storage::StorageError;
 use exact2048_worker::{Worker, WorkerError};
+
+use super::dispatch::Dispatch;
+use super::{Leader, Seat};
 
 /// How often a thread without a task looks whether it is to stop.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -46,32 +47,10 @@ pub enum CrewError {
     Panicked,
 }
 
-/// Where the results of a crew go.
-pub trait Host: Send + Sync {
-    /// Whether another task may start, or what is finished has to go first.
-    fn may_start(&self) -> bool {
-        true
-    }
-
-    /// What other lanes need of a block is there: its states on the way up, on the way down its afterstates' values. No
-    /// task that builds on them here has started yet.
-    fn first_stage_done(&self, _layer: Layer, _lane: Lane) {}
-
-    /// A layer is packed. Called before the plan learns of it.
-    fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>);
-
-    /// A task came to these totals; `frontier` is the layer that the plan has come to.
-    fn progressed(&self, totals: &Totals, frontier: Layer);
-
-    /// All blocks of a layer that are planned here are done, and packed where they are stored. Layers come in order. The
-    /// plan waits for this: it must not take long.
-    fn layer_done(&self, layer: Layer, totals: Totals);
-}
-
 /// Threads with a plan.
-pub struct Crew<V, H> {
+pub struct Crew<V, L> {
     worker: Arc<Worker<V>>,
-    host: H,
+    dispatch: Dispatch<V, L>,
     stop: Arc<AtomicBool>,
     plan: Mutex<Plan>,
     /// There may be a task.
@@ -104,28 +83,23 @@ fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
     plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl<V: Value, H: Host> Crew<V, H> {
-    /// A crew without threads, for the lanes of a segment that `owns` accepts.
-    pub fn new(
-        worker: Arc<Worker<V>>,
-        (params, segment): (&Params, Segment),
-        owns: impl Fn(Lane) -> bool,
-        host: H,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        let (planner, actions) = Planner::new(params, segment, owns);
+impl<V: Value, L: Leader> Crew<V, L> {
+    /// A crew without threads, for the lanes of a member.
+    pub fn new(worker: Arc<Worker<V>>, seat: &Seat, dispatch: Dispatch<V, L>, stop: Arc<AtomicBool>) -> Self {
+        let owns = |lane| seat.owners.owner(lane) == seat.me;
+        let (planner, actions) = Planner::new(&seat.params, seat.segment, owns);
         let frontier = planner.frontier();
         let plan = Mutex::new(Plan { planner, error: None, idle: 0, threads: 0, running: 0, in_pieces: 0 });
-        let crew = Self { worker, host, stop, plan, tasks: Condvar::new() };
+        let crew = Self { worker, dispatch, stop, plan, tasks: Condvar::new() };
         let releases = crew.tell(actions);
-        crew.host.progressed(&Totals::default(), frontier);
+        crew.dispatch.progressed(&Totals::default(), frontier);
         crew.release(releases);
         crew
     }
 
     /// Where the results go.
-    pub fn host(&self) -> &H {
-        &self.host
+    pub fn dispatch(&self) -> &Dispatch<V, L> {
+        &self.dispatch
     }
 
     /// What tasks run on.
@@ -177,7 +151,7 @@ impl<V: Value, H: Host> Crew<V, H> {
         self.tasks.notify_all();
     }
 
-    /// Wakes the threads: [`Host::may_start`] may say something else now, or it is time to stop.
+    /// Wakes the threads: [`Leader::may_start`] may say something else now, or it is time to stop.
     pub fn wake(&self) {
         self.tasks.notify_all();
     }
@@ -208,7 +182,7 @@ impl<V: Value, H: Host> Crew<V, H> {
             if plan.error.is_some() || plan.planner.is_done() || self.stop.load(Ordering::Relaxed) {
                 return None;
             }
-            if self.host.may_start()
+            if self.dispatch.may_start()
                 && let Some(task) = plan.planner.next_task()
             {
                 plan.running += 1;
@@ -252,14 +226,14 @@ impl<V: Value, H: Host> Crew<V, H> {
         match task {
             Task::EnumerateStates { layer, lane } => {
                 totals.states = self.worker.enumerate_states(layer, lane, helpers)?;
-                self.host.first_stage_done(layer, lane);
+                self.dispatch.first_stage_done(layer, lane);
             }
             Task::EnumerateAfterstates { layer, lane } => {
                 totals.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
             }
             Task::BackUpAfterstates { layer, lane } => {
                 self.worker.back_up_afterstates(layer, lane, helpers)?;
-                self.host.first_stage_done(layer, lane);
+                self.dispatch.first_stage_done(layer, lane);
             }
             Task::BackUpStates { layer, lane, keep } => {
                 let values = self.worker.back_up_states(layer, lane, keep, helpers)?;
@@ -268,7 +242,7 @@ impl<V: Value, H: Host> Crew<V, H> {
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(kind_of(phase), layer)?;
                 totals.sealed_bytes = sealed.encoded_bytes();
-                self.host.layer_sealed(layer, sealed.frames);
+                self.dispatch.layer_sealed(layer, sealed.frames);
             }
         }
         self.complete(task, totals);
@@ -279,7 +253,7 @@ impl<V: Value, H: Host> Crew<V, H> {
         let mut plan = self.lock();
         // With the plan locked, so that layers are told of in order.
         let releases = self.tell(plan.planner.complete(task, totals));
-        self.host.progressed(&totals, plan.planner.frontier());
+        self.dispatch.progressed(&totals, plan.planner.frontier());
         let wake = plan.idle > 0;
         drop(plan);
         if wake {
@@ -288,12 +262,12 @@ impl<V: Value, H: Host> Crew<V, H> {
         self.release(releases);
     }
 
-    /// Tells the host of finished layers. Returns what is left to do.
+    /// Tells of finished layers. Returns what is left to do.
     fn tell(&self, actions: Vec<Action>) -> Vec<Release> {
         let mut releases = Vec::new();
         for action in actions {
             match action {
-                Action::LayerDone { layer, totals } => self.host.layer_done(layer, totals),
+                Action::LayerDone { layer, totals } => self.dispatch.layer_done(layer, totals),
                 Action::Release(release) => releases.push(release),
             }
         }

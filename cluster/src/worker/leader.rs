@@ -1,0 +1,150 @@
+//! The coordinator, as the member sees it that this worker is: reports go to it by the outbox, and its orders come with
+//! the answers to pulls.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use exact2048_coordinator::Totals;
+use exact2048_coordinator::cluster::{LayerPart, Share, WorkerId, WorkerReport, WriteShard, spell_epoch};
+use exact2048_game::Layer;
+use exact2048_run::member::{CrewError, Leader, Next};
+use exact2048_solution::{Catalog, Segment};
+use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
+use metrics::{counter, gauge};
+
+use super::observe;
+use super::outbox::Outbox;
+
+/// How often the thread that writes shards looks whether the epoch is over.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The coordinator of an epoch.
+pub struct RemoteLeader {
+    /// The worker that this is.
+    pub worker: WorkerId,
+    /// What it has of the epoch.
+    pub share: Arc<Share>,
+    /// The shards of the run.
+    pub catalog: Arc<Catalog>,
+    /// What names this worker's shards.
+    pub attempt: Attempt,
+    /// Where reports go.
+    pub outbox: Arc<Outbox>,
+    /// Becomes true when the epoch is to end.
+    pub stop: Arc<AtomicBool>,
+    /// What the coordinator wants written.
+    pub orders: Orders,
+}
+
+/// Orders of the coordinator, each as often as it comes until it is carried out.
+#[derive(Debug, Default)]
+pub struct Orders {
+    waiting: Mutex<Waiting>,
+    /// There is one, or the epoch is over.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    last: Option<WriteShard>,
+    queue: VecDeque<WriteShard>,
+}
+
+impl Orders {
+    /// Takes in an order. It is repeated until the report of it has arrived.
+    pub fn add(&self, shard: WriteShard) {
+        let mut waiting = self.lock();
+        if waiting.last.replace(shard) != Some(shard) {
+            waiting.queue.push_back(shard);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Wakes the thread that waits for orders.
+    pub fn wake(&self) {
+        self.changed.notify_one();
+    }
+
+    /// The next one, if there is one within a while.
+    fn take(&self) -> Option<WriteShard> {
+        let waiting = self.lock();
+        let waited = self.changed.wait_timeout_while(waiting, PAUSE, |waiting| waiting.queue.is_empty());
+        waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0.queue.pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Leader for RemoteLeader {
+    fn progressed(&self, totals: &Totals, _frontier: Layer) {
+        if totals.states > 0 {
+            counter!(observe::STATES, "phase" => self.share.segment.phase.name()).increment(totals.states);
+        }
+    }
+
+    fn holds(&self, bytes: u64) {
+        gauge!(observe::UNWRITTEN_BYTES).set(bytes as f64);
+    }
+
+    fn layer_done(&self, part: LayerPart) {
+        let (epoch, segment) = (self.share.epoch, self.share.segment);
+        let is_last = segment.position(part.layer) + 1 == segment.layers();
+        let report = WorkerReport::LayerDone { epoch, part };
+        if is_last {
+            self.outbox.report_now(report);
+        } else {
+            self.outbox.report(report);
+        }
+    }
+
+    fn next_range(&self, _is_over: bool) -> Next {
+        if self.stop.load(Ordering::Relaxed) {
+            return Next::End;
+        }
+        let phase = self.share.segment.phase;
+        let range = |WriteShard { first, last, .. }| Segment { phase, first, last };
+        self.orders.take().map_or(Next::Wait, |shard| Next::Write(range(shard)))
+    }
+
+    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError> {
+        let identity = self.catalog.identity(range.phase, range.first, range.last);
+        Ok(ShardWriter::create_as(self.catalog.files(), identity, self.attempt)?)
+    }
+
+    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
+        counter!(observe::WRITTEN_BYTES).increment(shard.bytes);
+        let Segment { first, last, .. } = range;
+        let (worker, job, epoch) = (self.worker, &self.share.job, self.share.epoch);
+        tracing::info!(%worker, %job, epoch = spell_epoch(epoch), %first, %last, bytes = shard.bytes, "shard written");
+        let record = serde_json::json!(shard).to_string();
+        self.outbox
+            .report_now(WorkerReport::ShardWritten { shard: WriteShard { epoch, first, last }, record });
+        Ok(())
+    }
+}
+
+impl Drop for RemoteLeader {
+    fn drop(&mut self) {
+        // The epoch is over: what was not ordered never will be.
+        self.holds(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_is_repeated_is_carried_out_once() {
+        let orders = Orders::default();
+        let shard = |first| WriteShard { epoch: 1, first: Layer(first), last: Layer(first + 2) };
+        [4, 4, 8, 8].into_iter().for_each(|first| orders.add(shard(first)));
+        assert_eq!([orders.take(), orders.take()], [Some(shard(4)), Some(shard(8))]);
+        orders.add(shard(8));
+        assert_eq!(orders.take(), None, "a late reply says the same again");
+    }
+}

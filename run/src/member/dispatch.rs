@@ -1,0 +1,188 @@
+//! Where the results of a member's crew go: blocks to the members that need them, layers to the leader.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use exact2048_coordinator::Totals;
+use exact2048_coordinator::cluster::LayerPart;
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer};
+use exact2048_solution::{Phase, Segment};
+use exact2048_storage::Frame;
+use exact2048_worker::{BytesList, Worker};
+
+use super::routes::Routes;
+use super::tally::{LayerSums, Tally};
+use super::{Leader, Link, Seat};
+
+/// What is finished, on its way.
+pub struct Dispatch<V, L> {
+    worker: Arc<Worker<V>>,
+    seat: Arc<Seat>,
+    routes: Routes,
+    /// The ways to the other members, by their index; none to this one.
+    links: Vec<Option<Box<dyn Link>>>,
+    leader: L,
+    tally: Tally,
+    /// Layers that this member has told the others it has sent all blocks of.
+    frontier: AtomicU32,
+    finished: Mutex<Finished>,
+}
+
+/// What waits for the leader.
+#[derive(Default)]
+struct Finished {
+    /// Packed layers, until they are ordered to be written.
+    sealed: BTreeMap<Layer, Vec<Frame>>,
+    /// Their bytes.
+    sealed_bytes: u64,
+    /// Layers that are done here, and not reported: because that would be too far ahead, or not all blocks of others have
+    /// arrived.
+    done: VecDeque<LayerPart>,
+    /// Layers reported so far.
+    reported: u32,
+    /// Layers whose shards were ordered so far.
+    written: u32,
+    /// Layers that all members have finished.
+    told: u32,
+    /// Layers of which all blocks of the other members have arrived.
+    arrived: u32,
+}
+
+impl<V: Value, L: Leader> Dispatch<V, L> {
+    /// For a member.
+    pub fn new(
+        worker: Arc<Worker<V>>,
+        seat: Arc<Seat>,
+        links: Vec<Option<Box<dyn Link>>>,
+        leader: L,
+    ) -> Self {
+        let (routes, tally) = (Routes::new(&seat), Tally::new(seat.members[seat.me]));
+        let (frontier, finished) = (AtomicU32::new(0), Mutex::default());
+        Self { worker, seat, routes, links, leader, tally, frontier, finished }
+    }
+
+    /// Who decides about the epoch.
+    pub fn leader(&self) -> &L {
+        &self.leader
+    }
+
+    /// What went to others and came from them.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Takes in how many layers all members have finished.
+    pub fn all_finished(&self, layers: u32) {
+        let mut finished = self.lock();
+        finished.told = finished.told.max(layers);
+        self.report_done(&mut finished);
+    }
+
+    /// Takes in of how many layers all blocks of the other members have arrived.
+    pub fn all_arrived(&self, layers: u32) {
+        let mut finished = self.lock();
+        if layers > finished.arrived {
+            finished.arrived = layers;
+            self.report_done(&mut finished);
+        }
+    }
+
+    /// Tells the other members how many layers this one has sent all blocks of.
+    fn tell(&self, layers: u32) {
+        if self.frontier.fetch_max(layers, Ordering::Relaxed) < layers {
+            let frontier = self.seat.segment.layer(layers);
+            self.links.iter().flatten().for_each(|link| link.send_frontier(frontier));
+        }
+    }
+
+    /// The frames of a range of layers to be written; `None` where they are not the next ones, or not all reported.
+    pub fn take_sealed(&self, range: Segment) -> Option<Vec<Frame>> {
+        let mut finished = self.lock();
+        let end = finished.written + range.layers();
+        if end > finished.reported || self.seat.segment.range(finished.written..end) != range {
+            return None;
+        }
+        finished.written = end;
+        let mut taken = finished.sealed.split_off(&range.first);
+        let mut above = taken.split_off(&Layer(range.last.0 + 1));
+        finished.sealed.append(&mut above);
+        let taken: Vec<Frame> = taken.into_values().flatten().collect();
+        finished.sealed_bytes -= encoded_bytes(&taken);
+        self.leader.holds(finished.sealed_bytes);
+        Some(taken)
+    }
+
+    fn report_done(&self, finished: &mut Finished) {
+        let most = finished.told.saturating_add(self.seat.window_layers).min(finished.arrived);
+        while finished.reported < most
+            && let Some(part) = finished.done.pop_front()
+        {
+            finished.reported += 1;
+            let LayerSums { sent, received } = self.tally.close(part.layer);
+            self.leader.layer_done(LayerPart { sent, received, ..part });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Finished> {
+        self.finished.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether another task may start, or what is finished has to be written first.
+    pub fn may_start(&self) -> bool {
+        self.leader.may_start()
+    }
+
+    /// What other lanes need of a block is there: its states on the way up, on the way down its afterstates' values. No
+    /// task that builds on them here has started yet.
+    pub fn first_stage_done(&self, layer: Layer, lane: Lane) {
+        let mut made: Option<(u64, BytesList)> = None;
+        for member in self.routes.of(layer, lane) {
+            let Some(Some(link)) = self.links.get(member) else { continue };
+            let (checksum, payload) = made.get_or_insert_with(|| {
+                let payload = match self.seat.segment.phase {
+                    Phase::Enumerate => self.worker.states_payload(layer, lane),
+                    Phase::BackUp => self.worker.after_values_payload(layer, lane),
+                };
+                (payload.checksum(), payload)
+            });
+            self.tally.send(layer, lane, self.seat.members[member], *checksum);
+            link.send(layer, lane, *checksum, payload.clone());
+        }
+    }
+
+    /// A layer is packed. Called before the plan learns of it.
+    pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
+        let mut finished = self.lock();
+        finished.sealed_bytes += encoded_bytes(&frames);
+        finished.sealed.insert(layer, frames);
+        self.leader.holds(finished.sealed_bytes);
+    }
+
+    /// A task came to these totals; `frontier` is the layer that the plan has come to.
+    pub fn progressed(&self, totals: &Totals, frontier: Layer) {
+        self.leader.progressed(totals, frontier);
+        self.tell(self.seat.segment.position(frontier));
+    }
+
+    /// All blocks of a layer that are planned here are done, and packed where they are stored. Layers come in order. The
+    /// plan waits for this: it must not take long.
+    pub fn layer_done(&self, layer: Layer, totals: Totals) {
+        let segment = self.seat.segment;
+        if segment.position(layer) + 1 == segment.layers() {
+            // The plan names no layer after its last one.
+            self.tell(segment.layers());
+        }
+        // What was sent and received is known when it is reported.
+        let part = LayerPart { layer, totals, sent: 0, received: 0 };
+        let mut finished = self.lock();
+        finished.done.push_back(part);
+        self.report_done(&mut finished);
+    }
+}
+
+/// Bytes that frames take in a shard.
+fn encoded_bytes(frames: &[Frame]) -> u64 {
+    frames.iter().map(Frame::encoded_bytes).sum::<usize>() as u64
+}

@@ -1,0 +1,286 @@
+//! A member of an epoch: it computes the blocks of its lanes, exchanges blocks with the other members, and writes the
+//! shards that its leader orders.
+//!
+//! A process that solves a run by itself is the only member of its epoch: it owns all lanes, has no links, and leads
+//! itself. A worker of a cluster has links to other workers, and is led by the coordinator. What is the same is here;
+//! [`Link`] and [`Leader`] are what differs.
+
+mod crew;
+mod dispatch;
+mod routes;
+mod tally;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use exact2048_coordinator::Totals;
+use exact2048_coordinator::cluster::{LayerPart, WorkerId};
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer, Params};
+use exact2048_solution::{Owners, Phase, Segment, assign};
+use exact2048_storage::{ShardRecord, ShardWriter};
+use exact2048_worker::{BytesList, Worker, WorkerError};
+
+pub use crew::CrewError;
+use crew::{Crew, no_panic};
+use dispatch::Dispatch;
+pub use routes::neighbours;
+use tally::Arrival;
+
+/// What of a segment a member computes, and who has the rest.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The parameters of the run.
+    pub params: Params,
+    /// The layers to go through, and in which direction.
+    pub segment: Segment,
+    /// All members of the epoch.
+    pub members: Vec<WorkerId>,
+    /// Which of them owns which lane.
+    pub owners: Owners,
+    /// The index of this one.
+    pub me: usize,
+    /// Layers that may be reported past those that all members have finished.
+    pub window_layers: u32,
+}
+
+impl Seat {
+    /// That of the only member.
+    pub fn alone(params: &Params, segment: Segment) -> Self {
+        Self {
+            params: params.clone(),
+            segment,
+            members: vec![WorkerId(0)],
+            owners: assign(params, &[1]),
+            me: 0,
+            window_layers: segment.layers(),
+        }
+    }
+}
+
+/// The way to another member. What is sent arrives in order, or the epoch is over.
+pub trait Link: Send + Sync {
+    /// Sends a block whose first stage is done. Waits while too much is on its way.
+    fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList);
+
+    /// Says that all blocks of the layers before this one were sent. Called with the plan locked: must not wait.
+    fn send_frontier(&self, layer: Layer);
+}
+
+/// Who decides about an epoch, as a member sees it: hears what is finished, and orders what is written.
+pub trait Leader: Send + Sync {
+    /// Whether another task may start, or what is finished has to be written first.
+    fn may_start(&self) -> bool {
+        true
+    }
+
+    /// A task came to these totals; `frontier` is the lowest layer (the highest, on the way down) with an unfinished
+    /// block of this member.
+    fn progressed(&self, totals: &Totals, frontier: Layer);
+
+    /// The member holds so many bytes of packed layers that no shard was ordered of yet.
+    fn holds(&self, _bytes: u64) {}
+
+    /// The member has finished its part of the next layer. Called with the plan locked: must not take long.
+    fn layer_done(&self, part: LayerPart);
+
+    /// What to write next. Waits for a while where there is nothing. `is_over` says that the member finishes nothing
+    /// more.
+    fn next_range(&self, is_over: bool) -> Next;
+
+    /// A shard for the member's part of a range.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError>;
+
+    /// The shard of a range is in the store.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be committed.
+    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
+}
+
+/// What a member is to do next, beside computing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Write its shard of a range.
+    Write(Segment),
+    /// Nothing yet.
+    Wait,
+    /// Nothing more: the epoch is over.
+    End,
+}
+
+/// A block of another member, as it came.
+#[derive(Debug)]
+pub struct Block {
+    /// Its layer.
+    pub layer: Layer,
+    /// Its lane.
+    pub lane: Lane,
+    /// What its sender says is the checksum of its bytes.
+    pub checksum: u64,
+    /// Its bytes.
+    pub payload: BytesList,
+}
+
+/// Why a block is not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockError {
+    /// It cannot be what its sender should have sent: the sender is to blame, or the way.
+    #[error("{0}")]
+    Bad(String),
+    /// This member failed at it.
+    #[error(transparent)]
+    Worker(WorkerError),
+}
+
+/// A member of an epoch, with its crew.
+pub struct Member<V, L> {
+    seat: Arc<Seat>,
+    crew: Crew<V, L>,
+    stop: Arc<AtomicBool>,
+    /// Layers that each member has sent all blocks of, counted in the direction of the pass; of those that have none for
+    /// this one all.
+    frontiers: Mutex<Vec<u32>>,
+}
+
+impl<V: Value, L: Leader> Member<V, L> {
+    /// Sets a member up. `links` has the ways to the others by their index, as many as are [`neighbours`]. `stop` becomes
+    /// true when no more tasks are to begin.
+    pub fn new(
+        seat: Seat,
+        worker: Arc<Worker<V>>,
+        links: Vec<Option<Box<dyn Link>>>,
+        leader: L,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let far = seat.segment.layers();
+        let neighbours = neighbours(&seat);
+        let seat = Arc::new(seat);
+        let dispatch = Dispatch::new(Arc::clone(&worker), Arc::clone(&seat), links, leader);
+        let crew = Crew::new(worker, &seat, dispatch, Arc::clone(&stop));
+        if neighbours.contains(&true) {
+            crew.with_plan(|plan| plan.slowest_elsewhere(seat.segment.layer(0)));
+        } else {
+            crew.dispatch().all_arrived(far);
+        }
+        // Nothing is to be waited for of those that are no neighbours.
+        let frontiers = neighbours.iter().map(|&is_neighbour| if is_neighbour { 0 } else { far });
+        let frontiers = Mutex::new(frontiers.collect());
+        Self { seat, crew, stop, frontiers }
+    }
+
+    /// Computes on so many threads, and writes what is ordered, until the leader says that it is over. What is left of
+    /// it in the worker afterwards is the caller's to release.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of a task or a shard.
+    pub fn run(&self, threads: usize) -> Result<(), CrewError> {
+        self.crew.compute_beside(threads, || self.write_ranges())?;
+        self.crew.take_error().map_or(Ok(()), Err)
+    }
+
+    /// What is written goes in the order of the pass. After a failure nothing more is: what is committed stays a prefix
+    /// of the segment.
+    fn write_ranges(&self) {
+        while !self.crew.has_failed() {
+            // In this order: a task that begins before it is asked to stop is waited for.
+            let is_over = self.stop.load(Ordering::Relaxed) && self.crew.is_idle();
+            match self.leader().next_range(is_over) {
+                Next::Write(range) => {
+                    if let Err(error) = no_panic(|| self.write(range)) {
+                        self.crew.fail(error);
+                    }
+                    self.crew.wake();
+                }
+                Next::Wait => {}
+                Next::End => break,
+            }
+        }
+        self.crew.wake();
+    }
+
+    /// Writes the shard of a range. An order that was carried out already is none.
+    fn write(&self, range: Segment) -> Result<(), CrewError> {
+        let Some(frames) = self.crew.dispatch().take_sealed(range) else { return Ok(()) };
+        let mut writer = self.leader().create_shard(range)?;
+        for frame in frames {
+            writer.push(frame)?;
+        }
+        self.leader().written(range, writer.finish()?)
+    }
+
+    /// Takes in a block of the member with this index. May be called again with the same.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
+        let Block { layer, lane, checksum, payload } = block;
+        let bad = |what: String| BlockError::Bad(format!("layer {layer}, lane {lane:?}: {what}"));
+        let (is_elsewhere, is_awaited) =
+            self.crew.with_plan(|plan| (plan.is_elsewhere(layer, lane), plan.awaits(layer, lane)));
+        if !is_elsewhere || self.seat.owners.owner(lane) != from {
+            return Err(bad("that worker has no such block in this epoch".to_owned()));
+        }
+        let found = payload.checksum();
+        if found != checksum {
+            return Err(bad(format!("its bytes have checksum {found:016x}, expected {checksum:016x}")));
+        }
+        match self.crew.dispatch().tally().take(layer, lane, checksum) {
+            Arrival::New => {}
+            Arrival::Again => return Ok(()),
+            Arrival::Other => return Err(bad("another one came before, with other contents".to_owned())),
+        }
+        if !is_awaited {
+            return Ok(());
+        }
+        let taken = match self.seat.segment.phase {
+            Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload),
+            Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload),
+        };
+        taken.map_err(|error| match error {
+            WorkerError::Payload(error) => BlockError::Bad(error.to_string()),
+            error => BlockError::Worker(error),
+        })?;
+        self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
+        Ok(())
+    }
+
+    /// Takes in that the member with this index has sent all blocks of the layers before this one.
+    pub fn frontier_of(&self, from: usize, layer: Layer) {
+        let segment = self.seat.segment;
+        let slowest = {
+            let mut frontiers = self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            frontiers[from] = segment.position(layer);
+            frontiers.iter().copied().min().unwrap_or_default()
+        };
+        self.crew.with_plan(|plan| plan.slowest_elsewhere(segment.layer(slowest)));
+        self.crew.dispatch().all_arrived(slowest);
+    }
+
+    /// Takes in how many layers all members have finished, as the leader knows.
+    pub fn all_finished(&self, layers: u32) {
+        self.crew.dispatch().all_finished(layers);
+    }
+
+    /// Who decides about the epoch.
+    pub fn leader(&self) -> &L {
+        self.crew.dispatch().leader()
+    }
+
+    /// Whether no task runs: it waits for others, or has nothing left to do.
+    pub fn is_waiting(&self) -> bool {
+        self.crew.is_idle()
+    }
+
+    /// Wakes its threads: the leader may say something else now, or it is time to stop.
+    pub fn wake(&self) {
+        self.crew.wake();
+    }
+}

@@ -1,0 +1,115 @@
+//! Which member needs which block of which other.
+
+use exact2048_game::lane::{Step, lanes, layer_range};
+use exact2048_game::{Lane, Layer};
+use exact2048_solution::Phase;
+use rustc_hash::FxHashMap;
+
+use super::Seat;
+
+/// Calls `call` with each lane, a lane that is built on it, and the layers of that one.
+fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
+    let Seat { params, segment, .. } = seat;
+    let all = lanes(params);
+    let alive: FxHashMap<Lane, (Layer, Layer)> =
+        all.iter().map(|&lane| (lane, layer_range(params, lane))).collect();
+    let steps = Step::all(params);
+    for &lane in &all {
+        for &step in &steps {
+            let built_on_it = match segment.phase {
+                Phase::Enumerate => lane.after(step, params.large),
+                Phase::BackUp => lane.before(step, params.large),
+            };
+            if let Some((other, &layers)) = built_on_it.and_then(|other| Some((other, alive.get(&other)?))) {
+                call(lane, other, layers);
+            }
+        }
+    }
+}
+
+/// Which members of an epoch have blocks for this one, or need blocks of it. It has a link to these and no others: a
+/// thousand members would have a million.
+pub fn neighbours(seat: &Seat) -> Vec<bool> {
+    let Seat { owners, me, .. } = seat;
+    let mut neighbours = vec![false; seat.members.len()];
+    for_each_use(seat, |lane, other, _| {
+        let (from, to) = (owners.owner(lane), owners.owner(other));
+        if from == *me || to == *me {
+            (neighbours[from], neighbours[to]) = (true, true);
+        }
+    });
+    neighbours[*me] = false;
+    neighbours
+}
+
+/// Which members need the blocks of a lane.
+#[derive(Debug)]
+pub struct Routes {
+    /// For each lane, the members that have lanes built on it, with the layers of those lanes.
+    to: FxHashMap<Lane, Vec<(usize, Layer, Layer)>>,
+}
+
+impl Routes {
+    /// Of the lanes of one member.
+    pub fn new(seat: &Seat) -> Self {
+        let mut to: FxHashMap<Lane, Vec<(usize, Layer, Layer)>> = FxHashMap::default();
+        for_each_use(seat, |lane, other, (first, last)| {
+            let (from, owner) = (seat.owners.owner(lane), seat.owners.owner(other));
+            if from == seat.me && owner != seat.me {
+                to.entry(lane).or_default().push((owner, first, last));
+            }
+        });
+        Self { to }
+    }
+
+    /// The members that need a block, each once.
+    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<usize> {
+        let routes = self.to.get(&lane).map(Vec::as_slice).unwrap_or_default();
+        let needs = |&&(_, first, last): &&(usize, Layer, Layer)| (first..=last).contains(&layer);
+        let mut members: Vec<usize> = routes.iter().filter(needs).map(|&(member, ..)| member).collect();
+        members.sort_unstable();
+        members.dedup();
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_coordinator::cluster::WorkerId;
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_solution::{Segment, assign};
+
+    fn seat(board: &str, members: usize, me: usize) -> Seat {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let segment = Segment { phase: Phase::BackUp, first: Layer(4), last: params.last_layer() };
+        let owners = assign(&params, &vec![1; members]);
+        let members = (0..members as u64).map(WorkerId).collect();
+        Seat { params, segment, members, owners, me, window_layers: 4 }
+    }
+
+    #[test]
+    fn members_are_neighbours_of_each_other_and_of_few_where_there_are_many() {
+        for (board, members) in [("3x2", 4), ("4x3", 1000)] {
+            let mine = neighbours(&seat(board, members, 0));
+            assert!(!mine[0]);
+            for (other, _) in mine.iter().enumerate().filter(|(_, is_neighbour)| **is_neighbour) {
+                let theirs = neighbours(&seat(board, members, other));
+                assert!(theirs[0], "{other} has no way to the first of {members}");
+            }
+            let links = mine.iter().filter(|is_neighbour| **is_neighbour).count();
+            assert!(links > 0 && links <= 60, "{links} of {members}");
+            // Whoever gets a block is a neighbour.
+            let routes = Routes::new(&seat(board, members, 0));
+            assert!(routes.to.values().flatten().all(|&(to, ..)| mine[to]));
+        }
+    }
+
+    #[test]
+    fn one_that_is_alone_has_no_neighbours_and_no_routes() {
+        let seat = seat("3x2", 1, 0);
+        assert_eq!(neighbours(&seat), [false]);
+        assert!(Routes::new(&seat).to.is_empty());
+    }
+}
