@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WriteShard};
 use exact2048_game::Layer;
 use exact2048_game::value::Value;
-use exact2048_run::member::{self, Block, BlockError, CrewError, Member, Seat, neighbours};
+use exact2048_run::member::{self, Block, BlockError, CrewError, Leader, Member, Seat, neighbours};
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
 use exact2048_worker::Worker;
@@ -142,6 +142,8 @@ impl<V: Value> Running<V> {
         let computed = self.member.run(threads);
         self.ended.cancel();
         self.worker.release_all();
+        // What was not ordered never will be.
+        self.member.leader().holds(0);
         computed.map_err(EpochFailure::Crew)?;
         match self.peer_failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
             Some(failure) => Err(failure),

@@ -127,13 +127,6 @@ impl Leader for RemoteLeader {
     }
 }
 
-impl Drop for RemoteLeader {
-    fn drop(&mut self) {
-        // The epoch is over: what was not ordered never will be.
-        self.holds(0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
