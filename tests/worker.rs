@@ -11,7 +11,7 @@ use common::certificates::{Ca, token_file};
 use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
 use common::{Place, Solved, text};
-use exact2048_cluster::wire::refusal_status;
+use exact2048_cluster::wire::{self, refusal_status};
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Refusal};
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::tls::TlsFiles;
@@ -217,18 +217,17 @@ async fn only_those_who_are_let_in_push_and_fetch() {
     assert!(!log.contains("nobody"), "{log}");
 }
 
-/// A coordinator of a later version, as far as a worker meets it.
-struct OfLaterVersion;
+/// A coordinator as far as a worker meets it, that answers pulls in its own way.
+struct Scripted(fn(v1::PullRequest) -> Answer<v1::PullResponse>);
 
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl Coordinator for OfLaterVersion {
+impl Coordinator for Scripted {
     type WatchStream = tokio_stream::Empty<Result<v1::WatchResponse, Status>>;
 
     async fn pull(&self, request: Request<v1::PullRequest>) -> Answer<v1::PullResponse> {
-        let got = request.into_inner().protocol_version;
-        Err(refusal_status(&Refusal::Version { expected: got + 1, got }))
+        (self.0)(request.into_inner())
     }
 
     async fn submit(&self, _: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
@@ -260,16 +259,53 @@ impl Coordinator for OfLaterVersion {
     }
 }
 
+impl Scripted {
+    /// Serves as long as the runtime lives, and says where.
+    async fn start(self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+        let service = tonic::transport::Server::builder().add_service(CoordinatorServer::new(self));
+        tokio::spawn(service.serve_with_incoming(incoming));
+        format!("http://{address}")
+    }
+}
+
+/// (C31) Where nobody answers any more it goes as well; it had nothing that others would do again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_idle_worker_that_nobody_answers_was_not_at_work() {
+    let coordinator = Scripted(|pull| {
+        let nothing = wire::Answer {
+            acknowledged: 0,
+            withdrawn: None,
+            assignment: None,
+            progress: None,
+            write: None,
+            needed_memory: None,
+            pause: Duration::from_millis(20),
+        };
+        if pull.leaving {
+            Err(Status::unavailable("nobody is there"))
+        } else {
+            Ok(Response::new(v1::PullResponse::from(&nothing)))
+        }
+    });
+    let (url, place) = (coordinator.start().await, Place::new());
+    let worker = start_worker(&url, &place.join("cache"), &["--metrics-listen", "127.0.0.1:0"]);
+    scrape_until(&worker, "exact2048_pull_seconds_count");
+    let ended = worker.stop();
+    assert!(!ended.stderr.contains("work was under way"), "{ended:?}");
+    ended.says(&["stopped: what ran was committed or handed back"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_worker_of_another_version_ends_and_says_so() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
-    let service = tonic::transport::Server::builder().add_service(CoordinatorServer::new(OfLaterVersion));
-    let serving = tokio::spawn(service.serve_with_incoming(incoming));
-    let place = Place::new();
-    let worker = start_worker(&format!("http://{address}"), &place.join("cache"), &[]);
+    let later_version = Scripted(|pull| {
+        let got = pull.protocol_version;
+        Err(refusal_status(&Refusal::Version { expected: got + 1, got }))
+    });
+    let (url, place) = (later_version.start().await, Place::new());
+    let worker = start_worker(&url, &place.join("cache"), &[]);
     let versions = format!("speaks protocol {PROTOCOL_VERSION}, the coordinator {}", PROTOCOL_VERSION + 1);
     worker.end().exits(1).says(&[&versions, "use the same build"]);
-    serving.abort();
 }
