@@ -7,6 +7,7 @@ mod common;
 use std::process::Stdio;
 
 use common::cluster::{Cluster, start_coordinator};
+use common::forge::Forge;
 use common::terminal::{Terminal, on_terminal};
 use common::{Finished, Place, Solved, command, exact2048, number, on_run, shards, solve, text};
 
@@ -227,6 +228,18 @@ fn times_are_kept_with_the_run() {
         info.contains("ns a state with 2 threads") && info.contains("ns a state with 1 thread\n"),
         "{info}"
     );
+    // The time of a command before this one counts, however long ago that was.
+    let mut forge = Forge::open(&solved.run());
+    let commits = forge.records.iter_mut().map(|(_, body)| &mut body["record"]);
+    let up: Vec<_> = commits.filter(|record| record["commit"]["phase"] == "enumerate").collect();
+    let whole = 1000.0 * up.len() as f64;
+    up.into_iter().for_each(|record| record["took"]["seconds"] = 1000.0.into());
+    (0..forge.records.len()).for_each(|record| forge.write_record(record));
+    let values = shards(&solved.run()).into_iter().find(|path| path.to_str().unwrap().contains("values-"));
+    std::fs::remove_file(values.unwrap()).unwrap();
+    let again = solve(&solved.run(), "--board 4x2 --threads 1");
+    assert_eq!(number(&again["seconds"]["enumerate"]), whole);
+    assert!(number(&again["seconds"]["total"]) > whole);
     // Of a small board a state's share of the time tells nothing (C15).
     let small = Solved::new("--board 2x2");
     let info = on_run(&small.run(), "info", &[]).exits(0).stdout;
