@@ -157,6 +157,10 @@ fn tables_fit_the_terminal() {
             (&["bag", "--target", "2048", "--simulate", "1000"], &["deviation", "confidence", "absorbing"]),
             (&["bag", "--target", "64", "--exact"], &["deviation", "variance"]),
             (&["play", "--player", "greedy", "--games", "20"], &["95% confidence", "least"]),
+            (
+                &["evaluate", "--player", "greedy", "--run", run],
+                &["player's", "reached", "mean loss", "worst"],
+            ),
             (&["query", "--run", run, "64 32 / 16 8 / 4 2 / 128 2"], &["afterstate", "canonical"]),
             (&["query", "--run", run, "rubbish / rubbish and more of that which is no board"], &["expected"]),
             (&["query", "--run", run, "512 512 / 512 512 / 512 512 / 512 512"], &["not reachable"]),

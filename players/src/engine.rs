@@ -120,6 +120,12 @@ impl Engine {
         self.size
     }
 
+    /// The same boards with another chance of a 4.
+    #[must_use]
+    pub fn with_spawn4(&self, spawn4: Spawn4) -> Self {
+        Self { spawn4, ..self.clone() }
+    }
+
     /// How likely a spawned tile is a 4.
     #[must_use]
     pub fn spawn4(&self) -> Spawn4 {
@@ -130,10 +136,20 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn moves(&self, board: Board) -> Moves {
-        let [left, right, score] = slide_rows(board.0, self.size.rows(), &self.rows);
-        let across = transposed(board.0, self.size.rows(), self.size.cols());
-        let [up, down, score_across] = slide_rows(across, self.size.cols(), &self.columns);
-        let back = |across: u64| transposed(across, self.size.cols(), self.size.rows());
+        // With sides that the compiler knows, loops over them are unrolled.
+        match (self.size.rows(), self.size.cols()) {
+            (3, 3) => self.moves_on(board, 3, 3),
+            (4, 4) => self.moves_on(board, 4, 4),
+            (rows, cols) => self.moves_on(board, rows, cols),
+        }
+    }
+
+    #[inline(always)]
+    fn moves_on(&self, board: Board, rows: usize, cols: usize) -> Moves {
+        let [left, right, score] = slide_rows(board.0, rows, cols, &self.rows);
+        let across = transposed(board.0, rows, cols);
+        let [up, down, score_across] = slide_rows(across, cols, rows, &self.columns);
+        let back = |across: u64| transposed(across, cols, rows);
         let made = |after: u64, score: u64| (after != board.0).then_some((Board(after), score as u32));
         Moves([
             made(left, score),
@@ -178,9 +194,9 @@ impl Engine {
 }
 
 /// Slides every row: towards the first cell, towards the last, and the score.
-#[inline]
-fn slide_rows(board: u64, rows: usize, lines: &Lines) -> [u64; 3] {
-    let bits = 4 * lines.length;
+#[inline(always)]
+fn slide_rows(board: u64, rows: usize, cols: usize, lines: &Lines) -> [u64; 3] {
+    let bits = 4 * cols;
     let mask = (1u64 << bits) - 1;
     let (mut first, mut last, mut score) = (0, 0, 0);
     for row in 0..rows {
@@ -193,14 +209,21 @@ fn slide_rows(board: u64, rows: usize, lines: &Lines) -> [u64; 3] {
 }
 
 /// Rows become columns.
-#[inline]
-fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
+#[inline(always)]
+pub(crate) fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
     if (rows, cols) == (4, 4) {
         // Swap the off-diagonal cells of each 2×2 square, then the off-diagonal squares.
         let swapped = (board ^ board >> 12) & 0x0000_f0f0_0000_f0f0;
         let board = board ^ swapped ^ swapped << 12;
         let swapped = (board ^ board >> 24) & 0x0000_0000_ff00_ff00;
         return board ^ swapped ^ swapped << 24;
+    }
+    if (rows, cols) == (3, 3) {
+        // Swap the cells beside the diagonal, then the two corners off it.
+        let swapped = (board ^ board >> 8) & 0x0_00f0_00f0;
+        let board = board ^ swapped ^ swapped << 8;
+        let swapped = (board ^ board >> 16) & 0x0_0000_0f00;
+        return board ^ swapped ^ swapped << 16;
     }
     let mut across = 0;
     for row in 0..rows {

@@ -66,27 +66,55 @@ pub struct Step {
     pub exponent: u8,
 }
 
-/// Plays a game to its end, or until a tile of `2^target` is there. `seen` is called with each board before a move, and
-/// at the end. A player that fails ends its game; the reason comes back beside it.
+/// The rules of a game beside those of the board.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The game is won, and ends, when a tile of this exponent is there.
+    pub target: Option<u8>,
+    /// Other spawns than those that the player's engine knows of.
+    pub spawns: Option<Engine>,
+    /// A move that changes nothing is made all the same, and a tile comes, as long as there is an empty cell.
+    pub takes_idle_moves: bool,
+}
+
+impl Rules {
+    /// The usual rules, up to a tile.
+    #[must_use]
+    pub fn until(target: Option<u8>) -> Self {
+        Self { target, ..Self::default() }
+    }
+
+    /// The rules of the program that a paper on Monte Carlo play prints (docs/players.md): one tile in four is a 4,
+    /// which the player does not know of, and moves that change nothing are made.
+    #[must_use]
+    pub fn of_the_paper(engine: &Engine, target: Option<u8>) -> Self {
+        let quarter = "1/4".parse().expect("a probability");
+        Self { target, spawns: Some(engine.with_spawn4(quarter)), takes_idle_moves: true }
+    }
+}
+
+/// Plays a game to its end, or until it is won. `seen` is called with each board before a move, and at the end. A
+/// player that fails ends its game; the reason comes back beside it.
 pub fn play(
     engine: &Engine,
     id: GameId,
     player: &mut dyn Player,
-    target: Option<u8>,
+    rules: &Rules,
     mut seen: impl FnMut(Board, u64),
 ) -> (Game, Option<PlayerError>) {
     let (mut spawns, mut lots) = (id.generator(false), id.generator(true));
+    let spawning = rules.spawns.as_ref().unwrap_or(engine);
     let mut start = [(0, 0); 2];
     let mut board = Board::default();
     for tile in &mut start {
-        let spawned = engine.spawn(board, &mut spawns);
+        let spawned = spawning.spawn(board, &mut spawns);
         (board, *tile) = (spawned.0, (spawned.1, spawned.2));
     }
     let mut game = Game { start, steps: Vec::new(), last: board, score: 0, merges: [0; 16], cut_short: None };
     let mut failure = player.begin(engine).err();
     while failure.is_none() {
         seen(board, game.score);
-        if target.is_some_and(|target| engine.largest(board) >= target) {
+        if rules.target.is_some_and(|target| engine.largest(board) >= target) {
             game.cut_short = Some(CutShort::Won);
             break;
         }
@@ -94,16 +122,17 @@ pub fn play(
         if moves.is_empty() {
             break;
         }
-        let chosen = player
-            .choose(&mut Turn { engine, board, moves: &moves, generator: &mut lots })
-            .and_then(|direction| {
-                let illegal = || PlayerError::Illegal { direction, board: board.to_text(engine.size()) };
-                moves.get(direction).map(|made| (direction, made)).ok_or_else(illegal)
-            });
+        let takes_idle_moves = rules.takes_idle_moves;
+        let idle = (takes_idle_moves && engine.empty(board) != 0).then_some((board, 0));
+        let mut turn = Turn { engine, board, moves: &moves, takes_idle_moves, generator: &mut lots };
+        let chosen = player.choose(&mut turn).and_then(|direction| {
+            let illegal = || PlayerError::Illegal { direction, board: board.to_text(engine.size()) };
+            moves.get(direction).or(idle).map(|made| (direction, made)).ok_or_else(illegal)
+        });
         match chosen {
             Ok((direction, (after, score))) => {
                 count_merges(board, after, &mut game.merges);
-                let (spawned, cell, exponent) = engine.spawn(after, &mut spawns);
+                let (spawned, cell, exponent) = spawning.spawn(after, &mut spawns);
                 game.steps.push(Step { direction, cell, exponent });
                 game.score += u64::from(score);
                 board = spawned;

@@ -4,11 +4,17 @@
 //! Games depend on the seed and their number alone, whatever threads play them.
 
 mod engine;
+pub mod evaluate;
 mod game;
 mod player;
 mod stats;
+mod symmetry;
 
 pub use engine::{Engine, Moves};
-pub use game::{CutShort, Game, GameId, Record, Step, play};
-pub use player::{CommandError, ExpectimaxParams, Player, PlayerError, PlayerSpec, SpecError, Turn};
+pub use game::{CutShort, Game, GameId, Record, Rules, Step, play};
+pub use player::{
+    CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,
+    PlayerSpec, SpecError, Turn,
+};
 pub use stats::{Share, Stats};
+pub use symmetry::Image;

@@ -92,13 +92,10 @@ impl Stats {
     /// Mean score, and half the width of its interval of 95% confidence, by the normal approximation.
     #[must_use]
     pub fn mean_score(&self) -> (f64, f64) {
-        let games = self.scores.len() as f64;
-        let mean = self.scores.iter().sum::<u64>() as f64 / games.max(1.0);
-        let mut squares: Vec<f64> = self.scores.iter().map(|&score| (score as f64 - mean).powi(2)).collect();
+        let mut scores: Vec<f64> = self.scores.iter().map(|&score| score as f64).collect();
         // In one order, whichever threads played which games.
-        squares.sort_unstable_by(f64::total_cmp);
-        let variance = squares.iter().sum::<f64>() / (games - 1.0).max(1.0);
-        (mean, Z95 * (variance / games.max(1.0)).sqrt())
+        scores.sort_unstable_by(f64::total_cmp);
+        interval(&scores)
     }
 
     /// The scores that a share of the games stays at or below.
@@ -141,6 +138,15 @@ impl Stats {
         let half = Z95 * (k * (n - k) / n + z2 / 4.0).sqrt() / (n + z2);
         Share { games, share: k / n, low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
     }
+}
+
+/// The mean of numbers, and half the width of its interval of 95% confidence, by the normal approximation.
+pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
+    let count = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / count.max(1.0);
+    let squares = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>();
+    let variance = squares / (count - 1.0).max(1.0);
+    (mean, Z95 * (variance / count.max(1.0)).sqrt())
 }
 
 #[cfg(test)]

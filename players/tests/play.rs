@@ -3,7 +3,9 @@
 
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, BoardSize, Spawn4};
-use exact2048_players::{CutShort, Engine, Game, GameId, PlayerError, PlayerSpec, Record, Stats, play};
+use exact2048_players::{
+    CutShort, Engine, Game, GameId, PlayerError, PlayerSpec, Record, Rules, Stats, play,
+};
 
 fn engine(size: &str) -> Engine {
     Engine::new(size.parse().unwrap(), Spawn4::default())
@@ -12,7 +14,7 @@ fn engine(size: &str) -> Engine {
 fn games(engine: &Engine, player: &str, numbers: std::ops::Range<u64>, seed: u64) -> Vec<Game> {
     let spec: PlayerSpec = player.parse().unwrap();
     let mut player = spec.player(engine, None).unwrap();
-    let game = |number| play(engine, GameId { seed, number }, &mut *player, None, |_, _| {});
+    let game = |number| play(engine, GameId { seed, number }, &mut *player, &Rules::default(), |_, _| {});
     numbers
         .map(game)
         .map(|(game, failure)| {
@@ -44,6 +46,11 @@ fn games_follow_the_rules_and_depend_on_the_seed_alone() {
         ("2x5", "random"),
         ("3x3", "expectimax:depth=2"),
         ("3x2", "monte-carlo:runs=5"),
+        ("3x3", "win-fraction:runs=5,steps=4"),
+        ("3x3", "minimax:positions=100"),
+        ("2x5", "linear-paths:depth=2"),
+        ("3x3", "linear-paths:paths=2,depth=1"),
+        ("4x3", "corner:corner=bottom-right,forbidden=left"),
     ] {
         let engine = engine(size);
         let all = games(&engine, player, 0..6, 7);
@@ -97,7 +104,9 @@ fn a_wanted_tile_ends_the_game() {
     let mut player = spec.player(&engine, None).unwrap();
     let mut boards = Vec::new();
     let (game, failure) =
-        play(&engine, GameId { seed: 1, number: 0 }, &mut *player, Some(5), |board, _| boards.push(board));
+        play(&engine, GameId { seed: 1, number: 0 }, &mut *player, &Rules::until(Some(5)), |board, _| {
+            boards.push(board)
+        });
     assert!(failure.is_none());
     assert_eq!(game.cut_short, Some(CutShort::Won));
     assert_eq!(engine.largest(game.last), 5);
@@ -112,9 +121,9 @@ fn programs_play_by_lines() {
     let play_once = |script: &str| {
         let spec: PlayerSpec = format!("cmd:{script}").parse().unwrap();
         let mut player = spec.player(&engine, None).unwrap();
-        let first = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, None, |_, _| {});
+        let first = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, &Rules::default(), |_, _| {});
         // A program that failed is started anew for the next game.
-        let second = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, None, |_, _| {});
+        let second = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, &Rules::default(), |_, _| {});
         assert_eq!(first.0, second.0);
         first
     };

@@ -7,6 +7,7 @@ pub mod combo;
 #[cfg(feature = "net")]
 pub mod coordinator;
 pub mod count;
+pub mod evaluate;
 #[cfg(feature = "net")]
 pub mod forget;
 pub mod info;
@@ -49,6 +50,8 @@ pub enum Command {
     Inspect(inspect::Args),
     /// Play many games and say what came of them
     Play(play::Args),
+    /// Say how much a player loses against perfect play
+    Evaluate(evaluate::Args),
     /// Say how many boards there can be, without enumerating them
     Count(count::Args),
     /// Say how many moves a win takes at least: tiles in a bag, without a board
@@ -70,6 +73,7 @@ impl Command {
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
             Command::Play(args) => play::main(args),
+            Command::Evaluate(args) => evaluate::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
             Command::Combo(args) => combo::main(args),

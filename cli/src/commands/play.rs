@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use exact2048_game::{Board, BoardSize, Objective, Spawn4};
-use exact2048_players::{CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Share, Stats, play};
+use exact2048_players::{
+    CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Rules, Share, Stats, play,
+};
 use exact2048_solution::{Oracle, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
@@ -33,7 +35,8 @@ Examples:
 The same seed gives the same games, whatever the threads. Players, their parameters and the lines
 that programs are asked with: docs/players.md.")]
 pub struct Args {
-    /// Who plays: random, greedy, expectimax[:depth=N|auto,cutoff=P], monte-carlo[:runs=N], perfect, or cmd:PROGRAM
+    /// Who plays: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
+    /// cmd:PROGRAM; parameters follow, as in expectimax:depth=3,cutoff=0.001
     #[arg(long, value_name = "PLAYER")]
     player: PlayerSpec,
     /// Rows x columns [default: 4x4, or that of the run]
@@ -56,6 +59,10 @@ pub struct Args {
     /// End a game when this tile is there [default: never, or the tile that the run is about]
     #[arg(long, value_name = "TILE", value_parser = tile)]
     until: Option<u8>,
+    /// Play by the rules of the program that the paper on win-fraction prints: one tile in four is a 4, and moves that
+    /// change nothing are made
+    #[arg(long, conflicts_with = "spawn4")]
+    paper_rules: bool,
     /// Threads that play [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -81,7 +88,7 @@ fn tile(text: &str) -> Result<u8, String> {
 struct Table {
     engine: Engine,
     oracle: Option<Arc<Oracle>>,
-    until: Option<u8>,
+    rules: Rules,
 }
 
 /// Runs the command.
@@ -97,10 +104,13 @@ fn table(args: &Args) -> Result<Table> {
         )
         .into());
     }
+    let at = |engine: Engine, oracle, until| {
+        let of_the_paper = args.paper_rules.then(|| Rules::of_the_paper(&engine, until));
+        Table { engine, oracle, rules: of_the_paper.unwrap_or_else(|| Rules::until(until)) }
+    };
     let Some(place) = &args.run else {
         let size = args.board.map_or_else(|| BoardSize::new(4, 4), Ok)?;
-        let engine = Engine::new(size, args.spawn4.unwrap_or_default());
-        return Ok(Table { engine, oracle: None, until: args.until });
+        return Ok(at(Engine::new(size, args.spawn4.unwrap_or_default()), None, args.until));
     };
     let run = Run::open(args.store.locate_to_read(place)?)?;
     let params = run.params();
@@ -121,7 +131,7 @@ fn table(args: &Args) -> Result<Table> {
     }
     let engine = Engine::new(params.board, params.spawn4);
     let oracle = if args.player.needs_run() { Some(Arc::new(Oracle::new(&run)?)) } else { None };
-    Ok(Table { engine, oracle, until: args.until.or(wanted) })
+    Ok(at(engine, oracle, args.until.or(wanted)))
 }
 
 /// Shows one game, move by move.
@@ -131,7 +141,7 @@ fn watch(args: &Args, table: &Table) -> Result<()> {
     let on_screen = out.is_terminal();
     let (mut moves, mut written) = (0u64, Ok(()));
     let id = GameId { seed: args.seed, number: 0 };
-    let (game, failure) = play(&table.engine, id, &mut *player, table.until, |board, score| {
+    let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |board, score| {
         if written.is_ok() {
             written = show(&mut out, on_screen, &table.engine, board, score, moves);
         }
@@ -204,7 +214,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
         let (mut stats, mut lines) = (Stats::default(), Vec::new());
         for number in batch * BATCH..args.games.min((batch + 1) * BATCH) {
             let id = GameId { seed: args.seed, number };
-            let (game, failure) = play(&table.engine, id, &mut *player, table.until, |_, _| {});
+            let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |_, _| {});
             if let Some(failure) = failure {
                 tell(number, &failure);
             }
@@ -261,7 +271,7 @@ fn write_for_people(
     if stats.failed() > 0 {
         output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
     }
-    if let Some(until) = table.until {
+    if let Some(until) = table.rules.target {
         let Share { share, low, high, .. } = stats.won();
         let (share, [low, high], tile) =
             (units::share(share), [low, high].map(units::share), count(1u32 << until));
@@ -301,10 +311,11 @@ fn summary(args: &Args, table: &Table, stats: &Stats, seconds: f64) -> Value {
         "player": args.player.to_string(),
         "board": table.engine.size().to_string(),
         "spawn4": table.engine.spawn4(),
+        "paper_rules": args.paper_rules,
         "seed": args.seed,
         "games": stats.games(),
         "failed": stats.failed(),
-        "won": table.until.map(|until| json!({ "tile": 1u32 << until, "share": stats.won() })),
+        "won": table.rules.target.map(|until| json!({ "tile": 1u32 << until, "share": stats.won() })),
         "score": {
             "mean": mean,
             "half_width": half_width,

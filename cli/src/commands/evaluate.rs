@@ -1,0 +1,401 @@
+//! `exact2048 evaluate`: how much a player loses against perfect play.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_game::Objective;
+use exact2048_players::evaluate::{
+    EvaluateError, Exact, Limits, LossTable, Progress, Sample, Worst, exactly, sampled,
+};
+use exact2048_players::{Decides, Engine, PlayerSpec};
+use exact2048_solution::{Oracle, Run};
+use serde_json::{Value, json};
+
+use crate::display::ProgressLine;
+use crate::place::RunPlace;
+use crate::units::{self, count};
+use crate::{Failure, display, limits, output};
+
+/// Options of `evaluate`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 evaluate --player greedy --run runs/3x3
+  exact2048 evaluate --player random --run runs/3x3 --no-losses
+  exact2048 evaluate --player monte-carlo:runs=20 --run runs/3x3 --games 200
+
+Where a player's moves follow from the board alone, or are even lots as those of random, every
+board that it can come to is counted with its chance: nothing is sampled, and the error is
+proven. Any other player plays games. A move's loss is the value of the board less that of the
+move, both under perfect play from there on.
+
+Players and their parameters: docs/players.md.")]
+pub struct Args {
+    /// Who plays: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
+    /// cmd:PROGRAM; parameters follow, as in expectimax:depth=3,cutoff=0.001
+    #[arg(long, value_name = "PLAYER")]
+    player: PlayerSpec,
+    #[command(flatten)]
+    place: RunPlace,
+    /// Play as many games instead of counting all boards [default: 1000, for players that it has to be]
+    #[arg(long, value_name = "N", conflicts_with = "no_losses",
+          value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
+    games: Option<u64>,
+    /// Seed of the games
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Only say what the player is worth, not what its moves lose: quicker
+    #[arg(long)]
+    no_losses: bool,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Most memory that the boards may take [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Games that are played where none were asked for.
+const GAMES: u64 = 1_000;
+
+/// What was found.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+enum Found {
+    Exact(Exact),
+    Sample(Sample),
+}
+
+impl Found {
+    fn losses(&self) -> Option<&LossTable> {
+        match self {
+            Found::Exact(exact) => exact.losses.as_ref(),
+            Found::Sample(sample) => Some(&sample.losses),
+        }
+    }
+}
+
+/// Perfect play's value of the start, and its error.
+#[derive(Clone, Copy)]
+struct Perfect {
+    value: f64,
+    error: f64,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let is_free = args.player.decides() == Decides::Freely;
+    if is_free && args.no_losses {
+        let message = format!("--no-losses: {} has to be sampled, which tells its losses too", args.player);
+        return Err(Failure::usage(message).into());
+    }
+    let run = Run::open(args.place.location_to_read()?)?;
+    let oracle = Arc::new(Oracle::new(&run)?);
+    let params = run.params();
+    let engine = Engine::new(params.board, params.spawn4);
+    let starts = oracle.starts()?;
+    let perfect = Perfect { value: starts.expected, error: starts.error_bound };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let games = args.games.or(is_free.then_some(GAMES));
+    let begun = Instant::now();
+    let found = pool.install(|| match games {
+        Some(games) => sample(args, &engine, &oracle, games).map(Found::Sample),
+        None => go_through(args, &engine, &oracle).map(Found::Exact),
+    })?;
+    let report = Report { args, engine, objective: params.objective, perfect, oracle: &oracle };
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", report.json(&found, seconds)?)?;
+    } else {
+        report.write(&mut out, &found, seconds)?;
+    }
+    match &found {
+        Found::Sample(sample) if sample.stats.games() == 0 => {
+            Err(Failure::failed("no game was played to its end".to_owned()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Counts all boards that a player can come to.
+fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exact> {
+    let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let limits = Limits { bytes, losses: !args.no_losses };
+    let line = ProgressLine::new("evaluate");
+    let show = |at: Progress| {
+        let share = f64::from(at.layer) / f64::from(at.last_layer);
+        let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
+        line.show(share, &[layer, format!("{} boards", count(at.boards))]);
+    };
+    let found = exactly(engine, &args.player, oracle, limits, show);
+    line.finish();
+    found.map_err(|error| match error {
+        EvaluateError::Memory { layer, bytes, limit } => Failure::failed(format!(
+            "{} comes to more boards than memory holds: those around layer {} take {}, and {} are allowed; give more \
+             --memory, or --games N to play games instead",
+            args.player,
+            count(layer),
+            units::size(bytes),
+            units::size(limit),
+        ))
+        .into(),
+        other => other.into(),
+    })
+}
+
+/// Plays games.
+fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Result<Sample> {
+    let line = ProgressLine::new("evaluate");
+    let played = AtomicU64::new(0);
+    let show = || {
+        let played = 1 + played.fetch_add(1, Ordering::Relaxed);
+        let text = format!("game {} of {}", count(played), count(games));
+        line.show(played as f64 / games as f64, &[text]);
+    };
+    let found = sampled(engine, &args.player, oracle, args.seed, games, show);
+    line.finish();
+    let found = found?;
+    if let Some(failure) = &found.first_failure {
+        let failed = units::several(found.stats.failed(), "game");
+        display::say(&format!("warning: {failed} ended early and count for nothing; the first: {failure}"));
+    }
+    Ok(found)
+}
+
+struct Report<'a> {
+    args: &'a Args,
+    engine: Engine,
+    objective: Objective,
+    perfect: Perfect,
+    oracle: &'a Oracle,
+}
+
+impl Report<'_> {
+    /// A number in the units of the objective, which is known up to an error.
+    fn value(&self, value: f64, error: f64) -> String {
+        match self.objective {
+            Objective::Score => units::bounded(value, error),
+            Objective::Reach { .. } => format!("{} (error at most {error:.0e})", units::probability(value)),
+        }
+    }
+
+    /// A loss.
+    fn loss(&self, loss: f64) -> String {
+        match self.objective {
+            Objective::Score => units::mean(loss, 3),
+            Objective::Reach { .. } => units::probability(loss),
+        }
+    }
+
+    /// What a sampled player is worth, half the width of its interval of 95% confidence, and from what it follows: of
+    /// two estimates the narrower one.
+    fn estimate(&self, sample: &Sample) -> (f64, f64, &'static str) {
+        let (lost, by_losses) = sample.lost;
+        let (found, by_games, name) = match self.objective {
+            Objective::Score => {
+                let (mean, half_width) = sample.stats.mean_score();
+                (mean, half_width, "scores")
+            }
+            Objective::Reach { .. } => {
+                let won = sample.stats.won();
+                (won.share, (won.high - won.low) / 2.0, "games won")
+            }
+        };
+        if by_losses < by_games {
+            (self.perfect.value - lost, by_losses, "losses")
+        } else {
+            (found, by_games, name)
+        }
+    }
+
+    fn write(&self, out: &mut impl Write, found: &Found, seconds: f64) -> Result<()> {
+        output::write_field(out, "player", &self.args.player)?;
+        output::write_field(out, "board", format!("{}, {}", self.engine.size(), self.objective))?;
+        output::write_field(out, "perfect", self.value(self.perfect.value, self.perfect.error))?;
+        match found {
+            Found::Exact(exact) => self.write_exact(out, exact)?,
+            Found::Sample(sample) => self.write_sample(out, sample)?,
+        }
+        if let Some(losses) = found.losses() {
+            self.write_losses(out, losses)?;
+        }
+        writeln!(out)?;
+        Ok(output::write_field(out, "time", units::time(seconds))?)
+    }
+
+    fn write_exact(&self, out: &mut impl Write, exact: &Exact) -> Result<()> {
+        let lost = self.perfect.value - exact.value;
+        output::write_field(out, "player's", self.value(exact.value, exact.error))?;
+        output::write_field(out, "loses", self.value(lost, exact.error + self.perfect.error))?;
+        output::write_field(out, "moves", format!("{} a game", units::mean(exact.moves, 1)))?;
+        let alike = match self.args.player.decides() {
+            Decides::ByTurnedBoard => "as they are turned",
+            _ => "up to symmetry",
+        };
+        output::write_field(out, "boards", format!("{}, {alike}", count(exact.boards)))?;
+        writeln!(out)?;
+        let rows: Vec<_> = exact
+            .reached
+            .iter()
+            .map(|&(exponent, share)| vec![count(1u32 << exponent), units::probability(share)])
+            .collect();
+        Ok(output::write_all_columns(out, &["tile", "reached"], &[], &rows)?)
+    }
+
+    fn write_sample(&self, out: &mut impl Write, sample: &Sample) -> Result<()> {
+        let stats = &sample.stats;
+        output::write_field(out, "games", format!("{}, seed {}", count(stats.games()), self.args.seed))?;
+        if stats.failed() > 0 {
+            output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
+        }
+        let decimals = if self.objective == Objective::Score { 1 } else { 6 };
+        let (value, half, by) = self.estimate(sample);
+        output::write_field(
+            out,
+            "player's",
+            format!("{}, by its {by}", units::interval(value, half, decimals)),
+        )?;
+        output::write_field(out, "loses", units::interval(self.perfect.value - value, half, decimals))?;
+        let moves = stats.moves() as f64 / stats.games().max(1) as f64;
+        output::write_field(out, "moves", format!("{} a game", units::mean(moves, 1)))?;
+        writeln!(out)?;
+        let reached = stats.reached().map(|(exponent, share)| {
+            let interval = [share.low, share.high].map(units::share).join(" to ");
+            vec![count(1u32 << exponent), units::share(share.share), interval]
+        });
+        let header = ["tile", "reached", "95% confidence"];
+        Ok(output::write_all_columns(out, &header, &[], &reached.collect::<Vec<_>>())?)
+    }
+
+    fn write_losses(&self, out: &mut impl Write, losses: &LossTable) -> Result<()> {
+        writeln!(out)?;
+        let limits = losses.limits().map(|limit| match self.objective {
+            Objective::Score if limit >= 1.0 => count(limit as u64),
+            _ => limit.to_string(),
+        });
+        let sizes = limits.iter().map(|limit| format!("< {limit}"));
+        let last = format!(">= {}", limits.last().map_or("", String::as_str));
+        let header: Vec<String> = ["largest tile", "moves a game", "best", "mean loss"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(sizes)
+            .chain([last])
+            .collect();
+        let header: Vec<&str> = header.iter().map(String::as_str).collect();
+        let groups = losses.by_largest.iter().rev().map(|(e, of)| (count(1u32 << e), of));
+        let rows: Vec<_> = groups
+            .chain([("all".to_owned(), &losses.all)])
+            .map(|(name, of)| {
+                let share = |moves: f64| units::share(if of.moves > 0.0 { moves / of.moves } else { 0.0 });
+                [name, units::mean(of.moves, 2), units::share(of.share_best()), self.loss(of.mean())]
+                    .into_iter()
+                    .chain(of.by_size.into_iter().map(share))
+                    .collect()
+            })
+            .collect();
+        output::write_all_columns(out, &header, &[], &rows)?;
+        for worst in &losses.worst {
+            writeln!(out)?;
+            self.write_worst(out, worst)?;
+        }
+        Ok(())
+    }
+
+    fn write_worst(&self, out: &mut impl Write, worst: &Worst) -> Result<()> {
+        let times = worst.times.map_or_else(String::new, |times| format!(", {times:.1e} times a game"));
+        let name = worst.direction.name();
+        output::write_field(out, "worst", format!("{name} loses {}{times}", self.loss(worst.loss)))?;
+        output::write_field(out, "board", worst.board.to_text(self.engine.size()))?;
+        let evaluation = self.oracle.evaluate(worst.board, &|| true)?;
+        let values = evaluation.moves.iter().map(|made| {
+            let value = made.outcome.map_or("not legal".to_owned(), |outcome| self.loss(outcome.value));
+            format!("{} {value}", made.direction.name())
+        });
+        Ok(output::write_field(out, "values", values.collect::<Vec<_>>().join(", "))?)
+    }
+
+    fn json(&self, found: &Found, seconds: f64) -> Result<Value> {
+        let Perfect { value, error } = self.perfect;
+        let mut json = json!({
+            "player": self.args.player.to_string(),
+            "board": self.engine.size().to_string(),
+            "objective": self.objective.to_string(),
+            "spawn4": self.engine.spawn4(),
+            "perfect": { "value": value, "error": error },
+            "seconds": seconds,
+        });
+        match found {
+            Found::Exact(exact) => {
+                let tiles = exact.reached.iter();
+                let tiles = tiles.map(|&(e, share)| json!({ "tile": 1u32 << e, "reached": share }));
+                json["exact"] = json!({
+                    "value": exact.value,
+                    "error": exact.error,
+                    "moves": exact.moves,
+                    "boards": exact.boards,
+                    "up_to_symmetry": self.args.player.decides() != Decides::ByTurnedBoard,
+                    "tiles": tiles.collect::<Vec<_>>(),
+                });
+            }
+            Found::Sample(sample) => {
+                let stats = &sample.stats;
+                let (score, score_half_width) = stats.mean_score();
+                let (estimate, half_width, by) = self.estimate(sample);
+                let (lost, lost_half_width) = sample.lost;
+                let tiles = stats.reached();
+                let tiles = tiles.map(|(e, share)| json!({ "tile": 1u32 << e, "reached": share }));
+                json["sampled"] = json!({
+                    "value": estimate,
+                    "half_width": half_width,
+                    "estimated_by": by,
+                    "seed": self.args.seed,
+                    "games": stats.games(),
+                    "failed": stats.failed(),
+                    "score": { "mean": score, "half_width": score_half_width },
+                    "lost": { "mean": lost, "half_width": lost_half_width },
+                    "moves": stats.moves() as f64 / stats.games().max(1) as f64,
+                    "tiles": tiles.collect::<Vec<_>>(),
+                });
+            }
+        }
+        if let Some(losses) = found.losses() {
+            json["losses"] = self.losses_json(losses)?;
+        }
+        Ok(json)
+    }
+
+    fn losses_json(&self, losses: &LossTable) -> Result<Value> {
+        let mut worst = Vec::new();
+        for position in &losses.worst {
+            let evaluation = self.oracle.evaluate(position.board, &|| true)?;
+            let values = evaluation.moves.iter();
+            let values =
+                values.map(|made| (made.direction.name(), made.outcome.map(|outcome| outcome.value)));
+            worst.push(json!({
+                "board": position.board.to_text(self.engine.size()),
+                "move": position.direction.name(),
+                "loss": position.loss,
+                "times_a_game": position.times,
+                "values": values.collect::<std::collections::BTreeMap<_, _>>(),
+            }));
+        }
+        let by_largest = losses.by_largest.iter();
+        let by_largest = by_largest.map(|(e, of)| json!({ "tile": 1u32 << e, "losses": of }));
+        let by_layer = losses.by_layer.iter();
+        let by_layer = by_layer.map(|(layer, of)| json!({ "layer": layer, "losses": of }));
+        Ok(json!({
+            "sizes_below": losses.limits(),
+            "all": losses.all,
+            "by_largest_tile": by_largest.collect::<Vec<_>>(),
+            "by_layer": by_layer.collect::<Vec<_>>(),
+            "worst": worst,
+        }))
+    }
+}

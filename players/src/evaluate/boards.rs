@@ -1,0 +1,227 @@
+//! The boards of a layer, each with how likely a game is to come to it.
+
+use exact2048_game::Board;
+use rayon::prelude::*;
+
+/// Parts of a layer that are filled at once, whatever the threads: so sums are taken in one order.
+pub(super) const BUCKETS: usize = 64;
+
+/// Buckets of a layer whose boards are sent on at once, which bounds what is on its way.
+const SENT_TOGETHER: usize = 16;
+
+/// A board, and how likely a game is to come to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub board: Board,
+    pub chance: f64,
+    /// Numbers that `chance` is the sum of.
+    terms: u32,
+}
+
+/// What is sent to boards of a layer, by bucket.
+pub(super) struct Sent([Vec<(Board, f64)>; BUCKETS]);
+
+impl Sent {
+    pub fn push(&mut self, board: Board, chance: f64) {
+        self.0[bucket_of(hash(board))].push((board, chance));
+    }
+}
+
+impl Sent {
+    /// With room for so many boards.
+    fn with_room(boards: usize) -> Self {
+        Self(std::array::from_fn(|_| Vec::with_capacity(boards / BUCKETS)))
+    }
+}
+
+/// Boards sent for one, about.
+const SENT_FOR_ONE: usize = 4;
+
+/// Boards of a layer.
+pub(super) struct Boards {
+    pub buckets: Vec<Bucket>,
+    /// Roundings that went at most into any number that was sent here.
+    sent_roundings: u64,
+}
+
+impl Default for Boards {
+    fn default() -> Self {
+        Self { buckets: (0..BUCKETS).map(|_| Bucket::default()).collect(), sent_roundings: 0 }
+    }
+}
+
+impl Boards {
+    /// No boards, with room for about so many.
+    pub fn with_room(boards: usize) -> Self {
+        let mut empty = Self::default();
+        empty.buckets.iter_mut().for_each(|bucket| bucket.make_room(boards / BUCKETS));
+        empty
+    }
+
+    /// Sends what `send` makes of each bucket to the boards of some layers; gives what it found besides, in order.
+    /// What is sent was rounded `roundings` times on its way.
+    pub fn send<const N: usize, T: Send>(
+        &self,
+        mut to: [&mut Boards; N],
+        roundings: u64,
+        send: impl Fn(usize, &Bucket, &mut [Sent; N]) -> T + Sync,
+    ) -> Vec<T> {
+        let reached = self.roundings() + roundings;
+        let mut found = Vec::with_capacity(BUCKETS);
+        for (group, buckets) in self.buckets.chunks(SENT_TOGETHER).enumerate() {
+            let (sent, of_group): (Vec<_>, Vec<_>) = buckets
+                .par_iter()
+                .enumerate()
+                .map(|(at, bucket)| {
+                    let mut sent =
+                        std::array::from_fn(|_| Sent::with_room(SENT_FOR_ONE * bucket.entries.len()));
+                    let found = send(group * SENT_TOGETHER + at, bucket, &mut sent);
+                    (sent, found)
+                })
+                .unzip();
+            for (layer, boards) in to.iter_mut().enumerate() {
+                boards.sent_roundings = boards.sent_roundings.max(reached);
+                boards.buckets.par_iter_mut().enumerate().for_each(|(at, bucket)| {
+                    for sent in &sent {
+                        sent[layer].0[at].iter().for_each(|&(board, chance)| bucket.add(board, chance));
+                    }
+                });
+            }
+            found.extend::<Vec<T>>(of_group);
+        }
+        found
+    }
+
+    /// Adds to the chance of one board.
+    pub fn add(&mut self, board: Board, chance: f64, roundings: u64) {
+        self.sent_roundings = self.sent_roundings.max(roundings);
+        self.buckets[bucket_of(hash(board))].add(board, chance);
+    }
+
+    /// Bucket and place of a board.
+    pub fn find(&self, board: Board) -> Option<(usize, usize)> {
+        let bucket = bucket_of(hash(board));
+        Some((bucket, self.buckets[bucket].find(board)?))
+    }
+
+    /// Number of boards.
+    pub fn len(&self) -> usize {
+        self.buckets.iter().map(|bucket| bucket.entries.len()).sum()
+    }
+
+    /// Boards of the largest bucket.
+    pub fn longest(&self) -> usize {
+        self.buckets.iter().map(|bucket| bucket.entries.len()).max().unwrap_or(0)
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        let of = |bucket: &Bucket| {
+            size_of::<Entry>() * bucket.entries.capacity() + size_of::<u32>() * bucket.slots.len()
+        };
+        self.buckets.iter().map(of).sum()
+    }
+
+    /// How often a number here, or one that went into it, was rounded at most.
+    pub fn roundings(&self) -> u64 {
+        let terms = self.buckets.iter().flat_map(|bucket| &bucket.entries).map(|entry| entry.terms).max();
+        self.sent_roundings + u64::from(terms.unwrap_or(0))
+    }
+}
+
+/// Boards of a layer whose hashes begin alike, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Bucket {
+    pub entries: Vec<Entry>,
+    /// One more than the place of an entry, or 0, by hash; at least twice as many as entries.
+    slots: Vec<u32>,
+}
+
+/// Slots of a bucket that holds a board.
+const FEWEST_SLOTS: usize = 16;
+
+impl Bucket {
+    fn add(&mut self, board: Board, chance: f64) {
+        if self.slots.len() < 2 * (self.entries.len() + 1) {
+            self.grow();
+        }
+        let slot = self.slot(board);
+        match self.slots[slot] {
+            0 => {
+                self.entries.push(Entry { board, chance, terms: 1 });
+                self.slots[slot] = self.entries.len() as u32;
+            }
+            taken => {
+                let entry = &mut self.entries[taken as usize - 1];
+                entry.chance += chance;
+                entry.terms += 1;
+            }
+        }
+    }
+
+    fn find(&self, board: Board) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        (self.slots[self.slot(board)] as usize).checked_sub(1)
+    }
+
+    /// The slot that a board has, or would get.
+    fn slot(&self, board: Board) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (hash(board) >> 20) as usize & mask;
+        loop {
+            let taken = self.slots[slot] as usize;
+            if taken == 0 || self.entries[taken - 1].board == board {
+                return slot;
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    fn make_room(&mut self, boards: usize) {
+        if boards > FEWEST_SLOTS {
+            self.slots = vec![0; (2 * boards).next_power_of_two()];
+            self.entries.reserve(boards);
+        }
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![0; (2 * self.slots.len()).max(FEWEST_SLOTS)];
+        for place in 0..self.entries.len() {
+            let slot = self.slot(self.entries[place].board);
+            self.slots[slot] = place as u32 + 1;
+        }
+    }
+}
+
+/// Fibonacci hashing: the upper bits depend on all bits of the board.
+fn hash(board: Board) -> u64 {
+    board.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn bucket_of(hash: u64) -> usize {
+    (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_to_a_board_adds_up() {
+        let (mut from, mut to) = (Boards::default(), Boards::default());
+        (1..=5_000).for_each(|n| from.add(Board(n), 0.5, 3));
+        let found = from.send([&mut to], 2, |_, bucket, [sent]| {
+            bucket.entries.iter().for_each(|entry| sent.push(Board(1 + entry.board.0 % 100), entry.chance));
+            bucket.entries.len()
+        });
+        assert_eq!((found.iter().sum::<usize>(), from.len(), to.len()), (5_000, 5_000, 100));
+        for n in 1..=100 {
+            let (bucket, place) = to.find(Board(n)).unwrap();
+            assert_eq!(to.buckets[bucket].entries[place].chance, 25.0);
+        }
+        assert_eq!(to.find(Board(101)), None);
+        assert_eq!((from.roundings(), to.roundings()), (4, 4 + 2 + 50));
+    }
+}

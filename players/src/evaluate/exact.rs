@@ -1,0 +1,436 @@
+//! A player's expected result, by a pass over all boards that it can come to.
+//!
+//! The pass goes upward through the layers. It keeps for each board the chance that a game comes to it: a move sends a
+//! board's chance to its afterstate, and the afterstate's goes to the boards after a spawn. The expected score is the sum
+//! over boards of chance times score of the move. All numbers that are added are positive, so that the relative error of
+//! a sum is at most the number of roundings that any of its terms went through times 2⁻⁵³; these are counted on the
+//! way. `docs/dev/error-bound.md` has the proof.
+//!
+//! A layer's losses are known once the next two layers are complete: then the values of their boards under perfect play
+//! have been looked up, and those of the afterstates follow.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use exact2048_game::rules::{self, Move};
+use exact2048_game::{Board, Objective};
+use exact2048_solution::Oracle;
+use rayon::prelude::*;
+
+use super::EvaluateError;
+use super::boards::{BUCKETS, Boards, Bucket, Entry, Sent};
+use super::losses::{LossTable, Made};
+use crate::engine::Engine;
+use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
+
+/// What an evaluation may take, and what it is to find.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of boards that are held at once.
+    pub bytes: u64,
+    /// Whether to find out what each move loses, which takes looking up every board in the run.
+    pub losses: bool,
+}
+
+/// How far an evaluation is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The layer that was finished.
+    pub layer: u32,
+    /// The last layer that there can be.
+    pub last_layer: u32,
+    /// Boards so far.
+    pub boards: u64,
+}
+
+/// What is known of a player, without sampling.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Exact {
+    /// Expected score, or the chance of reaching the tile.
+    pub value: f64,
+    /// Bound on its absolute error.
+    pub error: f64,
+    /// Boards that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
+    pub boards: u64,
+    /// Moves of a game, in the mean.
+    pub moves: f64,
+    /// For each exponent that is the largest of some game: the share of games that come to it, from the largest down.
+    pub reached: Vec<(u8, f64)>,
+    /// What moves lose, where that was asked for.
+    pub losses: Option<LossTable>,
+}
+
+/// Chances below this are left out, and what is lost by that is part of the error: further down, numbers of 64 bits have
+/// fewer digits.
+const LEAST_CHANCE: f64 = 1e-290;
+
+/// What f64 rounds at most in comparing two values, against the larger: a few dozen roundings.
+const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
+
+/// Boards that an oracle is asked for together.
+const ASKED_TOGETHER: usize = 4096;
+
+/// Evaluates a player whose moves follow from the board, or are even lots. The result is the same whatever the threads,
+/// which are those of the rayon pool that this is called in.
+///
+/// Costs some hundred nanoseconds for each board and what the player takes for a move, and with losses about a
+/// microsecond more; memory for the boards of about four layers, some 30 bytes each.
+///
+/// # Errors
+///
+/// [`EvaluateError::Memory`] where these do not fit, and those of the player and of the run.
+///
+/// # Panics
+///
+/// If the player [decides freely](Decides::Freely).
+pub fn exactly(
+    engine: &Engine,
+    player: &PlayerSpec,
+    oracle: &Arc<Oracle>,
+    limits: Limits,
+    mut progress: impl FnMut(Progress),
+) -> Result<Exact, EvaluateError> {
+    assert!(player.decides() != Decides::Freely, "such a player has to be sampled");
+    let pass = Pass::new(engine, player, oracle);
+    let last_layer = oracle.params().last_layer().0;
+    let mut sums = Sums::default();
+    let mut table = LossTable::new(oracle.params().objective);
+    let mut ahead: BTreeMap<u32, Boards> = BTreeMap::from([(4, Boards::default())]);
+    pass.start(&mut ahead);
+    // Layers whose losses are not known yet, the lowest first.
+    let mut waiting: VecDeque<Layer> = VecDeque::new();
+    let mut layer = 4;
+    while !ahead.is_empty() {
+        let states = ahead.remove(&layer).unwrap_or_default();
+        sums.boards += states.len() as u64;
+        let values = if limits.losses { pass.look_up(&states)? } else { Vec::new() };
+        let mut afters = Boards::with_room(states.len());
+        let mut choices = Vec::with_capacity(BUCKETS);
+        for decided in states.send([&mut afters], 2, |_, bucket, [sent]| pass.decide(bucket, sent)) {
+            let (found, chosen) = decided?;
+            sums.take_in(&found);
+            choices.push(chosen);
+        }
+        let mut with =
+            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| Boards::with_room(states.len()));
+        let [mut with_2, mut with_4] = [with(2), with(4)];
+        let dropped = afters.send([&mut with_2, &mut with_4], 2, |_, bucket, sent| pass.spawn(bucket, sent));
+        sums.dropped += dropped.into_iter().sum::<f64>();
+        sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
+        sums.longest = sums.longest.max(states.longest() as u64);
+        let next = [(layer + 2, with_2), (layer + 4, with_4)];
+        ahead.extend(next.into_iter().filter(|(_, boards)| boards.len() > 0));
+        if limits.losses {
+            waiting.push_back(Layer { layer, states, values, choices, afters });
+            if waiting.len() == 3 {
+                pass.settle_first(&mut waiting, &mut table);
+            }
+        }
+        let held = ahead.values().map(Boards::bytes).chain(waiting.iter().map(Layer::bytes)).sum::<usize>();
+        if held as u64 > limits.bytes {
+            return Err(EvaluateError::Memory { layer, bytes: held as u64, limit: limits.bytes });
+        }
+        progress(Progress { layer, last_layer, boards: sums.boards });
+        layer += 2;
+    }
+    while !waiting.is_empty() {
+        pass.settle_first(&mut waiting, &mut table);
+    }
+    Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
+}
+
+/// A layer whose moves were chosen.
+#[derive(Default)]
+struct Layer {
+    layer: u32,
+    states: Boards,
+    /// What the states are worth under perfect play, bucket by bucket.
+    values: Vec<Vec<f64>>,
+    /// The chosen moves, bucket by bucket; empty where lots decide.
+    choices: Vec<Vec<Option<Move>>>,
+    afters: Boards,
+}
+
+impl Layer {
+    fn bytes(&self) -> usize {
+        let values = size_of::<f64>() * self.states.len();
+        self.states.bytes() + values + self.states.len() + self.afters.bytes()
+    }
+
+    /// The value of a state under perfect play; `None` where its chance was too small to be kept.
+    fn value(&self, board: Board) -> Option<f64> {
+        let (bucket, place) = self.states.find(board)?;
+        Some(self.values[bucket][place])
+    }
+}
+
+/// What is the same for all layers.
+struct Pass<'a> {
+    engine: &'a Engine,
+    spec: &'a PlayerSpec,
+    oracle: &'a Arc<Oracle>,
+    decides: Decides,
+    /// The exponent that wins.
+    target: Option<u8>,
+    /// Players that no thread is using.
+    idle: Mutex<Vec<Box<dyn Player>>>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(engine: &'a Engine, spec: &'a PlayerSpec, oracle: &'a Arc<Oracle>) -> Self {
+        let target = oracle.params().winning_exponent();
+        Self { engine, spec, oracle, decides: spec.decides(), target, idle: Mutex::default() }
+    }
+
+    /// The board that stands for a board and its images, if the player treats them alike.
+    fn normal(&self, board: Board) -> Board {
+        if self.decides == Decides::ByTurnedBoard { board } else { self.engine.canonical(board) }
+    }
+
+    fn is_won(&self, board: Board) -> bool {
+        self.target.is_some_and(|target| self.engine.largest(board) >= target)
+    }
+
+    /// Weights of a spawned 2 and 4, and their sum.
+    fn weights(&self) -> [f64; 3] {
+        let spawn4 = self.engine.spawn4();
+        [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from)
+    }
+
+    /// The chances of the boards that a game starts with.
+    fn start(&self, ahead: &mut BTreeMap<u32, Boards>) {
+        let [two, four, all] = self.weights();
+        let cells = self.engine.size().cells();
+        let weight = |exponent: u8| if exponent == 1 { two } else { four };
+        for (board, [a, b]) in rules::starts(self.engine.size()) {
+            let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
+            if chance > 0.0 {
+                let boards = ahead.entry(board.tile_sum(cells)).or_default();
+                boards.add(self.normal(board), chance, 1);
+            }
+        }
+    }
+
+    /// Lets the player choose, and sends the chances of a bucket to its afterstates. Chances are rounded twice.
+    #[allow(clippy::type_complexity, reason = "what a bucket adds to the sums, and its moves")]
+    fn decide(&self, bucket: &Bucket, sent: &mut Sent) -> Result<(Sums, Vec<Option<Move>>), PlayerError> {
+        let by_lots = self.decides == Decides::ByEvenLots;
+        let mut player =
+            if by_lots || bucket.entries.is_empty() { None } else { Some(self.borrow_player()?) };
+        // Players whose moves follow from the board draw no lots.
+        let mut generator = rand::SeedableRng::seed_from_u64(0);
+        let (mut sums, mut chosen) = (Sums::default(), Vec::new());
+        for &Entry { board, chance, .. } in &bucket.entries {
+            let moves = self.engine.moves(board);
+            if moves.is_empty() {
+                sums.ended[usize::from(self.engine.largest(board))] += chance;
+                chosen.extend(player.is_some().then_some(None));
+                continue;
+            }
+            sums.moves += chance;
+            let mut make = |after: Board, score: u32, chance: f64| {
+                sums.score += chance * f64::from(score);
+                if self.is_won(after) {
+                    sums.won += chance;
+                } else {
+                    sent.push(self.normal(after), chance);
+                }
+            };
+            let Some(player) = &mut player else {
+                let share = chance * (1.0 / moves.iter().count() as f64);
+                moves.iter().for_each(|(_, after, score)| make(after, score, share));
+                continue;
+            };
+            let (engine, takes_idle_moves) = (self.engine, false);
+            let mut turn = Turn { engine, board, moves: &moves, takes_idle_moves, generator: &mut generator };
+            let direction = player.choose(&mut turn)?;
+            let illegal = || PlayerError::Illegal { direction, board: board.to_text(engine.size()) };
+            let (after, score) = moves.get(direction).ok_or_else(illegal)?;
+            make(after, score, chance);
+            chosen.push(Some(direction));
+        }
+        if let Some(player) = player {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(player);
+        }
+        Ok((sums, chosen))
+    }
+
+    fn borrow_player(&self) -> Result<Box<dyn Player>, PlayerError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.spec.player(self.engine, Some(self.oracle)), Ok)
+    }
+
+    /// Sends the chances of afterstates to the boards after a spawn; gives what was too little to be sent. Chances are
+    /// rounded twice.
+    fn spawn(&self, bucket: &Bucket, [with_2, with_4]: &mut [Sent; 2]) -> f64 {
+        let [two, four, all] = self.weights();
+        let mut dropped = 0.0;
+        for &Entry { board, chance, .. } in &bucket.entries {
+            let mut empty = self.engine.empty(board);
+            let share = chance / (all * f64::from(empty.count_ones()));
+            let (share_2, share_4) = (share * two, share * four);
+            while empty != 0 {
+                let cell = empty & empty.wrapping_neg();
+                empty ^= cell;
+                for (exponent, share, sent) in [(1, share_2, &mut *with_2), (2, share_4, &mut *with_4)] {
+                    if share >= LEAST_CHANCE {
+                        sent.push(self.normal(Board(board.0 | (cell * exponent))), share);
+                    } else {
+                        dropped += share;
+                    }
+                }
+            }
+        }
+        dropped
+    }
+
+    /// The values of states under perfect play, bucket by bucket.
+    fn look_up(&self, states: &Boards) -> Result<Vec<Vec<f64>>, EvaluateError> {
+        let of = |bucket: &Bucket| {
+            let mut values = Vec::with_capacity(bucket.entries.len());
+            for entries in bucket.entries.chunks(ASKED_TOGETHER) {
+                let boards: Vec<Board> = entries.iter().map(|entry| entry.board).collect();
+                for (value, board) in self.oracle.values(&boards, &|| true)?.into_iter().zip(boards) {
+                    match value {
+                        Some(value) => values.push(value),
+                        // Says why.
+                        None => {
+                            return Err(self
+                                .oracle
+                                .evaluate(board, &|| true)
+                                .map_or_else(EvaluateError::from, |_| {
+                                    unreachable!("an oracle answers the same question alike")
+                                }));
+                        }
+                    }
+                }
+            }
+            Ok(values)
+        };
+        states.buckets.par_iter().map(of).collect()
+    }
+
+    /// Adds what the moves of the first of some layers lose; those after it are complete.
+    fn settle_first(&self, waiting: &mut VecDeque<Layer>, table: &mut LossTable) {
+        let empty = Layer::default();
+        if let Some(first) = waiting.pop_front() {
+            let [next, after_next] = [0, 1].map(|at| waiting.get(at).unwrap_or(&empty));
+            self.settle(&first, next, after_next, table);
+        }
+    }
+
+    /// Adds what the moves of a layer lose, once the next two layers are known.
+    fn settle(&self, done: &Layer, next: &Layer, after_next: &Layer, table: &mut LossTable) {
+        let [two, four, all] = self.weights();
+        // What an afterstate is worth under perfect play; `None` where that was not kept.
+        let worth = |entry: &Entry| -> Option<f64> {
+            let (mut sum, mut empty) = (0.0, self.engine.empty(entry.board));
+            let places = all * f64::from(empty.count_ones());
+            while empty != 0 {
+                let cell = empty & empty.wrapping_neg();
+                empty ^= cell;
+                for (exponent, weight, layer) in [(1, two, next), (2, four, after_next)] {
+                    if weight > 0.0 {
+                        sum += weight * layer.value(self.normal(Board(entry.board.0 | (cell * exponent))))?;
+                    }
+                }
+            }
+            Some(sum / places)
+        };
+        let worth: Vec<Vec<_>> =
+            done.afters.buckets.par_iter().map(|bucket| bucket.entries.iter().map(worth).collect()).collect();
+        // No stored bit tells values apart that differ by less than this and what f64 rounds.
+        let last_place = self.oracle.params().scale().decode(1);
+        let scores = self.oracle.params().objective == Objective::Score;
+        let lost =
+            |bucket: usize, place: usize, moved: (Move, Board, u32), times: f64, table: &mut LossTable| {
+                let (direction, after, score) = moved;
+                let after = if self.is_won(after) {
+                    Some(1.0)
+                } else {
+                    done.afters.find(self.normal(after)).and_then(|(bucket, place)| worth[bucket][place])
+                };
+                let Some(after) = after else { return };
+                let board = done.states.buckets[bucket].entries[place].board;
+                let value = done.values[bucket][place];
+                let loss = value - after - if scores { f64::from(score) } else { 0.0 };
+                let loss = (loss > last_place + value * F64_ROUNDS).then_some(loss);
+                table.add(self.engine, &Made { layer: done.layer, board, direction, times, loss });
+            };
+        let of_bucket = |(bucket, states): (usize, &Bucket)| {
+            let mut table = LossTable::new(self.oracle.params().objective);
+            for (place, &Entry { board, chance, .. }) in states.entries.iter().enumerate() {
+                let moves = self.engine.moves(board);
+                let chosen = done.choices[bucket].get(place).copied().flatten();
+                let share =
+                    if chosen.is_some() { chance } else { chance / moves.iter().count().max(1) as f64 };
+                let made =
+                    moves.iter().filter(|&(direction, ..)| chosen.is_none_or(|chosen| chosen == direction));
+                made.for_each(|moved| lost(bucket, place, moved, share, &mut table));
+            }
+            table
+        };
+        let tables: Vec<_> = done.states.buckets.par_iter().enumerate().map(of_bucket).collect();
+        tables.iter().for_each(|found| table.take_in(self.engine, found));
+    }
+}
+
+/// What boards add up to.
+#[derive(Default)]
+struct Sums {
+    boards: u64,
+    score: f64,
+    moves: f64,
+    won: f64,
+    /// Games that end without a legal move, by the exponent of their largest tile.
+    ended: [f64; 16],
+    /// Chances that were too small to be followed.
+    dropped: f64,
+    /// Roundings that went into any chance.
+    roundings: u64,
+    /// Most boards whose contributions were added one after the other.
+    longest: u64,
+}
+
+impl Sums {
+    fn take_in(&mut self, other: &Self) {
+        self.score += other.score;
+        self.moves += other.moves;
+        self.won += other.won;
+        for (sum, more) in self.ended.iter_mut().zip(other.ended) {
+            *sum += more;
+        }
+    }
+
+    fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> Exact {
+        let params = pass.oracle.params();
+        // A tile of 2^e takes a score of at most (e − 1)·2^e to make, and e is at most one more than there are cells.
+        let largest = match params.objective {
+            Objective::Score => f64::from(params.last_layer().0) * params.cells() as f64,
+            Objective::Reach { .. } => 1.0,
+        };
+        let value = if params.objective == Objective::Score { self.score } else { self.won };
+        // A chance, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.
+        let layers = u64::from(params.last_layer().0) / 2;
+        let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
+        let relative = roundings as f64 * f64::EPSILON / 2.0;
+        let error = value * (relative / (1.0 - relative)) + 2.0 * self.dropped * largest;
+        let mut reached = Vec::new();
+        let mut share = self.won;
+        let target = pass.target.filter(|_| share > 0.0);
+        reached.extend(target.map(|target| (target, share)));
+        for exponent in (1..16u8).rev() {
+            let ended = self.ended[usize::from(exponent)];
+            share += ended;
+            if ended > 0.0 || !reached.is_empty() && exponent > self.least_largest() {
+                reached.push((exponent, share));
+            }
+        }
+        Exact { value, error, boards: self.boards, moves: self.moves, reached, losses }
+    }
+
+    /// The smallest exponent that is the largest of some game.
+    fn least_largest(&self) -> u8 {
+        self.ended.iter().position(|&ended| ended > 0.0).unwrap_or(16) as u8
+    }
+}

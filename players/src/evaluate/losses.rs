@@ -1,0 +1,224 @@
+//! Sums of what moves lost.
+
+use std::collections::BTreeMap;
+
+use exact2048_game::rules::Move;
+use exact2048_game::{Board, Objective};
+use serde::Serialize;
+
+use crate::engine::Engine;
+
+/// Sizes of losses that are told apart, beside none.
+pub const SIZES: usize = 6;
+
+/// Positions that are kept as the worst.
+const WORST: usize = 5;
+
+/// What moves lost, each weighted by how often it is made.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Losses {
+    /// Moves.
+    pub moves: f64,
+    /// Of these, moves than which none is better.
+    pub best: f64,
+    /// Sum of the losses.
+    pub lost: f64,
+    /// The largest.
+    pub most: f64,
+    /// Moves that lost something, by how much: see [`LossTable::limits`].
+    pub by_size: [f64; SIZES],
+}
+
+impl Losses {
+    fn add(&mut self, times: f64, loss: f64, size: Option<usize>) {
+        self.moves += times;
+        self.lost += times * loss;
+        self.most = self.most.max(loss);
+        match size {
+            None => self.best += times,
+            Some(size) => self.by_size[size] += times,
+        }
+    }
+
+    fn take_in(&mut self, other: &Self) {
+        self.moves += other.moves;
+        self.best += other.best;
+        self.lost += other.lost;
+        self.most = self.most.max(other.most);
+        for (sum, more) in self.by_size.iter_mut().zip(other.by_size) {
+            *sum += more;
+        }
+    }
+
+    fn divide(&mut self, by: f64) {
+        let sums = [&mut self.moves, &mut self.best, &mut self.lost];
+        sums.into_iter().chain(&mut self.by_size).for_each(|sum| *sum /= by);
+    }
+
+    /// Mean loss of a move.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.moves > 0.0 { self.lost / self.moves } else { 0.0 }
+    }
+
+    /// Share of moves than which none is better.
+    #[must_use]
+    pub fn share_best(&self) -> f64 {
+        if self.moves > 0.0 { self.best / self.moves } else { 1.0 }
+    }
+}
+
+/// A move that lost much.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Worst {
+    /// The board.
+    pub board: Board,
+    /// The move.
+    pub direction: Move,
+    /// What it loses.
+    pub loss: f64,
+    /// How often it is made in a game, in the mean; `None` where games were sampled.
+    pub times: Option<f64>,
+}
+
+/// What moves lost, by layer and by largest tile, and the worst of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LossTable {
+    limits: [f64; SIZES - 1],
+    /// All moves together.
+    pub all: Losses,
+    /// By layer.
+    pub by_layer: BTreeMap<u32, Losses>,
+    /// By the exponent of the largest tile.
+    pub by_largest: BTreeMap<u8, Losses>,
+    /// Those that lost most, at most one for a board and its images, the worst first.
+    pub worst: Vec<Worst>,
+}
+
+/// A move that was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub layer: u32,
+    pub board: Board,
+    pub direction: Move,
+    /// How often.
+    pub times: f64,
+    /// What it loses; `None` where no move is better.
+    pub loss: Option<f64>,
+}
+
+impl LossTable {
+    /// An empty table for values of an objective.
+    #[must_use]
+    pub fn new(objective: Objective) -> Self {
+        let limits = match objective {
+            Objective::Score => [0.1, 1.0, 10.0, 100.0, 1_000.0],
+            Objective::Reach { .. } => [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+        };
+        let (by_layer, by_largest) = Default::default();
+        Self { limits, all: Losses::default(), by_layer, by_largest, worst: Vec::new() }
+    }
+
+    /// The losses between which [`Losses::by_size`] tells: its first counts those below the first of these, its last
+    /// those from the last on.
+    #[must_use]
+    pub fn limits(&self) -> [f64; SIZES - 1] {
+        self.limits
+    }
+
+    pub(super) fn add(&mut self, engine: &Engine, made: &Made) {
+        let &Made { layer, board, direction, times, loss } = made;
+        let size = loss.map(|loss| self.limits.partition_point(|&limit| limit <= loss));
+        let loss = loss.unwrap_or(0.0);
+        let by_layer = self.by_layer.entry(layer).or_default();
+        let by_largest = self.by_largest.entry(engine.largest(board)).or_default();
+        for losses in [&mut self.all, by_layer, by_largest] {
+            losses.add(times, loss, size);
+        }
+        if loss > 0.0 {
+            self.rank(engine, Worst { board, direction, loss, times: Some(times) });
+        }
+    }
+
+    /// Takes in another table of the same objective.
+    pub(super) fn take_in(&mut self, engine: &Engine, other: &Self) {
+        self.all.take_in(&other.all);
+        for (layer, losses) in &other.by_layer {
+            self.by_layer.entry(*layer).or_default().take_in(losses);
+        }
+        for (largest, losses) in &other.by_largest {
+            self.by_largest.entry(*largest).or_default().take_in(losses);
+        }
+        other.worst.iter().for_each(|&worst| self.rank(engine, worst));
+    }
+
+    /// Makes sums over sampled games means of games.
+    pub(super) fn divide(&mut self, games: u64) {
+        let groups = self.by_layer.values_mut().chain(self.by_largest.values_mut());
+        groups.chain([&mut self.all]).for_each(|losses| losses.divide(games as f64));
+        self.worst.iter_mut().for_each(|worst| worst.times = None);
+    }
+
+    /// Keeps a move if it is among the worst. Of images of one board, and of equal losses, the first is kept.
+    fn rank(&mut self, engine: &Engine, new: Worst) {
+        if self.worst.len() == WORST && self.worst.last().is_some_and(|last| new.loss <= last.loss) {
+            return;
+        }
+        let image = |worst: &Worst| engine.canonical(worst.board);
+        let same = self.worst.iter().position(|worst| image(worst) == image(&new));
+        match same {
+            Some(at) if self.worst[at].loss >= new.loss => return,
+            Some(at) => drop(self.worst.remove(at)),
+            None => {}
+        }
+        let at = self.worst.partition_point(|worst| worst.loss >= new.loss);
+        self.worst.insert(at, new);
+        self.worst.truncate(WORST);
+    }
+}
+
+/// Losses as JSON has them.
+#[derive(Serialize)]
+struct Shown {
+    moves: f64,
+    share_best: f64,
+    mean_loss: f64,
+    most: f64,
+    by_size: [f64; SIZES],
+}
+
+impl Serialize for Losses {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { moves, most, by_size, .. } = *self;
+        let shown = Shown { moves, share_best: self.share_best(), mean_loss: self.mean(), most, by_size };
+        shown.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_told_apart_by_size_and_images_are_one() {
+        let engine = Engine::new("2x2".parse().unwrap(), Default::default());
+        let mut table = LossTable::new(Objective::Score);
+        let made =
+            |board, times, loss| Made { layer: 6, board: Board(board), direction: Move::Left, times, loss };
+        table.add(&engine, &made(0x0012, 2.0, Some(0.5)));
+        table.add(&engine, &made(0x0021, 1.0, Some(10.0)));
+        table.add(&engine, &made(0x0021, 1.0, None));
+        assert_eq!(table.all.by_size, [0.0, 2.0, 0.0, 1.0, 0.0, 0.0]);
+        assert_eq!((table.all.moves, table.all.best, table.all.lost), (4.0, 1.0, 11.0));
+        assert_eq!((table.all.mean(), table.all.share_best()), (2.75, 0.25));
+        assert_eq!(table.by_largest[&2], table.by_layer[&6]);
+        assert_eq!(table.worst.iter().map(|worst| worst.loss).collect::<Vec<_>>(), [10.0]);
+        for loss in 1..20u32 {
+            table.add(&engine, &made(0x0101 + u64::from(loss), 1.0, Some(loss.into())));
+        }
+        assert_eq!(
+            table.worst.iter().map(|worst| worst.loss).collect::<Vec<_>>(),
+            [19.0, 18.0, 17.0, 16.0, 15.0]
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Players who do not care how the board is turned.
+
+use exact2048_game::rules::Move;
+
+use super::{Player, PlayerError, Turn};
+
+/// Shows a player the canonical image of each board, and turns its move back. So its decisions are the same for all
+/// images of a board, ties and roundings included.
+pub struct Canonical<P>(pub P);
+
+impl<P: Player> Player for Canonical<P> {
+    fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
+        let (board, image) = turn.engine.canonical_image(turn.board);
+        let moves = turn.engine.moves(board);
+        let chosen = self.0.choose(&mut Turn { board, moves: &moves, generator: turn.generator, ..*turn })?;
+        Ok(image.undo(chosen))
+    }
+}

@@ -1,0 +1,115 @@
+//! Tiles weighted along snakes through the board.
+
+use exact2048_game::Board;
+use exact2048_game::board::tile;
+use exact2048_game::rules::Move;
+
+use super::corner::{Corner, snake};
+use super::{Player, PlayerError, Turn};
+use crate::engine::{Engine, Moves};
+
+/// Values a board by its best path: the sum of the tiles along a snake, each weighted by the power of a ratio, the most
+/// over all snakes. Looks some moves ahead without luck: a 2 is put into the first empty cell of the best path.
+///
+/// The value of a move is that of the board after it plus, for each further move, its value times 0.9 raised to the
+/// number of moves made; a board without a legal move is worth −1.
+///
+/// Source: N. Pezzotti (diaryofatinker.blogspot.com, 2014), who gives ratio 1/4, depth 3 and either two paths, both from
+/// one corner, or eight.
+pub struct LinearPaths {
+    params: LinearPathsParams,
+    paths: Vec<Path>,
+}
+
+/// A path: its cells from the corner on, and their weights.
+type Path = Vec<(u8, f64)>;
+
+/// Parameters of linear paths.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinearPathsParams {
+    /// Paths from every corner: eight, or else the two from the top left.
+    pub all_corners: bool,
+    /// Weight of a cell against that of the cell before it.
+    pub ratio: f64,
+    /// Moves that are looked ahead after the first.
+    pub depth: u32,
+}
+
+/// What a move further on counts for.
+const BASE: f64 = 0.9;
+/// What a board without a legal move is worth.
+const LOST: f64 = -1.0;
+
+impl LinearPaths {
+    /// The paths of a board.
+    pub fn new(engine: &Engine, params: LinearPathsParams) -> Self {
+        let weighted = |cells: Vec<u8>| {
+            let weights = std::iter::successors(Some(1.0), |weight| Some(weight * params.ratio));
+            cells.into_iter().zip(weights).collect::<Path>()
+        };
+        let corners = if params.all_corners { &Corner::ALL[..] } else { &Corner::ALL[..1] };
+        let paths = corners
+            .iter()
+            .flat_map(|&corner| [true, false].map(|by_rows| weighted(snake(engine, corner, by_rows))))
+            .collect();
+        Self { params, paths }
+    }
+
+    /// The value of the best path, and the first empty cell on it.
+    fn best_path(&self, board: Board) -> (f64, Option<u8>) {
+        let worth = |path: &Path| -> f64 {
+            path.iter().map(|&(cell, weight)| f64::from(tile(board.get(usize::from(cell)))) * weight).sum()
+        };
+        let mut best = (f64::NEG_INFINITY, None);
+        for path in &self.paths {
+            let value = worth(path);
+            if value > best.0 {
+                let empty = path.iter().find(|&&(cell, _)| board.get(usize::from(cell)) == 0);
+                best = (value, empty.map(|&(cell, _)| cell));
+            }
+        }
+        best
+    }
+
+    /// The best move and its value; no move where none is legal. `further` moves follow it, and `made` went before.
+    fn best_move(&self, engine: &Engine, moves: &Moves, further: u32) -> (f64, Option<Move>) {
+        let mut best = (LOST, None);
+        for (direction, after, _) in moves.iter() {
+            let (mut value, empty) = self.best_path(after);
+            if further > 0 {
+                let spawned = empty.map_or(after, |cell| after.with(usize::from(cell), 1));
+                let made = self.params.depth - further + 1;
+                let discount = (0..made).fold(1.0, |product, _| product * BASE);
+                value += self.best_move(engine, &engine.moves(spawned), further - 1).0 * discount;
+            }
+            if best.1.is_none() || value > best.0 {
+                best = (value, Some(direction));
+            }
+        }
+        best
+    }
+}
+
+impl Player for LinearPaths {
+    fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
+        let (_, best) = self.best_move(turn.engine, turn.moves, self.params.depth);
+        Ok(best.expect("a move is legal"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_weighted_from_their_corner() {
+        let engine = Engine::new("2x2".parse().unwrap(), Default::default());
+        let board = Board::parse("4 8 / 0 2", engine.size()).unwrap();
+        let player =
+            |all_corners| LinearPaths::new(&engine, LinearPathsParams { all_corners, ratio: 0.5, depth: 0 });
+        // By rows from the top left: 4 + 8/2 + 2/4 + 0/8; by columns 4 + 0/2 + 2/4 + 8/8.
+        assert_eq!(player(false).best_path(board), (8.5, Some(2)));
+        // From the top right by rows: 8 + 4/2 + 0/4 + 2/8; by columns: 8 + 2/2 + 0/4 + 4/8.
+        assert_eq!(player(true).best_path(board), (10.25, Some(2)));
+    }
+}

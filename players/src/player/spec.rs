@@ -1,0 +1,411 @@
+//! How players are named, with their parameters.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use exact2048_game::rules::Move;
+use exact2048_solution::Oracle;
+
+use super::canonical::Canonical;
+use super::corner::{Corner, CornerModel, CornerParams};
+use super::expectimax::Expectimax;
+use super::linear_paths::{LinearPaths, LinearPathsParams};
+use super::minimax::Minimax;
+use super::monte_carlo::MonteCarlo;
+use super::perfect::Perfect;
+use super::win_fraction::WinFraction;
+use super::{Player, PlayerError, command, greedy, random};
+use crate::engine::Engine;
+
+/// A player and its parameters, as in `expectimax:depth=4,cutoff=0.001`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PlayerSpec {
+    /// Uniformly one of the legal moves.
+    Random,
+    /// The move that merges most.
+    Greedy,
+    /// Expected value of a heuristic some moves ahead.
+    Expectimax(ExpectimaxParams),
+    /// The best move against spawns that hurt, by a heuristic.
+    Minimax {
+        /// Boards after which no deeper search begins.
+        positions: u32,
+    },
+    /// Tiles weighted along snakes.
+    LinearPaths(LinearPathsParams),
+    /// A model with the largest tile in a corner.
+    Corner(CornerParams),
+    /// The move after which random games end best.
+    MonteCarlo {
+        /// Games a move.
+        runs: u32,
+    },
+    /// The move after which most random games last.
+    WinFraction {
+        /// Games a move.
+        runs: u32,
+        /// Steps of each at most.
+        steps: u32,
+    },
+    /// A best move, by a solved run.
+    Perfect,
+    /// A program that is asked.
+    Command {
+        /// The program and its arguments, as a shell would read them.
+        command: String,
+    },
+}
+
+/// Parameters of expectimax.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExpectimaxParams {
+    /// Moves and spawns that are looked ahead; `None` looks further the more different tiles there are.
+    pub depth: Option<u32>,
+    /// Spawns that are less likely, together with those before them, are not followed.
+    pub cutoff: f32,
+}
+
+/// What a player's moves depend on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decides {
+    /// The board alone, up to its symmetries.
+    ByBoard,
+    /// The board alone, and how it is turned.
+    ByTurnedBoard,
+    /// Lots: each legal move is as likely.
+    ByEvenLots,
+    /// Anything else: lots of its own, or a program that may remember.
+    Freely,
+}
+
+/// Why a text names no player.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SpecError {
+    /// There is no such player.
+    #[error("there is no player {name:?}: expected one of {}", PlayerSpec::NAMES.join(", "))]
+    Unknown {
+        /// The name given.
+        name: String,
+    },
+    /// The player does not have the parameter.
+    #[error("{player} has no parameter {name:?}: expected {expected}")]
+    Parameter {
+        /// The player.
+        player: &'static str,
+        /// The name given.
+        name: String,
+        /// The names that there are.
+        expected: &'static str,
+    },
+    /// The parameter has no such value.
+    #[error("{name}={value} is not possible: expected {expected}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// What is possible.
+        expected: &'static str,
+    },
+}
+
+impl PlayerSpec {
+    /// All players, with their parameters.
+    pub const NAMES: [&str; 10] = [
+        "random",
+        "greedy",
+        "corner[:corner=C,forbidden=MOVE]",
+        "linear-paths[:paths=8|2,ratio=R,depth=N]",
+        "minimax[:positions=N]",
+        "expectimax[:depth=N|auto,cutoff=P]",
+        "monte-carlo[:runs=N]",
+        "win-fraction[:runs=N,steps=T]",
+        "perfect",
+        "cmd:PROGRAM",
+    ];
+
+    /// A player. `oracle` is for the one that needs a run.
+    ///
+    /// # Errors
+    ///
+    /// The program of [`PlayerSpec::Command`] cannot be started.
+    ///
+    /// # Panics
+    ///
+    /// [`PlayerSpec::Perfect`] without an oracle.
+    pub fn player(
+        &self,
+        engine: &Engine,
+        oracle: Option<&Arc<Oracle>>,
+    ) -> Result<Box<dyn Player>, PlayerError> {
+        Ok(match self {
+            Self::Random => Box::new(random::Random),
+            Self::Greedy => Box::new(greedy::Greedy),
+            Self::Corner(params) => Box::new(CornerModel::new(engine, *params)),
+            Self::LinearPaths(params) => {
+                let player = LinearPaths::new(engine, *params);
+                if params.all_corners { Box::new(Canonical(player)) } else { Box::new(player) }
+            }
+            Self::Minimax { positions } => Box::new(Canonical(Minimax { positions: *positions })),
+            Self::Expectimax(params) => Box::new(Canonical(Expectimax::new(engine, *params))),
+            Self::MonteCarlo { runs } => Box::new(MonteCarlo { runs: *runs }),
+            Self::WinFraction { runs, steps } => Box::new(WinFraction { runs: *runs, steps: *steps }),
+            Self::Perfect => {
+                let oracle = oracle.expect("the caller opened the run");
+                Box::new(Canonical(Perfect(Arc::clone(oracle))))
+            }
+            Self::Command { command } => Box::new(command::External::start(command)?),
+        })
+    }
+
+    /// What the moves depend on.
+    #[must_use]
+    pub fn decides(&self) -> Decides {
+        match self {
+            Self::Random => Decides::ByEvenLots,
+            Self::Greedy | Self::Corner(_) => Decides::ByTurnedBoard,
+            Self::LinearPaths(params) if !params.all_corners => Decides::ByTurnedBoard,
+            Self::LinearPaths(_) | Self::Minimax { .. } | Self::Expectimax(_) | Self::Perfect => {
+                Decides::ByBoard
+            }
+            Self::MonteCarlo { .. } | Self::WinFraction { .. } | Self::Command { .. } => Decides::Freely,
+        }
+    }
+
+    /// Whether the player needs a solved run.
+    #[must_use]
+    pub fn needs_run(&self) -> bool {
+        *self == Self::Perfect
+    }
+
+    /// The name, and the names of the parameters.
+    fn name(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Random => ("random", "none"),
+            Self::Greedy => ("greedy", "none"),
+            Self::Corner(_) => ("corner", "corner or forbidden, each once"),
+            Self::LinearPaths(_) => ("linear-paths", "paths, ratio or depth, each once"),
+            Self::Minimax { .. } => ("minimax", "positions, once"),
+            Self::Expectimax(_) => ("expectimax", "depth or cutoff, each once"),
+            Self::MonteCarlo { .. } => ("monte-carlo", "runs, once"),
+            Self::WinFraction { .. } => ("win-fraction", "runs or steps, each once"),
+            Self::Perfect => ("perfect", "none"),
+            Self::Command { .. } => ("cmd", "none"),
+        }
+    }
+}
+
+/// Games or boards that a player may look at for one move.
+const MOST_RUNS: u32 = 1_000_000;
+
+impl FromStr for PlayerSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        if name == "cmd" {
+            let (value, expected) = (String::new(), "a program, as in cmd:./mine");
+            let command = rest.to_owned();
+            return if rest.trim().is_empty() {
+                Err(SpecError::Value { name: "cmd", value, expected })
+            } else {
+                Ok(Self::Command { command })
+            };
+        }
+        let mut given = Given::parse(rest);
+        let runs = (1..=MOST_RUNS, "a number from 1 to 1000000");
+        let spec = match name {
+            "random" => Self::Random,
+            "greedy" => Self::Greedy,
+            "perfect" => Self::Perfect,
+            "corner" => {
+                let corner = given.one_of("corner", &CORNERS)?.unwrap_or(Corner::ALL[0]);
+                let [along_column, along_row] = corner.away();
+                let forbidden = given.one_of("forbidden", &MOVES)?.unwrap_or(along_column);
+                if forbidden != along_column && forbidden != along_row {
+                    let value = format!("{} with corner={corner}", forbidden.name());
+                    let expected = "a move away from the corner";
+                    return Err(SpecError::Value { name: "forbidden", value, expected });
+                }
+                Self::Corner(CornerParams { corner, forbidden })
+            }
+            "linear-paths" => {
+                let all_corners = given.one_of("paths", &[("8", true), ("2", false)])?.unwrap_or(true);
+                let ratio = given.probability("ratio", 0.25)?;
+                let depth = given.number("depth", 3, (0..=8, "0 to 8"))?;
+                Self::LinearPaths(LinearPathsParams { all_corners, ratio, depth })
+            }
+            "minimax" => Self::Minimax { positions: given.number("positions", 1_000, runs)? },
+            "expectimax" => {
+                let depth = match given.peek("depth") {
+                    Some("auto") => given.take("depth").and(None),
+                    None => None,
+                    Some(_) => Some(given.number("depth", 3, (1..=12, "1 to 12, or auto"))?),
+                };
+                Self::Expectimax(ExpectimaxParams {
+                    depth,
+                    cutoff: given.probability("cutoff", 1e-4)? as f32,
+                })
+            }
+            "monte-carlo" => Self::MonteCarlo { runs: given.number("runs", 100, runs)? },
+            "win-fraction" => Self::WinFraction {
+                runs: given.number("runs", 100, runs.clone())?,
+                steps: given.number("steps", 20, runs)?,
+            },
+            _ => return Err(SpecError::Unknown { name: name.to_owned() }),
+        };
+        given.finish(&spec)?;
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for PlayerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name().0)?;
+        match self {
+            Self::Random | Self::Greedy | Self::Perfect => Ok(()),
+            Self::Corner(CornerParams { corner, forbidden }) => {
+                write!(f, ":corner={corner},forbidden={}", forbidden.name())
+            }
+            Self::LinearPaths(LinearPathsParams { all_corners, ratio, depth }) => {
+                let paths = if *all_corners { 8 } else { 2 };
+                write!(f, ":paths={paths},ratio={ratio},depth={depth}")
+            }
+            Self::Minimax { positions } => write!(f, ":positions={positions}"),
+            Self::Expectimax(ExpectimaxParams { depth, cutoff }) => {
+                let depth = depth.map_or("auto".to_owned(), |depth| depth.to_string());
+                write!(f, ":depth={depth},cutoff={cutoff}")
+            }
+            Self::MonteCarlo { runs } => write!(f, ":runs={runs}"),
+            Self::WinFraction { runs, steps } => write!(f, ":runs={runs},steps={steps}"),
+            Self::Command { command } => write!(f, ":{command}"),
+        }
+    }
+}
+
+const CORNERS: [(&str, Corner); 4] = [
+    ("top-left", Corner::ALL[0]),
+    ("top-right", Corner::ALL[1]),
+    ("bottom-left", Corner::ALL[2]),
+    ("bottom-right", Corner::ALL[3]),
+];
+const MOVES: [(&str, Move); 4] =
+    [("left", Move::Left), ("right", Move::Right), ("up", Move::Up), ("down", Move::Down)];
+
+/// Parameters that were given, as far as they were not taken yet.
+struct Given(Vec<(String, String)>);
+
+/// A range of numbers, and how it is told.
+type Numbers = (std::ops::RangeInclusive<u32>, &'static str);
+
+impl Given {
+    fn parse(text: &str) -> Self {
+        let pair = |item: &str| {
+            let (name, value) = item.split_once('=').unwrap_or((item, ""));
+            (name.trim().to_owned(), value.trim().to_owned())
+        };
+        Self(text.split(',').filter(|item| !item.trim().is_empty()).map(pair).collect())
+    }
+
+    fn peek(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.0.iter().position(|(given, _)| given == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    fn number(&mut self, name: &'static str, default: u32, numbers: Numbers) -> Result<u32, SpecError> {
+        let (range, expected) = numbers;
+        let Some(value) = self.take(name) else { return Ok(default) };
+        let found = value.parse().ok().filter(|number| range.contains(number));
+        found.ok_or(SpecError::Value { name, value, expected })
+    }
+
+    fn probability(&mut self, name: &'static str, default: f64) -> Result<f64, SpecError> {
+        let Some(value) = self.take(name) else { return Ok(default) };
+        let found = value.parse().ok().filter(|p: &f64| (0.0..=1.0).contains(p));
+        found.ok_or(SpecError::Value { name, value, expected: "a number from 0 to 1" })
+    }
+
+    fn one_of<T: Copy>(
+        &mut self,
+        name: &'static str,
+        choices: &'static [(&'static str, T)],
+    ) -> Result<Option<T>, SpecError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let found = choices.iter().find(|(choice, _)| *choice == value);
+        let expected = match name {
+            "corner" => "top-left, top-right, bottom-left or bottom-right",
+            "forbidden" => "left, right, up or down",
+            _ => "8 or 2",
+        };
+        found.map(|&(_, found)| Some(found)).ok_or(SpecError::Value { name, value, expected })
+    }
+
+    fn finish(self, spec: &PlayerSpec) -> Result<(), SpecError> {
+        let Some((name, _)) = self.0.into_iter().next() else { return Ok(()) };
+        let (player, expected) = spec.name();
+        Err(SpecError::Parameter { player, name, expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn players_are_named_as_they_are_shown() {
+        for text in [
+            "random",
+            "greedy",
+            "perfect",
+            "expectimax:depth=3,cutoff=0.001",
+            "expectimax:depth=auto,cutoff=0.0001",
+            "monte-carlo:runs=7",
+            "win-fraction:runs=7,steps=9",
+            "minimax:positions=30",
+            "linear-paths:paths=2,ratio=0.5,depth=1",
+            "corner:corner=bottom-right,forbidden=left",
+            "cmd:./mine --fast",
+        ] {
+            assert_eq!(text.parse::<PlayerSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("corner".parse::<PlayerSpec>(), "corner:corner=top-left,forbidden=down".parse());
+        assert_eq!("expectimax".parse::<PlayerSpec>(), "expectimax:depth=auto,cutoff=1e-4".parse());
+    }
+
+    #[test]
+    fn what_names_no_player_is_answered_with_what_would() {
+        for (text, says) in [
+            ("best", "expected one of random, greedy"),
+            ("random:depth=3", "random has no parameter \"depth\": expected none"),
+            ("expectimax:deep=3", "expectimax has no parameter \"deep\": expected depth or cutoff"),
+            ("expectimax:depth=3,depth=4", "each once"),
+            ("expectimax:depth=0", "depth=0 is not possible: expected 1 to 12, or auto"),
+            ("expectimax:cutoff=2", "a number from 0 to 1"),
+            ("monte-carlo:runs=many", "runs=many is not possible"),
+            ("cmd:", "cmd:./mine"),
+            ("minimax:positions=0", "expected a number from 1"),
+            ("minimax:depth=3", "minimax has no parameter \"depth\": expected positions, once"),
+            ("linear-paths:paths=4", "paths=4 is not possible: expected 8 or 2"),
+            ("linear-paths:length=4", "expected paths, ratio or depth"),
+            ("linear-paths:depth=9", "expected 0 to 8"),
+            ("corner:corner=north", "expected top-left, top-right, bottom-left or bottom-right"),
+            (
+                "corner:forbidden=up",
+                "forbidden=up with corner=top-left is not possible: expected a move away",
+            ),
+            ("corner:forbidden=away", "expected left, right, up or down"),
+            ("win-fraction:runs=0", "runs=0 is not possible"),
+            ("win-fraction:steps=", "steps= is not possible"),
+            ("win-fraction:games=3", "expected runs or steps"),
+            ("perfect:depth=3", "perfect has no parameter \"depth\": expected none"),
+        ] {
+            let error = text.parse::<PlayerSpec>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What players lose: exact evaluations against the definition, written down plainly, and samples against both.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::{Solved, close, exact2048, number, on_run, text, whole};
+use exact2048_game::rules::{Move, empty_cells, make_move, starts};
+use exact2048_game::{Board, BoardSize};
+use serde_json::Value;
+
+/// All players whose moves follow from the board, or are even lots.
+const EXACT: [&str; 8] = [
+    "random",
+    "greedy",
+    "corner:corner=bottom-right,forbidden=up",
+    "linear-paths:depth=1",
+    "linear-paths:paths=2,depth=1",
+    "minimax:positions=30",
+    "expectimax:depth=1",
+    "perfect",
+];
+
+/// A player by its definition: the moves that it may make, each as likely.
+type Player = fn(Board, BoardSize) -> Vec<(Board, u32)>;
+
+fn legal(board: Board, size: BoardSize) -> Vec<(Board, u32)> {
+    Move::ALL.into_iter().filter_map(|direction| make_move(board, direction, size)).collect()
+}
+
+fn greedy(board: Board, size: BoardSize) -> Vec<(Board, u32)> {
+    let worth = |&(after, score): &(Board, u32)| (empty_cells(after, size).count(), score);
+    let most = legal(board, size).iter().map(worth).max();
+    legal(board, size).into_iter().find(|made| Some(worth(made)) == most).into_iter().collect()
+}
+
+/// Values by the definition, in f64, with a table of those known.
+struct Reference {
+    size: BoardSize,
+    player: Player,
+    /// The exponent that wins; the score is counted where there is none.
+    target: Option<u8>,
+    known: HashMap<Board, f64>,
+}
+
+impl Reference {
+    fn start(size: &str, player: Player, target: Option<u8>) -> (f64, u64) {
+        let size: BoardSize = size.parse().unwrap();
+        let mut reference = Self { size, player, target, known: HashMap::new() };
+        let weight = |exponent| if exponent == 2 { 0.1 } else { 0.9 };
+        let cells = size.cells() as f64;
+        let value = |(board, [a, b]): (Board, [u8; 2])| {
+            weight(a) * weight(b) * reference.value(board) / (cells * (cells - 1.0))
+        };
+        let value = starts(size).map(value).sum();
+        (value, reference.known.len() as u64)
+    }
+
+    fn value(&mut self, board: Board) -> f64 {
+        if let Some(&value) = self.known.get(&board) {
+            return value;
+        }
+        let made = (self.player)(board, self.size);
+        let values = made.iter().map(|&(after, score)| {
+            let gained = if self.target.is_none() { f64::from(score) } else { 0.0 };
+            gained + self.after(after)
+        });
+        let value = values.sum::<f64>() / made.len().max(1) as f64;
+        self.known.insert(board, value);
+        value
+    }
+
+    fn after(&mut self, after: Board) -> f64 {
+        if self.target.is_some_and(|target| (0..self.size.cells()).any(|cell| after.get(cell) >= target)) {
+            return 1.0;
+        }
+        let empty: Vec<usize> = empty_cells(after, self.size).collect();
+        let spawned = |(exponent, weight), cell| weight * self.value(after.with(cell, exponent));
+        let pairs = [(1, 0.9), (2, 0.1)].into_iter().flat_map(|spawn| empty.iter().map(move |&c| (spawn, c)));
+        let mut spawned = spawned;
+        pairs.map(|(spawn, cell)| spawned(spawn, cell)).sum::<f64>() / empty.len() as f64
+    }
+}
+
+fn evaluate(run: &Solved, player: &str, options: &[&str]) -> Value {
+    let options = [&["--player", player, "--json"], options].concat();
+    let mut found = on_run(&run.run(), "evaluate", &options).exits(0).json();
+    found.as_object_mut().unwrap().remove("seconds").unwrap();
+    found
+}
+
+#[test]
+fn exact_values_follow_from_the_definition() {
+    for (size, objective, target) in
+        [("2x2", "score", None), ("3x2", "score", None), ("3x2", "reach:32", Some(5))]
+    {
+        let run = Solved::new(&format!("--board {size} --objective {objective}"));
+        for (name, player) in [("random", legal as Player), ("greedy", greedy as Player)] {
+            let (expected, boards) = Reference::start(size, player, target);
+            for options in [&["--no-losses"][..], &[]] {
+                let found = &evaluate(&run, name, options)["exact"];
+                let error = number(&found["error"]);
+                assert!(error > 0.0 && error < 1e-9 * expected, "{size} {name} {found}");
+                close(number(&found["value"]), expected, error + 1e-12 * expected, name);
+                if name == "greedy" {
+                    assert_eq!(whole(&found["boards"]), boards, "{size} {name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_add_up_to_what_a_player_falls_short_of_perfect_play() {
+    for options in
+        ["--board 3x2", "--board 3x2 --objective reach:64", "--board 3x2 --spawn4 1/3 --precision 64"]
+    {
+        let run = Solved::new(options);
+        for player in EXACT {
+            let found = evaluate(&run, player, &["--threads", "2"]);
+            assert_eq!(found, evaluate(&run, player, &["--threads", "1"]), "{player}");
+            let (perfect, exact, losses) = (&found["perfect"], &found["exact"], &found["losses"]);
+            let short = number(&perfect["value"]) - number(&exact["value"]);
+            let error = number(&perfect["error"]) + number(&exact["error"]);
+            let all = &losses["all"];
+            let lost = number(&all["mean_loss"]) * number(&all["moves"]);
+            // Each of a move's two values may be off by as much as the start's.
+            let moves = number(&exact["moves"]);
+            close(lost, short, error * (1.0 + 2.0 * moves), &format!("{options} {player}"));
+            close(number(&all["moves"]), moves, 1e-9 * moves, "moves");
+            for group in ["by_layer", "by_largest_tile"] {
+                let parts =
+                    losses[group].as_array().unwrap().iter().map(|part| number(&part["losses"]["moves"]));
+                close(parts.sum(), moves, 1e-9 * moves, group);
+            }
+            let (best, worst) = (number(&all["share_best"]), losses["worst"].as_array().unwrap());
+            if player == "perfect" {
+                assert!((short.abs() <= error) && best == 1.0 && worst.is_empty(), "{found}");
+            } else {
+                assert!(short > error && best < 1.0, "{options} {found}");
+                let first = &worst[0];
+                let values = first["values"].as_object().unwrap().values();
+                let most = values.filter_map(Value::as_f64).fold(0.0, f64::max);
+                let of_move = number(&first["values"][text(&first["move"])]);
+                close(most - of_move, number(&first["loss"]), 2.0 * error, "the worst");
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_agree_with_what_is_exact() {
+    let run = Solved::new("--board 3x2");
+    let exact = evaluate(&run, "greedy", &[]);
+    let games = ["--games", "2000", "--seed", "3"];
+    let sampled = evaluate(&run, "greedy", &games);
+    assert_eq!(sampled, evaluate(&run, "greedy", &[&games[..], &["--threads", "1"]].concat()));
+    let found = &sampled["sampled"];
+    // Twice the half width of a 95% interval: one seed in ten thousand would be further off.
+    let half_width = number(&found["half_width"]);
+    close(number(&found["value"]), number(&exact["exact"]["value"]), 2.0 * half_width, "value");
+    let (score, lost) = (&found["score"]["half_width"], &found["lost"]["half_width"]);
+    assert!(half_width > 0.0 && half_width == number(score).min(number(lost)), "{found}");
+    let short = number(&exact["perfect"]["value"]) - number(&exact["exact"]["value"]);
+    close(number(&found["lost"]["mean"]), short, 2.0 * number(lost), "what is lost");
+    let share = |found: &Value| number(&found["losses"]["all"]["share_best"]);
+    close(share(&sampled), share(&exact), 0.02, "share of best moves");
+
+    let lots = evaluate(&run, "monte-carlo:runs=5", &["--games", "40"]);
+    assert_eq!((&lots["sampled"]["games"], lots.get("exact")), (&40.into(), None));
+    let shown = on_run(&run.run(), "evaluate", &["--player", "win-fraction:runs=3,steps=3", "--games", "20"]);
+    let shown = shown.exits(0).stdout;
+    for line in ["games         20, seed 1", ", by its ", "loses ", "worst ", "95% confidence"] {
+        assert!(shown.contains(line), "{line:?} is missing from {shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_refused() {
+    let run = Solved::new("--board 2x2");
+    let says = |options: &[&str], code, words: &[&str]| {
+        on_run(&run.run(), "evaluate", options).exits(code).says(words);
+    };
+    says(&["--player", "monte-carlo", "--no-losses"], 2, &["monte-carlo:runs=100 has to be sampled"]);
+    says(&["--player", "minimax:depth=3"], 2, &["minimax has no parameter", "expected positions"]);
+    says(&["--player", "greedy", "--memory", "1KiB"], 1, &["more boards than memory", "--games N"]);
+    says(&["--player", "cmd:exit 0", "--games", "2"], 1, &["2 games ended early", "ended in a game"]);
+    says(&["--player", "greedy", "--games", "1"], 2, &["2.."]);
+
+    let unsolved = common::Place::new();
+    common::solve(&unsolved.join("run"), "--board 3x2 --until-layer 40");
+    on_run(&unsolved.join("run"), "evaluate", &["--player", "greedy"]).exits(1);
+    exact2048(["evaluate", "--player", "greedy", "--run", "/nowhere/at/all"]).exits(1);
+    on_run(&run.run(), "play", &["--player", "perfect", "--board", "3x3"])
+        .exits(2)
+        .says(&["--board", "--run"]);
+}
+
+#[test]
+fn the_papers_rules_are_played() {
+    let play = |rules: &[&str]| {
+        let player = ["play", "--player", "win-fraction:runs=2,steps=3", "--games", "30", "--json"];
+        exact2048([&player[..], rules].concat()).exits(0).json()
+    };
+    let (usual, papers) = (play(&[]), play(&["--paper-rules"]));
+    assert_eq!((&usual["paper_rules"], &papers["paper_rules"]), (&false.into(), &true.into()));
+    assert_ne!(usual["moves"], papers["moves"]);
+    exact2048(["play", "--player", "random", "--paper-rules", "--spawn4", "0.1"])
+        .exits(2)
+        .says(&["--spawn4"]);
+}
