@@ -12,6 +12,7 @@ use crate::lane::Lane;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::rules::exponent_potential;
+use crate::shapes::{Shape, Squeeze};
 
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
@@ -26,11 +27,11 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group, by its multiset.
     index: FxHashMap<Sequence, u32>,
-    /// The column of each sequence, made when a merge first leads here.
-    numbers: OnceLock<FxHashMap<Sequence, u32>>,
     /// For each pair of places, bits of the columns with equal exponents there, made when a
     /// condition first asks.
     equal: OnceLock<Vec<u64>>,
+    /// The shape of each group, squeezed in one way or another.
+    shapes: [OnceLock<Vec<Shape>>; Squeeze::COUNT],
 }
 
 /// The columns with one multiset of exponents.
@@ -59,8 +60,8 @@ impl Columns {
             groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
         let index = groups.iter().enumerate().map(|(i, group)| (group.multiset, i as u32)).collect();
-        let (numbers, equal) = (OnceLock::new(), OnceLock::new());
-        Self { lane, sequences, potential, groups, index, numbers, equal }
+        let equal = OnceLock::new();
+        Self { lane, sequences, potential, groups, index, equal, shapes: Default::default() }
     }
 
     /// Number of columns of a lane, without listing them.
@@ -103,11 +104,12 @@ impl Columns {
         self.index.get(&multiset).map(|&i| &self.groups[i as usize])
     }
 
-    /// The column of a sequence, `None` where the lane has no such sequence.
-    pub fn column(&self, sequence: Sequence) -> Option<u32> {
-        let number = |(i, &s): (usize, &Sequence)| (s, i as u32);
-        let numbers = self.numbers.get_or_init(|| self.sequences.iter().enumerate().map(number).collect());
-        numbers.get(&sequence).copied()
+    /// The shape of each group.
+    pub(crate) fn shapes(&self, squeeze: Squeeze, large: u8) -> &[Shape] {
+        self.shapes[squeeze.number()].get_or_init(|| {
+            let shape = |group: &Group| Shape::new(squeeze, group.multiset, self.lane.k, large);
+            self.groups.iter().map(shape).collect()
+        })
     }
 
     /// Words of one bit a column.
@@ -136,8 +138,8 @@ impl Columns {
 
     /// Heap bytes, about, once everything that is made on demand is made.
     pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4 + 24)
-            + self.groups.len() * 48
+        self.sequences.len() * (8 + 4)
+            + self.groups.len() * (48 + Squeeze::COUNT * size_of::<Shape>())
             + (self.lane.k as usize).pow(2) * self.words() * 8
     }
 }
@@ -203,9 +205,6 @@ mod tests {
             found.sort_unstable();
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{lane:?}");
-            for (i, &s) in columns.sequences().iter().enumerate() {
-                assert_eq!(columns.column(s), Some(i as u32));
-            }
         }
     }
 }

@@ -7,8 +7,8 @@
 //! * the *product structure*: a board is a [`skeleton`] (where the small tiles and the large tiles
 //!   are) times a sequence of large exponents ([`columns`]). All skeletons with the same number of
 //!   large tiles and the same small sum form a [`class`](class::Class), whose [`transitions`] are
-//!   computed once; what they do to the sequences is an index map ([`maps`]). The kernels of the
-//!   solver use these.
+//!   computed once; what they do to the sequences are [`patterns`], and to columns [`maps`]. The
+//!   kernels of the solver use these.
 //!
 //! Nothing here reads a file, a clock or the environment.
 
@@ -22,6 +22,7 @@ pub mod locate;
 pub mod maps;
 pub mod objective;
 pub mod params;
+pub mod patterns;
 pub mod ranks;
 pub mod rowset;
 pub mod rules;

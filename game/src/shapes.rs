@@ -1,108 +1,205 @@
-//! Shapes: what a rearrangement does to all multisets of exponents that are alike.
+//! Shapes: what a pattern does to all multisets of exponents that are alike.
 //!
-//! What happens to the arrangements of a multiset when tiles are reordered, and new ones born among
-//! them, does not depend on the exponents themselves, only on which are equal and on whether the
-//! smallest is as small as a new tile. So a multiset is squeezed to a *shape* with just these
-//! properties, and a rearrangement meets each shape once, however many lanes have multisets of it.
+//! What happens to the arrangements of a multiset when tiles are reordered, merge, or new ones are born
+//! among them, does not depend on the exponents themselves, only on which are equal, on whether the
+//! smallest is as small as a new tile, and where tiles merge, on which follow one another. So a
+//! multiset is squeezed to a *shape* with just these properties, and a pattern meets each shape once,
+//! however many lanes have multisets of it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
+use crate::board::MAX_EXPONENT;
 use crate::columns::{Sequence, arrangements, pack, unpack};
-use crate::maps::{Items, Patterns};
-use crate::params::Params;
+use crate::patterns::{Items, Patterns};
 
-/// Where the large tiles of a target come from, and what that does to the shapes it has met.
-#[derive(Debug)]
-pub struct Rearrangement {
-    items: Items,
-    births: bool,
+/// The properties of multisets that a pattern can tell apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Squeeze {
+    /// New tiles are born: the distance from the smallest exponent to theirs counts.
+    pub(crate) births: bool,
+    /// Tiles merge: whether an exponent follows on another counts.
+    pub(crate) merges: bool,
+}
+
+/// A multiset of exponents, squeezed.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    squeezed: Sequence,
+    tiles: u8,
+    /// The exponent that each squeezed one stands for.
+    actual: [u8; 17],
+}
+
+/// What patterns without a merge do to the shapes that they met; alike for all that have the same items.
+#[derive(Debug, Default)]
+pub(crate) struct Rearrangement {
     maps: Mutex<FxHashMap<Sequence, Arc<ShapeMap>>>,
 }
 
 /// What a rearrangement does to the arrangements of one shape.
 #[derive(Debug, Default)]
-pub struct ShapeMap {
+pub(crate) struct ShapeMap {
     /// The target's exponents, squeezed as the shape's are, sorted downward.
-    pub target: Sequence,
+    pub(crate) target: Sequence,
     /// For each arrangement of the shape, the number of the target's that it leads to.
-    pub leads_to: Vec<u32>,
+    pub(crate) leads_to: Vec<u32>,
 }
 
-/// A multiset of exponents, squeezed.
-#[derive(Debug)]
-pub struct Shape {
-    squeezed: Sequence,
-    tiles: u8,
-    /// The exponent that each squeezed one stands for.
-    actual: [u8; 16],
+/// What a pattern with a merge does to the shapes that it met.
+#[derive(Debug, Default)]
+pub(crate) struct Merging {
+    maps: Mutex<FxHashMap<Sequence, Arc<MergeMap>>>,
+}
+
+/// What a merge does to the arrangements of one shape.
+#[derive(Debug, Default)]
+pub(crate) struct MergeMap {
+    /// The multisets that it leads to, one for each choice of the exponents that merge.
+    pub(crate) targets: Vec<Sequence>,
+    /// The arrangements that take part, ascending.
+    pub(crate) pairs: Vec<MergePair>,
+}
+
+/// Where an arrangement leads where tiles merge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergePair {
+    /// Number of the arrangement.
+    pub(crate) from: u32,
+    /// Number of the target's arrangement.
+    pub(crate) to: u32,
+    /// Which of the [`MergeMap::targets`].
+    pub(crate) target: u32,
+}
+
+impl Squeeze {
+    /// Number of different ones.
+    pub(crate) const COUNT: usize = 4;
+
+    /// What a pattern with these items can tell apart.
+    pub(crate) fn of(items: Items) -> Self {
+        Self { births: items.births(), merges: items.merges() }
+    }
+
+    /// A number below [`Squeeze::COUNT`].
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.births) + 2 * usize::from(self.merges)
+    }
 }
 
 impl Shape {
-    /// The shape of a multiset, with the properties that the rearrangement can tell apart.
-    pub fn new(params: &Params, by: &Rearrangement, multiset: Sequence, k: u8) -> Self {
-        let mut actual = [0; 16];
-        if by.births {
-            actual[params.large as usize] = params.large;
+    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`.
+    pub(crate) fn new(squeeze: Squeeze, multiset: Sequence, k: u8, large: u8) -> Self {
+        let mut actual = [0; 17];
+        if squeeze.births {
+            actual[large as usize] = large;
         }
+        let most_apart = if squeeze.merges { 2 } else { 1 };
         let mut squeezed = 0;
-        let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, params.large);
+        let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, large);
         // The exponents are sorted downward: the lowest nibble is the smallest.
         for i in 0..k {
             let exponent = (multiset >> (4 * i)) as u8 & 15;
             squeezed_last += match last {
-                Some(last) => (exponent - last).min(1),
-                None if by.births => (exponent - params.large).min(1),
+                Some(last) => (exponent - last).min(most_apart),
+                None if squeeze.births => (exponent - large).min(1),
                 None => 0,
             };
             last = Some(exponent);
             actual[squeezed_last as usize] = exponent;
             squeezed |= Sequence::from(squeezed_last) << (4 * i);
+            if squeeze.merges {
+                // What two such tiles merge to; the next exponent overwrites it with the same, if it follows on this one.
+                actual[squeezed_last as usize + 1] = exponent + 1;
+            }
         }
         Self { squeezed, tiles: k, actual }
     }
 
-    /// The multiset that a squeezed one of the same shape map stands for.
-    pub fn actual(&self, squeezed: Sequence) -> Sequence {
+    /// The multiset that a squeezed one of the same shape map stands for; `None` where a tile would not fit.
+    pub(crate) fn actual(&self, squeezed: Sequence) -> Option<Sequence> {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {
-            multiset |= Sequence::from(self.actual[(rest & 15) as usize]) << shift;
+            let exponent = self.actual[(rest & 15) as usize];
+            if exponent > MAX_EXPONENT {
+                return None;
+            }
+            multiset |= Sequence::from(exponent) << shift;
             (rest, shift) = (rest >> 4, shift + 4);
         }
-        multiset
+        Some(multiset)
     }
 }
 
 impl Rearrangement {
-    /// A rearrangement that has met no shape yet.
-    pub(crate) fn new(items: Items) -> Self {
-        Self { births: items.births(), items, maps: Mutex::default() }
-    }
-
-    /// Where the tiles come from.
-    pub(crate) fn items(&self) -> &Items {
-        &self.items
-    }
-
-    /// What the rearrangement does to a shape. Cost: some tens of nanoseconds an arrangement, the first
-    /// time.
-    pub fn shape_map(&self, shape: &Shape, patterns: &Patterns, large: u8) -> Arc<ShapeMap> {
-        let mut maps = self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let map = maps
-            .entry(shape.squeezed)
-            .or_insert_with(|| Arc::new(ShapeMap::new(&self.items, shape, patterns, large)));
-        Arc::clone(map)
+    /// What is done to some shapes, in order. Cost: some tens of nanoseconds an arrangement, the first time.
+    pub(crate) fn maps(
+        &self,
+        items: Items,
+        shapes: &[Shape],
+        patterns: &Patterns,
+        large: u8,
+    ) -> Vec<Arc<ShapeMap>> {
+        known_or_made(&self.maps, shapes, |i| ShapeMap::new(items, &shapes[i], patterns, large))
     }
 
     /// Drops what is known of shapes.
     pub(crate) fn forget(&self) {
-        self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        lock(&self.maps).clear();
     }
 }
 
+impl Merging {
+    /// What is done to some shapes, in order. `meeting` lists the arrangements of a shape that meet the pattern's conditions, by its
+    /// place in `shapes`, ascending. Cost: some tens of nanoseconds for each of these, the first time.
+    pub(crate) fn maps<I: Iterator<Item = u32>>(
+        &self,
+        items: Items,
+        shapes: &[Shape],
+        meeting: impl Fn(usize) -> I,
+        patterns: &Patterns,
+        large: u8,
+    ) -> Vec<Arc<MergeMap>> {
+        known_or_made(&self.maps, shapes, |i| MergeMap::new(items, &shapes[i], meeting(i), patterns, large))
+    }
+
+    /// Drops what is known of shapes.
+    pub(crate) fn forget(&self) {
+        lock(&self.maps).clear();
+    }
+}
+
+/// What is known of some shapes, in order; what is not known yet is made. Whoever makes the same beside us makes it for nothing.
+fn known_or_made<M>(
+    known: &Mutex<FxHashMap<Sequence, Arc<M>>>,
+    shapes: &[Shape],
+    make: impl Fn(usize) -> M,
+) -> Vec<Arc<M>> {
+    let mut maps: Vec<Option<Arc<M>>> = {
+        let known = lock(known);
+        shapes.iter().map(|shape| known.get(&shape.squeezed).cloned()).collect()
+    };
+    for (i, shape) in shapes.iter().enumerate() {
+        if maps[i].is_some() {
+            continue;
+        }
+        // Of equal shapes in one list the first makes the map.
+        let found = lock(known).get(&shape.squeezed).cloned();
+        maps[i] = Some(found.unwrap_or_else(|| {
+            let made = Arc::new(make(i));
+            Arc::clone(lock(known).entry(shape.squeezed).or_insert(made))
+        }));
+    }
+    maps.into_iter().flatten().collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 impl ShapeMap {
-    fn new(items: &Items, shape: &Shape, patterns: &Patterns, large: u8) -> Self {
+    fn new(items: Items, shape: &Shape, patterns: &Patterns, large: u8) -> Self {
         let source = patterns.arrangements(shape.squeezed);
         let image = |&sequence: &Sequence| items.apply(sequence, shape.tiles, large).unwrap_or_default();
         let Some(first) = source.sequences.first().map(image) else { return Self::default() };
@@ -111,6 +208,43 @@ impl ShapeMap {
         let number = |sequence: &Sequence| arrangements.number(image(sequence)).unwrap_or_default();
         Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
+}
+
+impl MergeMap {
+    fn new(
+        items: Items,
+        shape: &Shape,
+        meeting: impl Iterator<Item = u32>,
+        patterns: &Patterns,
+        large: u8,
+    ) -> Self {
+        let source = patterns.arrangements(shape.squeezed);
+        let mut found: Vec<(u64, Sequence, Arc<Arrangements>)> = Vec::new();
+        let mut pairs = Vec::new();
+        for from in meeting {
+            let sequence = source.sequences[from as usize];
+            let Some(image) = items.apply(sequence, shape.tiles, large) else { continue };
+            let counts = counts(image);
+            let target = found.iter().position(|(of, ..)| *of == counts).unwrap_or_else(|| {
+                let target = sorted_downward(image);
+                found.push((counts, target, patterns.arrangements(target)));
+                found.len() - 1
+            });
+            let to = found[target].2.number(image).unwrap_or_default();
+            pairs.push(MergePair { from, to, target: target as u32 });
+        }
+        Self { targets: found.into_iter().map(|(_, target, _)| target).collect(), pairs }
+    }
+}
+
+/// How often each exponent is in a sequence of at most 15, a nibble each.
+fn counts(sequence: Sequence) -> u64 {
+    let (mut rest, mut counts) = (sequence, 0u64);
+    while rest != 0 {
+        counts += 1 << (4 * (rest & 15));
+        rest >>= 4;
+    }
+    counts
 }
 
 /// The arrangements of a multiset of exponents, numbered in lexicographic order.
@@ -150,9 +284,11 @@ fn sorted_downward(sequence: Sequence) -> Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Params;
     use crate::columns::Columns;
     use crate::lane::{Lane, lanes};
-    use crate::maps::{IndexMap, Pattern};
+    use crate::maps::Between;
+    use crate::patterns::Pattern;
     use crate::slide::Source;
     use crate::{Objective, Precision, Spawn4};
 
@@ -200,34 +336,26 @@ mod tests {
                     let k = pattern.0.len() as u8;
                     let target = Lane { k, large_sum: lane.large_sum + (u32::from(births) << params.large) };
                     let (source, target) = (Columns::new(&params, lane), Columns::new(&params, target));
+                    let none = target.len() as u32;
                     let expected: Vec<u32> = source
                         .sequences()
                         .iter()
                         .map(|&sequence| match apply(&pattern, sequence, &params) {
-                            None => IndexMap::none(&target),
+                            None => none,
                             Some(image)
                                 if unpack(image, k).iter().any(|&e| params.winning_exponent() == Some(e)) =>
                             {
-                                IndexMap::won(&target)
+                                none + 1
                             }
-                            Some(image) => target.column(image).unwrap_or(IndexMap::none(&target)),
+                            Some(image) => {
+                                target.sequences().iter().position(|&s| s == image).map_or(none, |i| i as u32)
+                            }
                         })
                         .collect();
-                    let mut map = IndexMap::new(&params, &patterns, id, &source, &target);
-                    // In two halves, as a task and a later one may ask.
-                    for wanted in [0x5555_5555_5555_5555, u64::MAX] {
-                        let wanted = vec![wanted; source.words()];
-                        map.extend(&params, &patterns, id, &source, &target, &wanted);
-                    }
-                    let found = match map {
-                        IndexMap::Identity => (0..source.len() as u32).collect(),
-                        IndexMap::Dense(map) => map.leads_to()[..source.len()].to_vec(),
-                        IndexMap::Sparse(map) => {
-                            let mut to = vec![IndexMap::none(&target); source.len()];
-                            map.pairs().iter().for_each(|&(from, t)| to[from as usize] = t);
-                            to
-                        }
-                    };
+                    let between =
+                        Between { params: &params, patterns: &patterns, source: &source, target: &target };
+                    let known = patterns.known([id])[0].clone().unwrap();
+                    let found = between.of_all_columns(&known);
                     assert_eq!(found, expected, "{pattern:?} {lane:?}");
                     checked += found.len();
                 }

@@ -39,8 +39,7 @@ pub struct Divisor {
 }
 
 impl Value for u32 {
-    /// Sums are below 2^53, so that f64 holds them exactly; it has the faster vector instructions.
-    type Sum = f64;
+    type Sum = u64;
 
     fn from_bits(bits: u64) -> Self {
         bits as u32
@@ -51,17 +50,26 @@ impl Value for u32 {
     }
 
     #[inline(always)]
-    fn add_to(self, sum: &mut f64) {
-        *sum += f64::from(self);
+    fn add_to(self, sum: &mut u64) {
+        *sum += u64::from(self);
     }
 
-    /// Rounds to the nearest integer: adding 1.5·2^52 leaves the integer in the low bits.
+    /// In f64, which has the faster vector instructions and holds everything here exactly but for the quotient. That is
+    /// rounded to the nearest integer: adding 1.5·2^52 leaves the integer in the low bits.
     #[inline(always)]
-    fn mean(twos: f64, fours: f64, divisor: &Divisor) -> Self {
+    fn mean(twos: u64, fours: u64, divisor: &Divisor) -> Self {
         const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
-        let sum = twos * f64::from(divisor.weight2) + fours * f64::from(divisor.weight4);
+        let sum = small_to_f64(twos) * f64::from(divisor.weight2)
+            + small_to_f64(fours) * f64::from(divisor.weight4);
         ((sum - divisor.offset as f64) * divisor.reciprocal + TO_INTEGER).to_bits() as u32
     }
+}
+
+/// An integer below 2^52 as f64, by its bits: AVX2 has no instruction that converts 64 bits.
+#[inline(always)]
+fn small_to_f64(integer: u64) -> f64 {
+    const TWO_POW_52: f64 = 4_503_599_627_370_496.0;
+    f64::from_bits(TWO_POW_52.to_bits() | integer) - TWO_POW_52
 }
 
 impl Value for u64 {

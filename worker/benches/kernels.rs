@@ -7,16 +7,20 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
-use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::maps::Between;
+use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::{Maker, MoveEdge, Transitions};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_solution::Parts;
-use exact2048_worker::bit_moves::or_mapped;
 use exact2048_worker::bits::{BitMatrix, Source};
+use exact2048_worker::kernels::bit_moves::or_mapped;
+use exact2048_worker::kernels::index_map::{self, IndexMap, Permutation};
+use exact2048_worker::kernels::maxima::{Maxima, maxima};
+use exact2048_worker::kernels::means::{Means, means};
+use exact2048_worker::kernels::{MoveRun, Rows};
 use exact2048_worker::pieces::Pieces;
-use exact2048_worker::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
 
 /// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
 const LANE: Lane = Lane { k: 4, large_sum: 16 + 64 + 256 + 512 };
@@ -48,7 +52,7 @@ fn kernels(c: &mut Criterion) {
     let own = transitions(&setup, CLASS);
     let (moves, spawns) = (own.moves(maker), own.spawns(maker));
     let rows = own.rows().len();
-    let (columns, stride) = (setup.columns.len(), IndexMap::stride(setup.columns.len()));
+    let (columns, stride) = (setup.columns.len(), index_map::stride(setup.columns.len()));
     let all_rows = vec![u64::MAX; 100_000];
     let mut group = c.benchmark_group("3x3 block");
 
@@ -65,7 +69,10 @@ fn kernels(c: &mut Criterion) {
         .iter()
         .find(|g| g.step == exact2048_game::lane::Step::STAY)
         .expect("moves within the lane");
-    let map = |p: PatternId| IndexMap::new(&setup.params, &setup.patterns, p, &setup.columns, &setup.columns);
+    let (params, patterns, own_columns) = (&setup.params, &setup.patterns, &setup.columns);
+    let between = Between { params, patterns, source: own_columns, target: own_columns };
+    let known = |pattern: PatternId| patterns.known([pattern]).pop().flatten();
+    let map = |pattern: PatternId| IndexMap::new(&between, known(pattern).as_deref());
     let made = || -> Vec<(IndexMap, &[MoveEdge])> {
         let edges = stay.edges_of(0..stay.patterns.len());
         stay.patterns.iter().map(|&pattern| map(pattern)).zip(edges).collect()
@@ -91,13 +98,13 @@ fn kernels(c: &mut Criterion) {
     let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
     let mut states = vec![0u32; rows * stride];
     let nothing = vec![0u32; stride];
+    let runs: Vec<MoveRun<'_>> = maps.iter().map(|(map, edges)| MoveRun { edges, map }).collect();
     let after_rows = Rows { stride, set: own.rows(), occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
-            let mut rows = RowsMut { first: 0, stride, values: &mut states };
-            for (map, edges) in &maps {
-                max_over_edges(&mut rows, &all_rows, edges, after_rows, &nothing, map);
-            }
+            let plan =
+                Maxima { runs: &runs, wanted: &all_rows, stride, after: after_rows, nothing: &nothing };
+            maxima(&plan, 0..rows, &mut states);
         });
     });
 
@@ -108,15 +115,17 @@ fn kernels(c: &mut Criterion) {
         (RowSet::all(rows), (0..rows * stride).map(|i| 1 << 20 | i as u32).collect())
     };
     let (twos, fours) = (block(2), block(4));
-    let spawn_maps: Vec<IndexMap> = spawns.patterns.iter().map(|&p| map(p)).collect();
-    let spawn_maps: Vec<&IndexMap> = spawn_maps.iter().collect();
+    let permutation = |&pattern: &PatternId| Permutation::new(&between, known(pattern).as_deref());
+    let permutations: Vec<Permutation> = spawns.patterns.iter().map(permutation).collect();
+    let permutations: Vec<&Permutation> = permutations.iter().collect();
     let mut out = vec![0u32; rows * stride];
     group.throughput(Throughput::Elements((2 * spawns.twos.len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {
         b.iter(|| {
             let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };
             let fours = Rows { stride, set: &fours.0, occupied: &all_rows, values: &fours.1 };
-            black_box(means_over_spawns(&mut out, 0..rows, &backup, spawns, twos, fours, &spawn_maps));
+            let plan = Means { backup: &backup, spawns, maps: &permutations, twos, fours };
+            black_box(means(&plan, 0..rows, &mut out));
         });
     });
 

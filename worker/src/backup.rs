@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use exact2048_game::class::{Class, ClassId};
-use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::{Moves, Transitions};
 use exact2048_game::value::Value;
@@ -16,8 +15,11 @@ use exact2048_storage::ShardKind;
 use crate::area::Area;
 use crate::bits::Summary;
 use crate::blocks::{Entries, ValueBlock};
+use crate::kernels::index_map::{self, Permutation};
+use crate::kernels::maxima::{Maxima, maxima};
+use crate::kernels::means::{Means, means};
+use crate::kernels::{MoveRun, Rows};
 use crate::pieces::{SlotBits, map_parts, of_slots};
-use crate::rows::{Rows, RowsMut, max_over_edges, means_over_spawns};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
@@ -107,14 +109,15 @@ impl<V: Value> Worker<V> {
         let transitions = self.class_transitions(class, &rows)?;
         let (columns, stride) = (tables.columns.len(), stride(tables));
         let spawns = self.tables.spawns(&transitions);
-        let mut maps = self.tables.maps(cache, tables, tables);
-        let maps = maps.all(&spawns.patterns);
+        let permutations = self.tables.permutations(cache, tables, &spawns.patterns);
+        let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
         let mut values = self.memory.area(rows.len() * stride);
-        let (twos, fours) = (twos.rows(), fours.rows());
+        let plan =
+            Means { backup: &self.backup, spawns, maps: &maps, twos: twos.rows(), fours: fours.rows() };
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
         let computed = pieces.map_of(&mut values, stride, |slots, values| {
             let first = slots.start;
-            let computed = means_over_spawns(values, slots, &self.backup, spawns, twos, fours, &maps);
+            let computed = means(&plan, slots, values);
             // The padding that index maps lead to: nothing, and a won game.
             computed.for_each(|slot| {
                 let padding = &mut values[(slot - first) * stride + columns..][..2];
@@ -173,13 +176,10 @@ impl<V: Value> Worker<V> {
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
             maps.for_each_some(&group.patterns, columns_used, |patterns, maps| {
-                pieces.map_of(&mut states, stride, |slots, values| {
-                    let mut states = RowsMut { first: slots.start, stride, values };
-                    for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
-                        let edges = of_slots(edges, slots.clone(), |edge| edge.from);
-                        max_over_edges(&mut states, occupied, edges, after, &nothing, map);
-                    }
-                });
+                let runs: Vec<MoveRun<'_>> =
+                    group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
+                let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
+                pieces.map_of(&mut states, stride, |slots, states| maxima(&plan, slots, states));
             });
         }
         states
@@ -290,5 +290,5 @@ impl<V: Value> Worker<V> {
 
 /// Values a row: the columns and the padding that index maps may lead to.
 pub(crate) fn stride(tables: &LaneTables) -> usize {
-    IndexMap::stride(tables.columns.len())
+    index_map::stride(tables.columns.len())
 }

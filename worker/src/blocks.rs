@@ -10,9 +10,9 @@ use exact2048_storage::StorageError;
 use rustc_hash::FxHashMap;
 
 use crate::bits::{BitMatrix, Source, Summary};
+use crate::kernels::Rows;
 use crate::memory::{Buffer, Memory};
 use crate::pieces::Pieces;
-use crate::rows::Rows;
 
 /// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
 #[derive(Debug)]

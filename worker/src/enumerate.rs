@@ -7,16 +7,16 @@ use std::sync::{Arc, OnceLock};
 use exact2048_game::bitset;
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
-use exact2048_game::maps::PatternId;
+use exact2048_game::patterns::PatternId;
 use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, rules};
 use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
-use crate::bit_moves::{or_mapped, or_mapped_row};
 use crate::bits::{BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
+use crate::kernels::bit_moves::{or_mapped, or_permuted};
 use crate::pieces::{Pieces, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -108,15 +108,14 @@ impl<V: crate::Value> Worker<V> {
         for (spawned, class, afterstates) in &sources {
             let transitions = self.transitions(class, afterstates)?;
             let spawns = self.tables.spawns(&transitions);
-            let mut maps = self.tables.maps(cache, place.tables, place.tables);
-            let maps = maps.all(&spawns.patterns);
+            let permutations = self.tables.permutations(cache, place.tables, &spawns.patterns);
             let afterstates = afterstates.source();
             states.map_pieces(&pieces, |states| {
                 for (slot, edges) in spawns.of(*spawned).enumerate() {
                     let Some(from) = afterstates.row(slot as u32) else { continue };
                     for edge in edges {
                         if let Some(to) = states.row_mut(edge.row) {
-                            or_mapped_row(to, from, maps[edge.pattern as usize]);
+                            or_permuted(to, from, &permutations[edge.pattern as usize]);
                         }
                     }
                 }
@@ -288,8 +287,7 @@ impl<V: crate::Value> Worker<V> {
         let occurs = |slot| bitset::any(matrix.slot(slot));
         let symmetric = self.tables.symmetric_rows(cache, place.tables, &transitions, occurs);
         let patterns: Vec<PatternId> = symmetric.iter().flat_map(|row| row.patterns).copied().collect();
-        let mut maps = self.tables.maps(cache, place.tables, place.tables);
-        let maps = maps.all(&patterns);
+        let permutations = self.tables.permutations(cache, place.tables, &patterns);
         let columns = place.tables.columns.len();
         let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
         let more_than_orbits = matrix.map_pieces(&pieces, |rows| {
@@ -299,8 +297,8 @@ impl<V: crate::Value> Worker<V> {
             for symmetric in of_slots(&symmetric, rows.slots(), |row| row.slot) {
                 let row = rows.slot_mut(symmetric.slot as usize);
                 images.copy_from_slice(row);
-                for map in &maps[symmetric.first_pattern..][..symmetric.patterns.len()] {
-                    or_mapped_row(&mut images, row, map);
+                for permutation in &permutations[symmetric.first_pattern..][..symmetric.patterns.len()] {
+                    or_permuted(&mut images, row, permutation);
                 }
                 row.copy_from_slice(&images);
                 images.iter_mut().zip(&*symmetric.representatives).for_each(|(i, r)| *i &= r);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::lane;
-use exact2048_game::maps::IndexMap;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 
+use crate::kernels::index_map::stride;
 use crate::{Tuning, Worker};
 
 /// What the process takes beside its heap: code, the compressors' own memory, and what its allocator holds back.
@@ -80,7 +80,7 @@ fn enumerate_bytes(rows: u64, columns: u64) -> u64 {
 
 /// To back a block up: values of afterstates and states beside what reading their entries takes.
 fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64) -> u64 {
-    let stride = IndexMap::stride(columns as usize) as u64;
+    let stride = stride(columns as usize) as u64;
     enumerate_bytes(rows, columns) + rows * 2 * stride * value_bytes
 }
 

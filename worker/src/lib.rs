@@ -7,7 +7,6 @@
 
 mod area;
 mod backup;
-pub mod bit_moves;
 pub mod bits;
 mod blocks;
 mod bytes_list;
@@ -15,9 +14,9 @@ mod enumerate;
 mod exchange;
 mod fingerprint;
 mod footprint;
+pub mod kernels;
 mod memory;
 pub mod pieces;
-pub mod rows;
 mod seal;
 mod tables;
 
@@ -25,7 +24,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::Step;
-use exact2048_game::maps::IndexMap;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, PayloadError, ReadError};
@@ -39,6 +37,7 @@ pub use memory::Memory;
 pub use seal::Sealed;
 
 use blocks::{BlockMap, ReachBlock, ValueBlock};
+use kernels::index_map::stride;
 use memory::Reservation;
 use pieces::Pieces;
 use seal::Unsealed;
@@ -158,7 +157,7 @@ impl<V: Value> Worker<V> {
     /// Whether a block is worked on in pieces, so that threads without a task can help with it.
     pub fn has_pieces(&self, layer: Layer, lane: Lane) -> bool {
         let (rows, columns) = self.shape(layer, lane);
-        self.value_pieces(rows as usize, IndexMap::stride(columns as usize)).count() > 1
+        self.value_pieces(rows as usize, stride(columns as usize)).count() > 1
     }
 
     /// Pieces of rows of `stride` values.

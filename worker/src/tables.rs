@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 
 use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
-use exact2048_game::maps::{IndexMap, PatternId, Patterns};
+use exact2048_game::maps::Between;
+use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
@@ -17,6 +18,7 @@ use exact2048_storage::StorageError;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::kernels::index_map::{IndexMap, Permutation};
 use crate::memory::Memory;
 
 /// The tables of a run.
@@ -62,10 +64,11 @@ impl PatternMaps {
     }
 }
 
-/// Index maps by their lanes, and column sets by symmetries.
+/// Index maps by their lanes, permutations of the lane's own columns, and column sets by symmetries.
 #[derive(Debug, Default)]
 pub struct MapCache {
     lanes: FxHashMap<(Lane, Lane), PatternMaps>,
+    permutations: FxHashMap<PatternId, Arc<Permutation>>,
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
 }
 
@@ -242,6 +245,26 @@ impl Tables {
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
 
+    /// What patterns of spawns or symmetries do to the columns of a lane, in order.
+    pub fn permutations(
+        &self,
+        cache: &mut MapCache,
+        lane: &LaneTables,
+        patterns: &[PatternId],
+    ) -> Vec<Arc<Permutation>> {
+        let columns = &lane.columns;
+        let between =
+            Between { params: self.params(), patterns: &self.patterns, source: columns, target: columns };
+        let permutation = |&pattern: &PatternId| {
+            let made = cache.permutations.entry(pattern).or_insert_with(|| {
+                let known = self.patterns.known([pattern]).pop().flatten();
+                Arc::new(Permutation::new(&between, known.as_deref()))
+            });
+            Arc::clone(made)
+        };
+        patterns.iter().map(permutation).collect()
+    }
+
     /// The columns that stand for their orbits under some symmetries, as bits: those that no
     /// symmetry maps to a smaller column.
     fn representatives(
@@ -257,9 +280,8 @@ impl Tables {
         for column in 0..lane.columns.len() {
             bits[column / 64] |= 1 << (column % 64);
         }
-        let mut maps = self.maps(cache, lane, lane);
-        for map in maps.all(patterns) {
-            if let IndexMap::Dense(map) = map {
+        for permutation in self.permutations(cache, lane, patterns) {
+            if let Permutation::Of(map) = &*permutation {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bits[column / 64] &= !(1 << (column % 64));
@@ -332,12 +354,6 @@ impl LaneMaps<'_> {
         }
     }
 
-    /// The maps of several patterns in which every column takes part, at once.
-    pub fn all(&mut self, patterns: &[PatternId]) -> Vec<&IndexMap> {
-        let numbers = self.numbers(patterns, &[], || false);
-        self.maps.numbered(&numbers)
-    }
-
     fn has(&self, pattern: PatternId) -> bool {
         self.maps.numbers.contains_key(&pattern)
     }
@@ -371,14 +387,20 @@ impl LaneMaps<'_> {
     }
 
     fn finish(&mut self, unfinished: &mut Vec<Unfinished>, wanted: &[u64]) {
-        let (params, patterns) = (self.tables.params(), &self.tables.patterns);
+        if unfinished.is_empty() {
+            return;
+        }
         let (source, target) = (&self.source.columns, &self.target.columns);
-        unfinished.par_iter_mut().for_each(|(_, pattern, map)| {
-            let map = map.get_or_insert_with(|| IndexMap::new(params, patterns, *pattern, source, target));
-            map.extend(params, patterns, *pattern, source, target, wanted);
+        let patterns = &self.tables.patterns;
+        let between = Between { params: self.tables.params(), patterns, source, target };
+        let known = patterns.known(unfinished.iter().map(|&(_, pattern, _)| pattern));
+        let finished = unfinished.par_drain(..).zip(known).map(|((number, _, map), known)| {
+            let mut map = map.unwrap_or_else(|| IndexMap::new(&between, known.as_deref()));
+            map.extend(&between, known.as_deref(), wanted);
+            (number, map)
         });
-        for (number, _, map) in unfinished.drain(..) {
-            self.maps.maps[number as usize] = map.unwrap_or(IndexMap::Identity);
+        for (number, map) in finished.collect::<Vec<_>>() {
+            self.maps.maps[number as usize] = map;
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::class::{Class, ClassId, Space};
-use crate::maps::{Pattern, PatternId, Patterns};
+use crate::patterns::{Pattern, PatternId, Patterns};
 use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::{Image, Maker, Numbers, OfMask, Row, for_each_mask};
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
-use crate::maps::{Pattern, PatternId};
+use crate::patterns::{Pattern, PatternId};
 use crate::rowset::RowSet;
 use crate::skeleton::Config;
 use crate::slide::{Kind, Kinds, Outcome, Source};

@@ -2,7 +2,7 @@
 
 use super::{Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
-use crate::maps::PatternId;
+use crate::patterns::PatternId;
 use crate::rowset::{RowSet, set};
 use crate::skeleton::Config;
 use crate::table::{Store, Table};

@@ -6,7 +6,8 @@ use super::*;
 use crate::board::Board;
 use crate::columns::Columns;
 use crate::lane::{lanes, layer_range};
-use crate::maps::IndexMap;
+use crate::maps::Between;
+use crate::patterns::{PatternId, Patterns};
 use crate::rules::{self, Move};
 use crate::{Layer, Objective, Params, Precision, Spawn4};
 
@@ -49,21 +50,12 @@ impl Game {
 
     /// Where the columns lead: `None` where one takes no part.
     fn map(&self, pattern: PatternId, from: &Columns, to: &Columns) -> Vec<Option<u32>> {
-        let mut map = IndexMap::new(&self.params, &self.patterns, pattern, from, to);
-        map.extend(&self.params, &self.patterns, pattern, from, to, &vec![u64::MAX; from.words()]);
-        let columns = 0..from.len() as u32;
-        match map {
-            IndexMap::Identity => columns.map(Some).collect(),
-            IndexMap::Dense(map) => {
-                let leads_to = columns.map(|column| map.leads_to()[column as usize]);
-                leads_to.map(|to_column| Some(to_column).filter(|&c| (c as usize) < to.len())).collect()
-            }
-            IndexMap::Sparse(map) => {
-                let mut leads_to = vec![None; from.len()];
-                map.pairs().iter().for_each(|&(column, to)| leads_to[column as usize] = Some(to));
-                leads_to
-            }
-        }
+        let [Some(pattern)] = &self.patterns.known([pattern])[..] else {
+            return (0..from.len() as u32).map(Some).collect();
+        };
+        let between = Between { params: &self.params, patterns: &self.patterns, source: from, target: to };
+        let leads_to = between.of_all_columns(pattern).into_iter();
+        leads_to.map(|column| Some(column).filter(|&column| (column as usize) < to.len())).collect()
     }
 
     fn board(&self, class: &Class, row: u32, columns: &Columns, column: u32) -> Board {

@@ -552,7 +552,8 @@ mod tests {
                 }
                 let found = layout.locate(board);
                 let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
-                    let column = Columns::new(&params, lane).column(sequence)? as usize;
+                    let columns = Columns::new(&params, lane);
+                    let column = columns.sequences().iter().position(|&s| s == sequence)?;
                     Some(Place { lane: lane.code(), layer: layer.0, row: row as usize, column })
                 });
                 assert_eq!(found, wanted, "{board:x} on {}", params.board);

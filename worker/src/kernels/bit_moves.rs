@@ -1,11 +1,11 @@
 //! What index maps do to rows of bits.
 
 use exact2048_game::bitset::any;
-use exact2048_game::maps::IndexMap;
 use exact2048_game::rowset::is_set;
 use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
 
+use super::index_map::{IndexMap, Permutation};
 use crate::bits::{BitRows, Source};
 
 /// Rows that are moved together, as many as a word has bits.
@@ -65,7 +65,6 @@ pub fn or_mapped(
                 columns.clear();
                 columns.resize(target_columns(block.target.words()), 0);
                 let mut moved = (usize::MAX, None);
-                // Pairs come by source column, but for those that were looked up later.
                 for &(from, to) in map.pairs() {
                     let word = from as usize / BLOCK;
                     if moved.0 != word {
@@ -199,12 +198,11 @@ fn exchange<const N: usize>(rows: &mut [u64; BLOCK], low: u64) {
     }
 }
 
-/// [`or_mapped`] for one row, where the target is not the matrix of the source.
-pub fn or_mapped_row(target: &mut [u64], source: &[u64], map: &IndexMap) {
-    match map {
-        IndexMap::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
-        IndexMap::Dense(map) => or_dense(target, source, map.leads_to()),
-        IndexMap::Sparse(map) => or_sparse(target, source, map.pairs()),
+/// The same for one row whose columns change places.
+pub fn or_permuted(target: &mut [u64], source: &[u64], permutation: &Permutation) {
+    match permutation {
+        Permutation::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
+        Permutation::Of(map) => or_dense(target, source, map.leads_to()),
     }
 }
 
@@ -247,8 +245,8 @@ mod tests {
 
     use super::*;
     use crate::bits::BitMatrix;
+    use crate::kernels::index_map::{DenseMap, SparseMap};
     use crate::pieces::Pieces;
-    use exact2048_game::maps::{DenseMap, SparseMap};
     use exact2048_game::rowset::RowSet;
 
     /// A matrix of as many rows of two words, to which a map moved the bits of edges, in pieces of one row.
@@ -317,12 +315,15 @@ mod tests {
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
                 let mut pairs: Vec<(u32, u32)> = (0..columns as u32).zip(leads_to.iter().copied()).collect();
                 pairs.retain(|_| number().is_multiple_of(3));
-                pairs.rotate_left(7);
                 for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
                     let mut wanted = vec![0u64; rows * target_words];
                     for edge in list.iter().filter(|edge| is_set(&occupied, edge.from)) {
                         let to = &mut wanted[edge.to as usize * target_words..][..target_words];
-                        or_mapped_row(to, &source[edge.from as usize * words..][..words], &map);
+                        let from = &source[edge.from as usize * words..][..words];
+                        match &map {
+                            IndexMap::Sparse(map) => or_sparse(to, from, map.pairs()),
+                            _ => or_dense(to, from, &leads_to),
+                        }
                     }
                     wanted
                         .iter_mut()

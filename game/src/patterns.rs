@@ -1,0 +1,231 @@
+//! Patterns: what a move or a spawn does to the sequences.
+//!
+//! A [`Pattern`] says, for each large tile of the target skeleton, which large tile of the source it
+//! is, and which pairs of the source must be equal or different for that to happen. It is a property
+//! of skeletons alone. Applied to the columns of a lane it becomes a map from columns to columns
+//! ([`crate::maps`]), which all rows with that pattern share.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustc_hash::FxHashMap;
+
+use crate::board::MAX_EXPONENT;
+use crate::columns::{Columns, Sequence};
+use crate::shapes::{Arrangements, Merging, Rearrangement};
+use crate::slide::Source;
+
+const MERGED: u8 = 0x40;
+const BORN: u8 = 0x80;
+const NO_ITEM: u8 = 0xff;
+const EQUAL: u8 = 0x80;
+
+/// What a transition does to the large tiles, in the cell order of the canonical skeletons.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pattern {
+    /// Source of each large tile of the target: a number, with `MERGED`, or `BORN`.
+    items: [u8; 16],
+    /// For each large tile of the source: 0, or 1 + the tile it meets, with `EQUAL` where they merge.
+    meets: [u8; 16],
+}
+
+impl Pattern {
+    /// A pattern without any large tile, to be filled in.
+    pub fn empty() -> Self {
+        Self { items: [NO_ITEM; 16], meets: [0; 16] }
+    }
+
+    /// The pattern that leaves `k` large tiles in their order.
+    pub fn identity(k: u8) -> Self {
+        let mut pattern = Self::empty();
+        for i in 0..k {
+            pattern.items[i as usize] = i;
+        }
+        pattern
+    }
+
+    /// Sets the source of large tile `item` of the target.
+    pub fn set_item(&mut self, item: usize, source: Source) {
+        self.items[item] = match source {
+            Source::Plain(from) => from,
+            Source::Merged(from) => MERGED | from,
+            Source::Born => BORN,
+        };
+    }
+
+    /// Requires that large tile `first` of the source equals (or differs from) `second`.
+    pub fn set_condition(&mut self, first: u8, second: u8, equal: bool) {
+        self.meets[first as usize] = (second + 1) | if equal { EQUAL } else { 0 };
+    }
+
+    /// Where the large tiles come from.
+    pub(crate) fn items(&self) -> Items {
+        Items(self.items)
+    }
+
+    /// The pairs of source tiles, `first < second`, that have to be equal, or to differ.
+    fn conditions(&self) -> impl Iterator<Item = Condition> {
+        let meets = (0u8..).zip(self.meets).filter(|&(_, meets)| meets != 0);
+        meets.map(|(first, meets)| Condition {
+            first,
+            second: (meets & !EQUAL) - 1,
+            equal: meets & EQUAL != 0,
+        })
+    }
+
+    /// The columns whose sequences meet the conditions, one bit a column.
+    pub(crate) fn meeting(&self, columns: &Columns) -> Vec<u64> {
+        let mut bits = vec![u64::MAX; columns.words()];
+        if let Some(last) = bits.last_mut()
+            && !columns.len().is_multiple_of(64)
+        {
+            *last = (1 << (columns.len() % 64)) - 1;
+        }
+        for condition in self.conditions() {
+            let equal = columns.equal_at(condition.first, condition.second);
+            if condition.equal {
+                bits.iter_mut().zip(equal).for_each(|(b, e)| *b &= e);
+            } else {
+                bits.iter_mut().zip(equal).for_each(|(b, e)| *b &= !e);
+            }
+        }
+        bits
+    }
+}
+
+/// Two large tiles of a source that meet.
+struct Condition {
+    first: u8,
+    second: u8,
+    equal: bool,
+}
+
+/// Where the large tiles of a target come from, without the conditions under which they do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Items([u8; 16]);
+
+impl Items {
+    /// Whether large tiles are born.
+    pub(crate) fn births(&self) -> bool {
+        self.0.contains(&BORN)
+    }
+
+    /// Whether large tiles merge.
+    pub(crate) fn merges(&self) -> bool {
+        self.0.iter().any(|&item| item != NO_ITEM && item & (MERGED | BORN) == MERGED)
+    }
+
+    /// What becomes of a sequence of `k` exponents; `born` is the exponent of a new tile. `None` where
+    /// a tile would not fit: such a tile is on no reachable board.
+    #[inline]
+    pub(crate) fn apply(&self, sequence: Sequence, k: u8, born: u8) -> Option<Sequence> {
+        let exponent = |i: u8| (sequence >> (4 * (k - 1 - i))) & 15;
+        let mut image = 0;
+        for &item in self.0.iter().take_while(|&&item| item != NO_ITEM) {
+            let e = match item {
+                BORN => Sequence::from(born),
+                _ if item & MERGED != 0 => exponent(item & !MERGED) + 1,
+                _ => exponent(item),
+            };
+            if e > Sequence::from(MAX_EXPONENT) {
+                return None;
+            }
+            image = image << 4 | e;
+        }
+        Some(image)
+    }
+}
+
+/// Number of a pattern in a [`Patterns`] table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PatternId(pub u32);
+
+impl PatternId {
+    /// The pattern that leaves every sequence as it is, whatever its length.
+    pub const IDENTITY: PatternId = PatternId(0);
+}
+
+/// Gives each pattern a number, for all classes of a run, and keeps what patterns do to shapes.
+#[derive(Debug, Default)]
+pub struct Patterns {
+    table: Mutex<PatternTable>,
+    arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
+}
+
+#[derive(Debug, Default)]
+struct PatternTable {
+    ids: FxHashMap<Pattern, PatternId>,
+    patterns: Vec<Arc<KnownPattern>>,
+    rearrangements: FxHashMap<Items, Arc<Rearrangement>>,
+}
+
+/// A pattern with what is known of what it does to shapes.
+#[derive(Debug)]
+pub struct KnownPattern {
+    pub(crate) pattern: Pattern,
+    pub(crate) effect: Effect,
+}
+
+/// What a pattern does to shapes.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Tiles change places, and new ones may be born: alike for all patterns with the same items.
+    Rearranges(Arc<Rearrangement>),
+    /// Tiles merge.
+    Merges(Merging),
+}
+
+impl Patterns {
+    /// The numbers of patterns, new ones where they are seen for the first time. Which number a
+    /// pattern gets depends on who asks first; no result does.
+    pub fn intern(&self, patterns: &[Pattern]) -> Vec<PatternId> {
+        let mut guard = self.lock();
+        let PatternTable { ids, patterns: known, rearrangements } = &mut *guard;
+        patterns
+            .iter()
+            .map(|pattern| {
+                let next = PatternId(known.len() as u32 + 1);
+                let id = *ids.entry(*pattern).or_insert(next);
+                if id == next {
+                    let items = pattern.items();
+                    let effect = if items.merges() {
+                        Effect::Merges(Merging::default())
+                    } else {
+                        let made = || Arc::new(Rearrangement::default());
+                        Effect::Rearranges(Arc::clone(rearrangements.entry(items).or_insert_with(made)))
+                    };
+                    known.push(Arc::new(KnownPattern { pattern: *pattern, effect }));
+                }
+                id
+            })
+            .collect()
+    }
+
+    /// The patterns of some numbers; none for [`PatternId::IDENTITY`].
+    pub fn known(&self, ids: impl IntoIterator<Item = PatternId>) -> Vec<Option<Arc<KnownPattern>>> {
+        let table = self.lock();
+        let known = |id: PatternId| Some(Arc::clone(&table.patterns[id.0.checked_sub(1)? as usize]));
+        ids.into_iter().map(known).collect()
+    }
+
+    /// The arrangements of a multiset of exponents, sorted downward.
+    pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
+        let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let arrangements = known.entry(multiset).or_insert_with(|| Arc::new(Arrangements::new(multiset)));
+        Arc::clone(arrangements)
+    }
+
+    /// Drops what is kept about shapes; it is made again where it is needed.
+    pub fn forget_shapes(&self) {
+        for known in &self.lock().patterns {
+            match &known.effect {
+                Effect::Rearranges(rearrangement) => rearrangement.forget(),
+                Effect::Merges(merging) => merging.forget(),
+            }
+        }
+        self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PatternTable> {
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
