@@ -191,6 +191,22 @@ fn peak_reserved_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// (A L4) A shard of a run may have an index that is too large for a file of which nothing is known.
+#[test]
+fn the_index_of_an_unknown_shard_is_bounded() {
+    let items = 5_000_000;
+    let claim = Forge {
+        header_items: Some(items),
+        index_raw_bytes: Some(u32::try_from(20 * items).unwrap() + 64),
+        ..Forge::default()
+    };
+    let read = |expected| ShardReader::from_bytes(Path::new("forged.shard"), claim.build(), expected);
+    let unknown = read(None);
+    assert!(matches!(unknown, Err(StorageError::TooLarge { .. })), "{unknown:?}");
+    let known = read(Some(&identity(RunId([9; 16]))));
+    assert!(matches!(known, Err(StorageError::Damaged { .. })), "{known:?}");
+}
+
 #[test]
 fn huge_claims_are_refused_before_memory_is_reserved_for_them() {
     let base = Forge::default();
