@@ -198,7 +198,7 @@ impl<V: Value> Epoch for Running<V> {
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.member.leader().orders.wake();
+        self.member.leader().orders.end();
         self.member.wake();
     }
 

@@ -50,6 +50,8 @@ pub struct Orders {
 struct Waiting {
     last: Option<WriteShard>,
     queue: VecDeque<WriteShard>,
+    /// No more will come.
+    is_over: bool,
 }
 
 impl Orders {
@@ -62,15 +64,16 @@ impl Orders {
         }
     }
 
-    /// Wakes the thread that waits for orders.
-    pub fn wake(&self) {
+    /// The epoch is over: who waits for orders need not wait for longer.
+    pub fn end(&self) {
+        self.lock().is_over = true;
         self.changed.notify_one();
     }
 
     /// The next one, if there is one within a while.
     fn take(&self) -> Option<WriteShard> {
-        let waiting = self.lock();
-        let waited = self.changed.wait_timeout_while(waiting, PAUSE, |waiting| waiting.queue.is_empty());
+        let has_none = |waiting: &mut Waiting| waiting.queue.is_empty() && !waiting.is_over;
+        let waited = self.changed.wait_timeout_while(self.lock(), PAUSE, has_none);
         waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0.queue.pop_front()
     }
 
@@ -129,7 +132,19 @@ impl Leader for RemoteLeader {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+
+    /// The next epoch would begin later.
+    #[test]
+    fn nobody_waits_for_orders_of_an_epoch_that_is_over() {
+        let orders = Orders::default();
+        orders.end();
+        let begun = Instant::now();
+        (0..1000).for_each(|_| assert_eq!(orders.take(), None));
+        assert!(begun.elapsed() < 200 * PAUSE, "as long as 1,000 pauses");
+    }
 
     #[test]
     fn an_order_that_is_repeated_is_carried_out_once() {
