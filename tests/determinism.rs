@@ -34,7 +34,8 @@ fn check_variants(job: &str, variants: &[&str]) {
 
 // `--dense-rows` chooses between blocks of all rows of a class and of those that occur: 0 is all of the
 // latter, a small number mixes them. `--piece-bytes` cuts blocks into pieces that threads share: 1 is a row each.
-const VARIANTS: [&str; 12] = [
+// `--keep` says of which layers values are stored.
+const VARIANTS: [&str; 14] = [
     "--threads 1",
     "--threads 2",
     "--threads 5",
@@ -47,6 +48,8 @@ const VARIANTS: [&str; 12] = [
     "--piece-bytes 1 --threads 3",
     "--piece-bytes 5000 --threads 2",
     "--piece-bytes 500 --threads 2 --dense-rows 0",
+    "--keep 1/1 --threads 2",
+    "--keep 2/16",
 ];
 
 #[test]
@@ -191,6 +194,12 @@ fn interrupted_4x2_ends_the_same() {
         (Stop::Interrupt, "--threads 5"),
     ];
     check_interrupted("--board 4x2", &cycles, 700);
+}
+
+#[test]
+fn interrupted_4x2_that_keeps_other_layers_ends_the_same() {
+    let cycles = [(Stop::Interrupt, ""), (Stop::Kill, ""), (Stop::Interrupt, "--threads 5")];
+    check_interrupted("--board 4x2 --keep 3/8", &cycles, 700);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn all_states_of_boards_of_five_cells() {
 
 #[test]
 fn all_states_of_3x2() {
-    let variants = &["", "--precision 64"];
+    let variants = &["", "--precision 64", "--keep 1/1", "--keep 2/16"];
     Case { board: "3x2", objective: "score", spawn4: "1/10", variants, most_states: ALL }.check();
 }
 

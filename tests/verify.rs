@@ -17,7 +17,7 @@ use exact2048_game::lane::lanes;
 use exact2048_game::skeleton::Configs;
 use exact2048_game::{Lane, Layer};
 use exact2048_run::verify::{Outcome, Span, Verifier};
-use exact2048_solution::{Run, is_kept};
+use exact2048_solution::Run;
 use exact2048_storage::{ItemKey, ShardKind};
 use serde_json::{Value, json};
 
@@ -223,7 +223,7 @@ fn nothing_stands_for_no_state() {
             for lane in lanes(&params) {
                 let key = ItemKey { layer: layer.0, lane: lane.code(), part: 0 };
                 // Where values are stored there would have to be an item of them too.
-                if is_kept(layer) || whole.find(ShardKind::Reach, key).is_some() {
+                if params.kept.keeps(layer) || whole.find(ShardKind::Reach, key).is_some() {
                     continue;
                 }
                 let Some(rows) = rows(layer, lane).filter(|&rows| rows > 0) else { continue };
@@ -428,14 +428,14 @@ fn check(run: &Run, span: Span) -> Outcome {
     outcome
 }
 
-/// A small run whose values are in several committed ranges.
-fn run_in_ranges() -> Solved {
-    let solved = Solved::new("--board 3x3 --objective reach:32");
+/// A small run that keeps some layers and whose values are in three committed ranges, cut below two layers.
+fn run_in_ranges(keep: &str, cuts: [u32; 2]) -> Solved {
+    let solved = Solved::new(&format!("--board 3x3 --objective reach:32 --keep {keep}"));
     let mut forge = Forge::open(&solved.run());
-    forge.split_values(&[80, 40]);
+    forge.split_values(&cuts);
     forge.write();
     // What the fingerprints are is told by the complaints about those that are wrong.
-    for range in [80, 40, 4] {
+    for range in [cuts[0], cuts[1], 4] {
         let found = problems(&solved.run()).join("\n");
         let (_, said) = found.split_once(&format!("fingerprint of layers {range} to ")).unwrap();
         let (_, expected) = said.split_once("expected ").unwrap();
@@ -448,7 +448,12 @@ fn run_in_ranges() -> Solved {
 /// Spans that make up all layers check all of the run, and each needs no more than its own shards and the next ones.
 #[test]
 fn a_run_can_be_checked_in_pieces() {
-    let solved = run_in_ranges();
+    for (keep, cuts) in [("2/4", [80, 40]), ("3/7", [72, 28]), ("1/1", [78, 40])] {
+        check_in_pieces(&run_in_ranges(keep, cuts));
+    }
+}
+
+fn check_in_pieces(solved: &Solved) {
     let run = Run::open(solved.run().as_path()).unwrap();
     let commits = run.catalog().commits();
     let whole_run = check(&run, Span { first: Layer(4), last: run.params().last_layer() });
@@ -474,7 +479,7 @@ fn a_run_can_be_checked_in_pieces() {
 /// A check that was stopped says how to go on, and what is left is all that is left.
 #[test]
 fn a_stopped_check_can_go_on() {
-    let solved = run_in_ranges();
+    let solved = run_in_ranges("2/4", [80, 40]);
     let run = Run::open(solved.run().as_path()).unwrap();
     let commits = run.catalog().commits();
     let (stop, lowest) = (AtomicBool::new(false), Mutex::new(None));

@@ -1,7 +1,7 @@
 //! The options that say what is to be computed: the same for one machine and for a cluster.
 
 use anyhow::Result;
-use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_game::{BoardSize, KeptLayers, Objective, Params, Precision, Spawn4};
 
 use crate::Failure;
 
@@ -27,6 +27,9 @@ pub struct JobArgs {
     /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     large: Option<u8>,
+    /// Store the values of WIDTH layers in every PERIOD: changes the size and how long queries take, not results
+    #[arg(long, value_name = "WIDTH/PERIOD", hide = true, default_value_t)]
+    keep: KeptLayers,
 }
 
 impl JobArgs {
@@ -38,6 +41,7 @@ impl JobArgs {
             Some(large) => Params::with_large(board, objective, spawn4, precision, self.until_layer, large),
             None => Params::new(board, objective, spawn4, precision, self.until_layer),
         };
-        params.map_err(|error| Failure::usage(error.to_string()).into())
+        let params = params.map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(params.with_kept(self.keep))
     }
 }

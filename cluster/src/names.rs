@@ -1,7 +1,7 @@
 //! Names of jobs, which are the names of their runs in the store.
 
 use exact2048_coordinator::cluster::JobId;
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 
 /// Longest name: those of files may be longer, but nobody wants to read them.
 pub const MAX_BYTES: usize = 63;
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
     }
 }
 
-/// The name of a job that was given none: different for different results.
+/// The name of a job that was given none: different for different runs.
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let mut name = params.board.to_string();
@@ -53,6 +53,9 @@ pub fn of_params(params: &Params) -> JobId {
     }
     if let Some(layer) = params.until_layer {
         name += &format!("-to{layer}");
+    }
+    if params.kept != KeptLayers::default() {
+        name += &format!("-keep{}.{}", params.kept.width(), params.kept.period());
     }
     JobId(name)
 }
@@ -82,6 +85,10 @@ mod tests {
             (params("3x3", "score", "0.1", Precision::Bits32, None), "3x3"),
             (params("4x4", "reach:16", "0.1", Precision::Bits32, None), "4x4-reach16"),
             (params("2x2", "score", "0", Precision::Bits64, None), "2x2-spawn0.1-64bit"),
+            (
+                params("3x3", "score", "0.1", Precision::Bits32, None).with_kept(KeptLayers::ALL),
+                "3x3-keep1.1",
+            ),
             (params("4x3", "score", "3/20", Precision::Bits32, Some(224)), "4x3-spawn3.20-to224"),
         ] {
             assert_eq!(of_params(&params).0, name);

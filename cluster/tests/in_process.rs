@@ -8,7 +8,7 @@ use std::time::Duration;
 use exact2048_cluster::coordinator::{self, Gate, Shell};
 use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{Config, JobId};
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_net::client::ClientOptions;
 use exact2048_net::limits::Limits;
 use exact2048_net::serve::{Bound, ServerOptions};
@@ -55,7 +55,7 @@ fn start_worker(coordinator: &str, bound: Bound, folder: &Path, stop: &Stop) -> 
     })
 }
 
-async fn solve(board: &str, workers: usize) -> u128 {
+async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let place = tempfile::tempdir().unwrap();
     let store = place.path().join("store");
     std::fs::create_dir(&store).unwrap();
@@ -73,7 +73,8 @@ async fn solve(board: &str, workers: usize) -> u128 {
         tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));
     }
     let (size, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    let params = Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let params =
+        Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap().with_kept(kept);
     let job = JobId("job".to_owned());
     Arc::clone(&shell).submit(job.clone(), params).await.unwrap();
     loop {
@@ -95,9 +96,13 @@ async fn solve(board: &str, workers: usize) -> u128 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_solve_a_board_together() {
-    let alone = solve("3x2", 1).await;
+    let kept = KeptLayers::default();
+    let alone = solve("3x2", kept, 1).await;
     assert_eq!(format!("{alone:032x}"), "6cc29029d5e03eec5b0799e025930901");
     for workers in 2..=3 {
-        assert_eq!(solve("3x2", workers).await, alone, "{workers} workers");
+        assert_eq!(solve("3x2", kept, workers).await, alone, "{workers} workers");
+    }
+    for kept in [KeptLayers::ALL, KeptLayers::new(16, 2).unwrap()] {
+        assert_eq!(solve("3x2", kept, 2).await, alone, "{kept} layers kept");
     }
 }

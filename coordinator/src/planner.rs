@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use exact2048_game::lane::{self, Step};
-use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{Phase, Segment, is_kept};
+use exact2048_game::{KeptLayers, Lane, Layer, Params};
+use exact2048_solution::{Phase, Segment};
 use rustc_hash::FxHashMap;
 
 use crate::task::{Action, Release, Stage, Task, Totals};
@@ -22,6 +22,7 @@ const RUN_AHEAD: usize = 8;
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
+    kept: KeptLayers,
     /// Whether some lanes are planned elsewhere.
     is_shared: bool,
     lanes: Vec<LanePlan>,
@@ -78,6 +79,7 @@ impl Planner {
     pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<Action>) {
         let mut planner = Self {
             segment,
+            kept: params.kept,
             is_shared: false,
             lanes: Vec::new(),
             index: FxHashMap::default(),
@@ -159,7 +161,9 @@ impl Planner {
             (Phase::Enumerate, Stage::First) => Task::EnumerateStates { layer, lane },
             (Phase::Enumerate, Stage::Second) => Task::EnumerateAfterstates { layer, lane },
             (Phase::BackUp, Stage::First) => Task::BackUpAfterstates { layer, lane },
-            (Phase::BackUp, Stage::Second) => Task::BackUpStates { layer, lane, keep: is_kept(layer) },
+            (Phase::BackUp, Stage::Second) => {
+                Task::BackUpStates { layer, lane, keep: self.kept.keeps(layer) }
+            }
         })
     }
 
@@ -296,7 +300,7 @@ impl Planner {
 
     /// All blocks of a layer are done: seal it, where it is stored.
     fn layer_done(&mut self, position: usize) {
-        if self.segment.phase == Phase::Enumerate || is_kept(self.layer(position)) {
+        if self.segment.phase == Phase::Enumerate || self.kept.keeps(self.layer(position)) {
             self.seals.push_back(position);
         } else {
             self.positions[position].sealed = true;

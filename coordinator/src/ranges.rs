@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use exact2048_game::KeptLayers;
 use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
 
 use crate::task::Totals;
@@ -32,6 +33,7 @@ pub struct Worth {
 #[derive(Debug)]
 pub struct Ranges {
     segment: Segment,
+    kept: KeptLayers,
     /// Positions that each member has finished.
     finished: Vec<u32>,
     /// Sums over the members, from position `written` on.
@@ -56,10 +58,11 @@ struct Sum {
 }
 
 impl Ranges {
-    /// Of a segment that so many members begin.
-    pub fn new(segment: Segment, members: usize, now: Duration) -> Self {
+    /// Of a segment that so many members begin, in a run that keeps these layers.
+    pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
         Self {
             segment,
+            kept,
             finished: vec![0; members],
             sums: VecDeque::new(),
             frontier: 0,
@@ -138,7 +141,7 @@ impl Ranges {
         let (mut end, mut bytes) = (None, 0);
         for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
             bytes += sum.totals.sealed_bytes;
-            if self.segment.may_end_at(self.segment.layer(position)) {
+            if self.segment.may_end_at(self.segment.layer(position), self.kept) {
                 if bytes >= wanted || position + 1 == layers {
                     end = Some((position + 1, bytes));
                     break;
@@ -196,6 +199,7 @@ mod tests {
     use exact2048_game::Layer;
 
     const NOW: Duration = Duration::ZERO;
+    const KEPT: KeptLayers = KeptLayers::TWO_IN_FOUR;
 
     fn segment(phase: Phase) -> Segment {
         Segment { phase, first: Layer(4), last: Layer(60) }
@@ -211,7 +215,7 @@ mod tests {
 
     /// What is ordered after layers of 10 bytes each are done.
     fn ordered(phase: Phase, layers: u32, least_bytes: u64, all: bool) -> Option<RangeInclusive<u32>> {
-        let mut ranges = Ranges::new(segment(phase), 1, NOW);
+        let mut ranges = Ranges::new(segment(phase), KEPT, 1, NOW);
         for _ in 0..layers {
             assert_eq!(ranges.layer_done(0, layer(10)), Some(layer(10)));
         }
@@ -244,7 +248,7 @@ mod tests {
 
     #[test]
     fn after_a_time_any_range_is_worth_it() {
-        let mut ranges = Ranges::new(segment(Phase::Enumerate), 1, NOW);
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         ranges.layer_done(0, layer(1));
         assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)), None);
         assert!(ranges.order(&worth(9), false, COMMIT_INTERVAL).is_some());
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn writing_is_behind_where_ranges_wait_for_one() {
-        let mut ranges = Ranges::new(segment(Phase::Enumerate), 1, NOW);
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         let worth = Worth { most_bytes: 30, ..worth(30) };
         let finish = |ranges: &mut Ranges, bytes| {
             ranges.layer_done(0, layer(bytes));
@@ -272,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_layer_is_finished_when_all_have_it() {
-        let mut ranges = Ranges::new(segment(Phase::Enumerate), 2, NOW);
+        let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 2, NOW);
         assert_eq!(ranges.layer_done(1, layer(1)), None);
         assert_eq!(ranges.layer_done(1, layer(1)), None);
         assert_eq!((ranges.frontier(), ranges.finished(1)), (0, 2));
@@ -286,11 +290,12 @@ mod tests {
         /// Whatever is finished and written when, commits have every layer once, in order and with its counts.
         #[test]
         fn commits_are_the_segment(
-            up in any::<bool>(), members in 1usize..4, least in 1u64..200, growth in 1u64..9,
+            up in any::<bool>(), all in any::<bool>(), members in 1usize..4, least in 1u64..200, growth in 1u64..9,
             events in prop::collection::vec((0usize..6, 0u64..50), 0..400),
         ) {
             let segment = segment(if up { Phase::Enumerate } else { Phase::BackUp });
-            let mut ranges = Ranges::new(segment, members, NOW);
+            let kept = if all { KeptLayers::ALL } else { KEPT };
+            let mut ranges = Ranges::new(segment, kept, members, NOW);
             let worth = Worth { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX };
             let mut commits: Vec<Commit> = Vec::new();
             let mut begun = 0;
@@ -316,7 +321,7 @@ mod tests {
                 let range = Segment { phase, first, last };
                 prop_assert_eq!(range, segment.range(written..written + range.layers()));
                 let end = range.layer(range.layers() - 1);
-                prop_assert!(segment.may_end_at(end), "{:?}", range);
+                prop_assert!(segment.may_end_at(end, kept), "{:?}", range);
                 written += range.layers();
                 let (states, afterstates) = (members as u64, 2 * members as u64);
                 let sum = u128::from(range.layers()) * states as u128;

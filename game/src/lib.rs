@@ -17,6 +17,7 @@ pub mod board;
 pub mod class;
 pub mod columns;
 pub mod fixed;
+pub mod kept;
 pub mod lane;
 pub mod locate;
 pub mod maps;
@@ -35,6 +36,7 @@ pub mod transitions;
 pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
+pub use kept::KeptLayers;
 pub use lane::{Lane, Layer};
 pub use objective::{Objective, Spawn4};
 pub use params::{Params, ParamsError, Precision};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::{BoardSize, MAX_EXPONENT};
 use crate::fixed::Scale;
+use crate::kept::KeptLayers;
 use crate::lane::Layer;
 use crate::objective::{Objective, Spawn4};
 
@@ -54,6 +55,14 @@ pub struct Params {
     pub until_layer: Option<u32>,
     /// Tiles of at least `2^large` are *large*: they are in the sequence, not in the skeleton.
     pub large: u8,
+    /// Which layers' values are stored.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kept: KeptLayers,
+}
+
+/// Manifests say nothing of the layers that all runs kept before there was a choice.
+fn is_default(kept: &KeptLayers) -> bool {
+    *kept == KeptLayers::default()
 }
 
 /// Why parameters make no run.
@@ -132,13 +141,19 @@ impl Params {
         until_layer: Option<u32>,
         large: u8,
     ) -> Result<Self, ParamsError> {
-        let mut params = Self { board, objective, spawn4, precision, until_layer, large };
+        let kept = KeptLayers::default();
+        let mut params = Self { board, objective, spawn4, precision, until_layer, large, kept };
         if let Objective::Reach { exponent } = objective {
             // With the wanted tile as the only large one, no board that counts has a large tile.
             params.large = large.min(exponent);
         }
         params.check()?;
         Ok(params)
+    }
+
+    /// The same run, but for the layers whose values it stores; counts and values do not depend on them.
+    pub fn with_kept(self, kept: KeptLayers) -> Self {
+        Self { kept, ..self }
     }
 
     /// Checks parameters that were read from a file.
@@ -257,6 +272,27 @@ mod tests {
     fn last_layers_are_the_published_ones() {
         for (board, last) in [("2x2", 60), ("3x2", 252), ("4x2", 1020), ("3x3", 2044), ("4x3", 16380)] {
             assert_eq!(params(board, "score", None).unwrap().last_layer(), Layer(last), "{board}");
+        }
+    }
+
+    /// Manifests of runs that keep two layers in every four are what they were before there was a choice.
+    #[test]
+    fn kept_layers_are_written_where_they_are_others() {
+        let usual = params("3x3", "score", None).unwrap();
+        let text = serde_json::to_string(&usual).unwrap();
+        assert_eq!(
+            text,
+            r#"{"board":"3x3","objective":"score","spawn4":"1/10","precision":32,"until_layer":null,"large":4}"#
+        );
+        let others = usual.clone().with_kept(KeptLayers::new(16, 2).unwrap());
+        let with = |kept: &str| text.replace("\"large\":4", &format!("\"large\":4,\"kept\":{kept}"));
+        assert_eq!(serde_json::to_string(&others).unwrap(), with(r#"{"period":16,"width":2}"#));
+        for params in [usual, others] {
+            let text = serde_json::to_string(&params).unwrap();
+            assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
+        }
+        for wrong in [r#"{"period":4,"width":1}"#, r#"{"period":4}"#, r#"{"period":4,"width":2,"from":1}"#] {
+            assert!(serde_json::from_str::<Params>(&with(wrong)).is_err(), "{wrong}");
         }
     }
 

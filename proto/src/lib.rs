@@ -30,6 +30,7 @@ impl From<&Params> for v1::RunParameters {
             precision_bits: u8::from(params.precision).into(),
             until_layer: params.until_layer,
             large_exponent: params.large.into(),
+            kept: Some(v1::KeptLayers { period: params.kept.period(), width: params.kept.width() }),
         }
     }
 }

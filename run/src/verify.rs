@@ -53,14 +53,6 @@ pub use span::Span;
 /// Problems that are told of one layer, or of the shards; more of the same tell nothing new.
 const MOST_PROBLEMS: usize = 8;
 
-/// Of so many tile sums two neighbouring layers are kept: those with the smallest remainders.
-const CUT_PERIOD: u32 = 8;
-
-/// Whether the values of a layer are stored.
-fn is_kept(layer: Layer) -> bool {
-    layer.0 % CUT_PERIOD < 4
-}
-
 /// Something that is not as it must be.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {

@@ -126,7 +126,8 @@ fn run_segment(run: Run, opening: u64, segment: Segment, scratch: &Path, count: 
     let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
     let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows, piece_bytes };
     let archive = run.archive().clone();
-    let (ranges, shards) = (Ranges::new(segment, count, Duration::ZERO), vec![None; count]);
+    let ranges = Ranges::new(segment, params.kept, count, Duration::ZERO);
+    let shards = vec![None; count];
     let epoch = Arc::new(Mutex::new(Epoch { run, opening, ranges, exchanged: 0, shards }));
     let (to, from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
     let members = (0..count).map(|me| {

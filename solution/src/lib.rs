@@ -27,16 +27,3 @@ pub use owners::{Owners, assign};
 pub use parts::{PART_ENTRIES, Parts, PayloadError};
 pub use run::{Run, RunError, Unnamed};
 pub use segment::{Segment, missing_segments};
-
-use exact2048_game::Layer;
-
-/// Whether the values of a layer are stored.
-///
-/// A path steps from layer to layer by 2 or 4, so two neighbouring layers are a cut: any value
-/// follows from the values of the next two kept layers above it. Two layers in every four are kept.
-pub fn is_kept(layer: Layer) -> bool {
-    layer.0 % CUT_PERIOD < 4
-}
-
-/// Distance between the cuts whose values are stored.
-pub const CUT_PERIOD: u32 = 8;

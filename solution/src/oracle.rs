@@ -1,7 +1,7 @@
-//! What a state is worth: looked up where its layer's values are kept, else by a short search.
+//! What a state is worth: looked up where its layer's values are kept, else by a search.
 //!
-//! Values of two neighbouring layers in every four are stored. Any other state is backed up from them
-//! exactly as the solver did, so that every answer is the solver's own value, bit for bit.
+//! Any other state is backed up from the kept layers above it exactly as the solver did, so that every answer is the
+//! solver's own value, bit for bit.
 
 use std::sync::Arc;
 
@@ -34,6 +34,10 @@ const SEARCHED_TOGETHER: usize = 128;
 
 /// The same for boards whose moves are asked for too: one spawn more.
 const EVALUATED_TOGETHER: usize = 32;
+
+/// States that a search has open at once, unless told otherwise. Where two layers in every four are kept, no question
+/// needs half as many. A state takes up to a KiB, with what is asked of others for it.
+const OPEN_STATES: usize = 1 << 17;
 
 /// Why a state has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +125,8 @@ pub struct StartValues {
 
 /// Answers queries on a solved run. Any number of threads may ask at once.
 ///
-/// Memory: the cache's bytes, some tens of MiB of frames and of what a question has found so far.
+/// Memory: the cache's bytes and some tens of MiB of frames; besides, what a question has found so far: some tens of MiB
+/// where few layers are left out between those that are kept, and 128 MiB at most.
 pub struct Oracle {
     params: Params,
     scale: Scale,
@@ -130,6 +135,7 @@ pub struct Oracle {
     lines: [Vec<Vec<u8>>; 4],
     parts: PartCache,
     catalog: Arc<Catalog>,
+    open_states: usize,
 }
 
 impl Oracle {
@@ -158,10 +164,18 @@ impl Oracle {
             locator: Locator::new(&params),
             backup: Backup::new(&params),
             lines: Move::ALL.map(|direction| direction.lines(params.board)),
-            parts: PartCache::new(archive, params.precision, cache_bytes),
+            parts: PartCache::new(archive, &params, cache_bytes),
             catalog: Arc::clone(run.catalog()),
+            open_states: OPEN_STATES,
             params,
         })
+    }
+
+    /// The same, but a question works on at most so many states at once, about. With fewer it takes less memory, and more
+    /// time where they are not enough for all that it needs.
+    #[must_use]
+    pub fn with_open_states(self, open_states: usize) -> Self {
+        Self { open_states, ..self }
     }
 
     /// The parameters of the run.
@@ -370,7 +384,7 @@ impl Oracle {
     }
 
     /// The fixed-point value that is stored of a state whose layer's values are kept
-    /// ([`is_kept`](crate::is_kept)), by any of its images.
+    /// ([`KeptLayers`](exact2048_game::KeptLayers)), by any of its images.
     ///
     /// # Errors
     ///
@@ -397,6 +411,11 @@ impl Oracle {
                 break;
             }
         }
+    }
+
+    /// States that a search may have open at once.
+    fn open_states(&self) -> usize {
+        self.open_states
     }
 
     /// The layer of a board.

@@ -1,8 +1,7 @@
 //! What is still to be done of a run.
 
-use exact2048_game::{Layer, Params};
+use exact2048_game::{KeptLayers, Layer, Params};
 
-use crate::CUT_PERIOD;
 use crate::commit::{Commit, Phase};
 
 /// A range of layers that one pass has to go through; its inputs are published already.
@@ -52,11 +51,11 @@ impl Segment {
     }
 
     /// Whether a shard may end with a layer: with any on the way up; on the way down only with the lower layer of a
-    /// cut, so that what is committed always ends in one, or with the last layer of the pass.
-    pub fn may_end_at(self, layer: Layer) -> bool {
+    /// cut, from which all below follows, or with the last layer of the pass.
+    pub fn may_end_at(self, layer: Layer, kept: KeptLayers) -> bool {
         match self.phase {
             Phase::Enumerate => true,
-            Phase::BackUp => layer.0.is_multiple_of(CUT_PERIOD) || layer == self.first,
+            Phase::BackUp => kept.is_cut(layer) || layer == self.first,
         }
     }
 }
@@ -101,6 +100,25 @@ mod tests {
         Commit { phase, first: Layer(first), last: Layer(last), layers: vec![], fingerprint: None }
     }
 
+    /// What comes after the end of a range builds on its last two layers.
+    #[test]
+    fn a_way_down_ends_in_a_cut() {
+        let (first, last) = (Layer(10), Layer(60));
+        for (kept, ends) in [
+            (KeptLayers::TWO_IN_FOUR, vec![10, 16, 24, 32, 40, 48, 56]),
+            (KeptLayers::new(8, 3).unwrap(), vec![10, 16, 18, 32, 34, 48, 50]),
+            (KeptLayers::ALL, (10..=60).step_by(2).collect()),
+        ] {
+            let ends_of = |phase| {
+                let segment = Segment { phase, first, last };
+                let may_end = move |&sum: &u32| segment.may_end_at(Layer(sum), kept);
+                (10..=60).step_by(2).filter(may_end).collect::<Vec<_>>()
+            };
+            assert_eq!(ends_of(Phase::BackUp), ends, "{kept}");
+            assert_eq!(ends_of(Phase::Enumerate).len(), 26);
+        }
+    }
+
     #[test]
     fn what_is_missing_is_planned_upward_then_downward() {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
@@ -132,7 +150,9 @@ mod tests {
         assert_eq!((up.position(Layer(2)), up.position(Layer(90))), (0, 9), "any layer will do");
         assert_eq!((down.position(Layer(90)), down.position(Layer(2))), (0, 9));
         assert_eq!(down.range(1..3), Segment { first: Layer(16), last: Layer(18), ..down });
-        let ends = |segment: Segment| (0..9).filter(|&at| segment.may_end_at(segment.layer(at))).count();
+        let ends = |segment: Segment| {
+            (0..9).filter(|&at| segment.may_end_at(segment.layer(at), KeptLayers::TWO_IN_FOUR)).count()
+        };
         assert_eq!((ends(up), ends(down)), (9, 3), "anywhere; in 16, 8 and 4");
     }
 }

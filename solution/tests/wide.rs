@@ -12,9 +12,7 @@ use exact2048_game::columns::{Columns, pack, unpack};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
-use exact2048_solution::{
-    Commit, JournalRecord, Oracle, Parts, Phase, QueryError, Record, Run, Unnamed, is_kept,
-};
+use exact2048_solution::{Commit, JournalRecord, Oracle, Parts, Phase, QueryError, Record, Run, Unnamed};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
 use tempfile::TempDir;
 
@@ -61,7 +59,7 @@ impl Made {
                 let number = (row as usize - first_row) * columns.len() + column(&columns, sequence);
                 let entry = parts_of.entry(key).or_insert_with(|| (parts, BTreeSet::new()));
                 entry.1.insert(number);
-                if is_kept(layer) {
+                if params.kept.keeps(layer) {
                     stored.insert(board, u64::from(made_up(key, number)));
                 }
             }
@@ -69,7 +67,7 @@ impl Made {
                 let rows = parts.rows(key.part).len();
                 numbers.extend((0..rows * columns.len()).step_by(filler));
                 reach.insert(key, reach_item(rows, columns.len(), &numbers));
-                if is_kept(Layer(key.layer)) {
+                if params.kept.keeps(Layer(key.layer)) {
                     let bytes = numbers.iter().flat_map(|&number| made_up(key, number).to_le_bytes());
                     values.insert(key, bytes.collect());
                 }
@@ -129,7 +127,7 @@ fn is_won(params: &Params, board: Board) -> bool {
 fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Board>, asked: bool) {
     let board = space.symmetries().canonical(board);
     let is_new = states.insert(board);
-    if !asked && (!is_new || is_kept(Layer(board.tile_sum(params.cells())))) {
+    if !asked && (!is_new || params.kept.keeps(Layer(board.tile_sum(params.cells())))) {
         return;
     }
     for direction in Move::ALL {

@@ -10,7 +10,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{Archive, Owners, ReadError, assign, is_kept};
+use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
 use exact2048_worker::{Tuning, Worker};
 use proptest::prelude::*;
@@ -124,11 +124,11 @@ fn solve<V: Value>(params: &Params, threads: &[u32], tuning: (usize, usize)) -> 
             others(me).for_each(|(_, to)| to.accept_after_values(layer, lane, payload.clone()).unwrap());
         }
         for lane in alive(params, layer) {
-            let values =
-                workers[owners.owner(lane)].back_up_states(layer, lane, is_kept(layer), HELPERS).unwrap();
+            let keep = params.kept.keeps(layer);
+            let values = workers[owners.owner(lane)].back_up_states(layer, lane, keep, HELPERS).unwrap();
             fingerprint = fingerprint.wrapping_add(values.fingerprint);
         }
-        if is_kept(layer) {
+        if params.kept.keeps(layer) {
             for (member, worker) in workers.iter().enumerate() {
                 archive.take_in(&run, worker, member, ShardKind::Values, layer);
             }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_game::Params;
+use exact2048_game::{KeptLayers, Params};
 use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
 use serde::Serialize;
 
@@ -130,6 +130,13 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
     if let Some(layer) = params.until_layer {
         write_field(out, "until layer", units::count(layer))?;
+    }
+    if params.kept != KeptLayers::default() {
+        write_field(
+            out,
+            "kept layers",
+            format!("{} in every {}", params.kept.width(), params.kept.period()),
+        )?;
     }
     write_field(out, "progress", info.progress)?;
     if let Some(writer) = &info.writer {

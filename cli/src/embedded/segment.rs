@@ -49,7 +49,7 @@ pub fn run_segment<V: Value>(
         progress,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
-        ranges: Mutex::new(Ranges::new(segment, 1, Duration::ZERO)),
+        ranges: Mutex::new(Ranges::new(segment, run.params().kept, 1, Duration::ZERO)),
         changed: Condvar::new(),
         journal: Mutex::new(Journal { run, begun: Instant::now() }),
     };

@@ -1,6 +1,6 @@
 //! Parameters of a run.
 
-use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_game::{BoardSize, KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -29,12 +29,16 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
             Params::with_large(board, objective, spawn4, precision, until_layer, large)
         }
     };
-    params.map_err(|error| WireError::field("parameters", error))
+    let params = params.map_err(|error| WireError::field("parameters", error))?;
+    let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
+    let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
+    Ok(params.with_kept(kept.unwrap_or_default()))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use exact2048_proto::v1;
     use proptest::prelude::*;
 
     pub fn any_params() -> impl Strategy<Value = Params> {
@@ -42,13 +46,15 @@ pub(super) mod tests {
         let objectives = prop::sample::select(vec!["score", "reach:8", "reach:16"]);
         let spawns = prop::sample::select(vec!["0.1", "1/3", "0", "1"]);
         let until = prop::option::of((2u32..20).prop_map(|half| 2 * half));
-        (boards, objectives, spawns, any::<bool>(), until, 3u8..7).prop_filter_map(
+        let kept = prop::sample::select(vec!["1/1", "2/4", "3/16"]);
+        (boards, objectives, spawns, any::<bool>(), until, 3u8..7, kept).prop_filter_map(
             "not every board has every layer",
-            |(board, objective, spawn4, wide, until, large)| {
+            |(board, objective, spawn4, wide, until, large, kept)| {
                 let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
                 let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
                 let spawn4 = spawn4.parse().unwrap();
-                Params::with_large(board, objective, spawn4, precision, until, large).ok()
+                let params = Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
+                Some(params.with_kept(kept.parse().unwrap()))
             },
         )
     }
@@ -61,10 +67,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_split_may_be_left_out_and_wrong_fields_are_named() {
+    fn the_split_and_the_kept_layers_may_be_left_out_and_wrong_fields_are_named() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let good = RunParameters { large_exponent: 0, ..RunParameters::from(&params) };
+        let good = RunParameters { large_exponent: 0, kept: None, ..RunParameters::from(&params) };
         assert_eq!(params_of(&good).unwrap(), params);
         for (wrong, named) in [
             (RunParameters { rows: 9, ..good.clone() }, "rows"),
@@ -73,6 +79,7 @@ pub(super) mod tests {
             (RunParameters { precision_bits: 1 << 20, ..good.clone() }, "precision_bits"),
             (RunParameters { until_layer: Some(5), ..good.clone() }, "parameters"),
             (RunParameters { large_exponent: 300, ..good.clone() }, "parameters"),
+            (RunParameters { kept: Some(v1::KeptLayers { period: 4, width: 1 }), ..good.clone() }, "kept"),
             (RunParameters::default(), "rows"),
         ] {
             match params_of(&wrong) {

@@ -11,7 +11,7 @@ use exact2048_coordinator::cluster::{
     WriteShard,
 };
 use exact2048_coordinator::{Stage, Totals, Workload};
-use exact2048_solution::{Phase, is_kept};
+use exact2048_solution::Phase;
 
 use crate::job::Job;
 use crate::model::Model;
@@ -307,7 +307,8 @@ impl<'a> World<'a> {
             let owner = owner[lane];
             for position in job.positions(phase, lane) {
                 let states = job.block(phase, lane, position);
-                let stored = self.model.stored_bytes(phase, is_kept(job.layer(phase, position)), states);
+                let is_kept = job.params.kept.keeps(job.layer(phase, position));
+                let stored = self.model.stored_bytes(phase, is_kept, states);
                 let part: &mut (f64, f64) = &mut parts[owner][position];
                 *part = (part.0 + states, part.1 + stored);
                 work[owner] += self.model.work(phase, states);

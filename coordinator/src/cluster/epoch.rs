@@ -65,7 +65,7 @@ impl Epoch {
     pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
             members: vec![Member::new(now); share.members.len()],
-            ranges: Ranges::new(share.segment, share.members.len(), now),
+            ranges: Ranges::new(share.segment, share.params.kept, share.members.len(), now),
             records: vec![None; share.members.len()],
             share: Arc::new(share),
             started: now,

@@ -88,7 +88,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
     let layers = (0..segment.layers()).map(|position| segment.layer(position));
     let blocks = |layer| lanes.iter().filter(|&&lane| exists(layer, lane)).count();
     assert_eq!(done.len(), 2 * layers.clone().map(blocks).sum::<usize>());
-    let is_sealed = |layer| segment.phase == Phase::Enumerate || is_kept(layer);
+    let is_sealed = |layer| segment.phase == Phase::Enumerate || params.kept.keeps(layer);
     let wanted = layers.map(|layer| {
         let (states, sealed_bytes) = (2 * blocks(layer) as u64, u64::from(is_sealed(layer)));
         (layer, Totals { states, sealed_bytes, ..Totals::default() })
@@ -110,8 +110,13 @@ fn one_worker_finishes_every_segment() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_order_of_completion_is_safe(seed in any::<u64>(), workers in 1usize..20, up in any::<bool>()) {
-        let params = params("3x2", None);
+    fn any_order_of_completion_is_safe(
+        seed in any::<u64>(),
+        workers in 1usize..20,
+        up in any::<bool>(),
+        kept in prop::sample::select(vec!["2/4", "1/1", "2/3", "3/7", "2/16", "2/255"]),
+    ) {
+        let params = params("3x2", None).with_kept(kept.parse().unwrap());
         let phase = if up { Phase::Enumerate } else { Phase::BackUp };
         let segment = Segment { phase, first: Layer(4), last: params.last_layer() };
         let mut state = seed;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
 use exact2048_game::Layer;
-use exact2048_solution::{CUT_PERIOD, Commit, Phase};
+use exact2048_solution::{Commit, Phase};
 
 use crate::truth::Truth;
 
@@ -197,8 +197,8 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
         }
         Phase::BackUp => {
             assert!((4..=last).step_by(2).all(|layer| holds(Phase::Enumerate, layer)), "I2: {commit:?}");
-            let first = commit.first.0;
-            assert!(first.is_multiple_of(CUT_PERIOD) || first == 4, "I2: {commit:?} does not end in a cut");
+            let first = commit.first;
+            assert!(truth.params.kept.is_cut(first) || first.0 == 4, "I2: {commit:?} does not end in a cut");
             let above = (commit.last.0 + 2..=last).step_by(2);
             assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");
         }

@@ -111,11 +111,12 @@ pub struct World {
 
 impl World {
     pub fn new(board: &str, seed: u64, workers: u64, faults: Faults) -> Self {
+        let truth = Truth::new(board, seed);
         let mut world = Self {
             now: 0,
             events: 0,
-            workload: Arc::new(Workload::new(&Truth::new(board).params)),
-            truth: Truth::new(board),
+            workload: Arc::new(Workload::new(&truth.params)),
+            truth,
             queue: BTreeMap::new(),
             locked: BTreeMap::new(),
             store: Store::new(),

@@ -69,6 +69,12 @@ impl Game {
         self.last_layer
     }
 
+    /// Whether the values of a layer are stored: of every period those with the smallest remainders.
+    pub fn keeps(&self, layer: u32) -> bool {
+        let (period, width) = (2 * self.params.kept.period(), 2 * self.params.kept.width());
+        layer % period < width
+    }
+
     /// Bits behind the binary point of a value.
     pub fn fraction_bits(&self) -> u32 {
         self.fraction_bits

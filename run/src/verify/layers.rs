@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use exact2048_game::Layer;
+use exact2048_game::{KeptLayers, Layer};
 use exact2048_solution::{Commit, Phase};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
 use super::stored::{Part, Stored};
-use super::{MOST_PROBLEMS, Outcome, Progress, Span, Verifier, is_kept, journal};
+use super::{MOST_PROBLEMS, Outcome, Progress, Span, Verifier, journal};
 
 impl Verifier<'_> {
     /// Checks every committed layer of a span, from the highest down to the first one with a problem.
@@ -56,7 +56,9 @@ impl Verifier<'_> {
         let commits = self.run().catalog().commits();
         let mut counts: Vec<_> = commits.iter().flat_map(|commit| &commit.layers).collect();
         counts.sort_by_key(|counts| counts.layer);
-        let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer.0 <= span.last.0 + 10;
+        let above = span.above(self.run().params().kept, self.all_layers().last).next();
+        let last = above.unwrap_or(span.last);
+        let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer <= last;
         let layers = counts.windows(3).filter(|three| touched(three[0].layer));
         let bytes = |three: &[&exact2048_solution::LayerCounts]| {
             let held = three.iter().map(|counts| counts.states).sum::<u64>() * STATE_BYTES;
@@ -93,7 +95,7 @@ struct Descent<'a> {
 impl Descent<'_> {
     fn go(&mut self, last_of_run: Layer) {
         let span = self.span;
-        for layer in span.above(last_of_run).chain(span.layers()).chain(span.below()) {
+        for layer in span.above(self.kept(), last_of_run).chain(span.layers()).chain(span.below()) {
             if self.verifier.is_stopped() {
                 self.outcome.stopped = true;
                 return;
@@ -114,6 +116,10 @@ impl Descent<'_> {
         self.outcome.done_down_to = Some(span.first);
     }
 
+    fn kept(&self) -> KeptLayers {
+        self.verifier.run().params().kept
+    }
+
     fn covers(&self, kind: ShardKind, layer: Layer) -> bool {
         self.verifier.run().catalog().covers(kind, layer.0)
     }
@@ -125,7 +131,8 @@ impl Descent<'_> {
             return None;
         }
         let committed = self.covers(ShardKind::Values, layer);
-        let parts = self.stored.layer(layer.0, committed && is_kept(layer));
+        let is_kept = self.verifier.game().keeps(layer.0);
+        let parts = self.stored.layer(layer.0, committed && is_kept);
         let mut parts = parts.map_err(|problem| self.outcome.problems.push(problem)).ok()?;
         let in_span = self.span.contains(layer);
         if in_span {
@@ -144,10 +151,10 @@ impl Descent<'_> {
             self.check_counts(layer, &parts, &found);
         }
         self.tell_missing(layer, &found);
-        let valued = parts.is_empty() || committed && (back_up || is_kept(layer));
+        let valued = parts.is_empty() || committed && (back_up || is_kept);
         if back_up {
             self.take_values(layer, &mut parts, found.values);
-        } else if in_span && committed && is_kept(layer) {
+        } else if in_span && committed && is_kept {
             self.outcome.checked.values_left_out +=
                 parts.iter().map(|part| part.values.len() as u64).sum::<u64>();
         }
@@ -213,8 +220,9 @@ impl Descent<'_> {
 
     /// Compares computed values with the stored ones, and puts them in their place where none are stored.
     fn take_values(&mut self, layer: Layer, parts: &mut [Part], computed: Vec<Vec<u64>>) {
+        let is_kept = self.verifier.game().keeps(layer.0);
         for (part, computed) in parts.iter_mut().zip(computed) {
-            if !is_kept(layer) {
+            if !is_kept {
                 part.values = computed;
                 continue;
             }

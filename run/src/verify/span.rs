@@ -1,6 +1,6 @@
 //! Which layers are to be checked, and which beside them have to be read for that.
 
-use exact2048_game::Layer;
+use exact2048_game::{KeptLayers, Layer};
 use exact2048_solution::{Commit, Phase};
 
 /// A range of layers, both ends included.
@@ -37,9 +37,9 @@ impl Span {
 
     /// The layers, highest first, from which the values of the highest one follow: down from the next cut
     /// above, whose values are stored.
-    pub fn above(self, last_of_run: Layer) -> impl Iterator<Item = Layer> {
-        let cut = (self.last.0 + 2).next_multiple_of(super::CUT_PERIOD);
-        let to = (cut + 2).min(last_of_run.0);
+    pub fn above(self, kept: KeptLayers, last_of_run: Layer) -> impl Iterator<Item = Layer> {
+        let cut = kept.next_cut(Layer(self.last.0 + 2));
+        let to = (cut.0 + 2).min(last_of_run.0);
         (self.last.0 + 2..=to).rev().step_by(2).filter(|layer| layer % 2 == 0).map(Layer)
     }
 
@@ -101,11 +101,15 @@ mod tests {
     fn values_follow_from_the_next_cut_above() {
         let layers =
             |layers: &mut dyn Iterator<Item = Layer>| layers.map(|layer| layer.0).collect::<Vec<_>>();
-        assert_eq!(layers(&mut span(16, 30).above(Layer(60))), [34, 32]);
-        assert_eq!(layers(&mut span(16, 28).above(Layer(60))), [34, 32, 30]);
-        assert_eq!(layers(&mut span(16, 32).above(Layer(60))), [42, 40, 38, 36, 34]);
-        assert_eq!(layers(&mut span(16, 58).above(Layer(60))), [60]);
-        assert!(layers(&mut span(16, 60).above(Layer(60))).is_empty());
+        assert_eq!(layers(&mut span(16, 30).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [34, 32]);
+        assert_eq!(layers(&mut span(16, 28).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [34, 32, 30]);
+        assert_eq!(layers(&mut span(16, 32).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [42, 40, 38, 36, 34]);
+        assert_eq!(layers(&mut span(16, 58).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [60]);
+        assert!(layers(&mut span(16, 60).above(KeptLayers::TWO_IN_FOUR, Layer(60))).is_empty());
+        let kept = KeptLayers::new(8, 3).unwrap();
+        assert_eq!(layers(&mut span(16, 20).above(kept, Layer(60))), [36, 34, 32, 30, 28, 26, 24, 22]);
+        assert_eq!(layers(&mut span(16, 16).above(kept, Layer(60))), [20, 18]);
+        assert_eq!(layers(&mut span(16, 20).above(KeptLayers::ALL, Layer(60))), [24, 22]);
         assert_eq!(layers(&mut span(16, 60).below()), [14, 12]);
         assert_eq!(layers(&mut span(6, 60).below()), [4]);
         assert!(layers(&mut span(4, 60).below()).is_empty());

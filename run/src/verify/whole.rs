@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exact2048_game::Layer;
 use exact2048_solution::{Catalog, CatalogShard, kind_of};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::items::item_text;
-use super::{Checked, Outcome, Problem, Progress, Span, Verifier, is_kept, journal};
+use super::{Checked, Outcome, Problem, Progress, Span, Verifier, journal};
 
 impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
@@ -54,7 +53,7 @@ impl Verifier<'_> {
         // What is not where it is looked for would never be found, nor checked.
         for entry in reader.items() {
             let (key, kind) = (entry.key, shard.record.kind);
-            let kept = kind == ShardKind::Reach || is_kept(Layer(key.layer));
+            let kept = kind == ShardKind::Reach || self.game().keeps(key.layer);
             let holder = catalog.find(kind, key);
             let found = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
             if found || holder.is_none_or(|holder| holder.serial != shard.serial) {

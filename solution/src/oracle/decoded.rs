@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exact2048_game::value::Value;
-use exact2048_game::{Layer, Precision};
+use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::archive::{Archive, ReadError};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
-use crate::is_kept;
 use crate::parts::Parts;
 
 /// Bytes of a part, about.
@@ -39,16 +38,18 @@ pub struct CacheUse {
 pub(crate) struct PartCache {
     archive: Arc<dyn Archive>,
     precision: Precision,
+    kept: KeptLayers,
     parts: WeighedCache<ItemKey, Option<Arc<Part>>>,
     /// Items that could not be read, of which at most [`MOST_UNREADABLE`] are known.
     unreadable: Mutex<Vec<(ShardKind, ItemKey)>>,
 }
 
 impl PartCache {
-    pub(crate) fn new(archive: Arc<dyn Archive>, precision: Precision, capacity_bytes: u64) -> Self {
+    pub(crate) fn new(archive: Arc<dyn Archive>, params: &Params, capacity_bytes: u64) -> Self {
         Self {
             archive,
-            precision,
+            precision: params.precision,
+            kept: params.kept,
             parts: weighed_cache(capacity_bytes, PART_BYTES),
             unreadable: Mutex::default(),
         }
@@ -84,7 +85,7 @@ impl PartCache {
         let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
         parts.decode_reach_part(key, &item, &mut rows)?;
         let marked = Marked::new(&rows, parts.columns());
-        let values = if is_kept(Layer(key.layer)) {
+        let values = if self.kept.keeps(Layer(key.layer)) {
             let item = self.read(ShardKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
             PartValues::Stored(item)
         } else if keeps_values {

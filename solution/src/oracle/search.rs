@@ -1,10 +1,14 @@
 //! Values of states that are not stored, from those that are: layer by layer, each part of the run read once.
 //!
 //! A search is asked for states and afterstates, then [`settle`](Search::settle) goes through the layers upward: what
-//! is stored or was computed before is taken, and any other state asks for what its moves and spawns lead to. Every
-//! second pair of layers is stored, so that this ends after at most two spawns. Then it goes downward and computes.
-//! The states of a layer are sorted by where they are, so that neither the order of questions nor the size of the
-//! cache decides how often a part is read.
+//! is stored or was computed before is taken, and any other state is *open*: it asks for what its moves and spawns lead
+//! to. No path jumps over a cut, so that this ends below the next one. Then it goes downward and computes. The states of
+//! a layer are sorted by where they are, so that neither the order of questions nor the size of the cache decides how
+//! often a part is read.
+//!
+//! Far below a cut many states come together. Where they are more than may be open at once, those of a layer are settled
+//! some at a time, by searches of their own. So memory is bounded whatever layers are kept; what these searches have in
+//! common is computed again for each where the cache has not kept it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,12 +22,16 @@ use exact2048_storage::ItemKey;
 use super::decoded::Part;
 use super::{Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
-use crate::is_kept;
+
+/// States that are settled at a time at least, where there is no room for more.
+const LEAST_AT_A_TIME: usize = 16;
 
 /// A search for the values of some states and afterstates.
 pub(crate) struct Search<'a> {
     oracle: &'a Oracle,
     wanted: Wanted<'a>,
+    /// States that may still be opened.
+    room: usize,
     levels: BTreeMap<u32, Level>,
 }
 
@@ -34,6 +42,16 @@ struct Level {
     /// The value of each, once it is known; `None` to the end where a state is not reachable.
     values: Vec<Option<u64>>,
     open: Vec<Open>,
+}
+
+impl Level {
+    /// Takes in the value of an open state.
+    fn close(&mut self, open: &Open, bits: u64) {
+        if let Some((part, rank)) = &open.part {
+            part.keep(*rank, bits);
+        }
+        open.asked.iter().for_each(|&index| self.values[index as usize] = Some(bits));
+    }
 }
 
 /// A state whose value is asked for.
@@ -50,6 +68,7 @@ struct Open {
     key: ItemKey,
     /// Where to keep the value.
     part: Option<(Arc<Part>, usize)>,
+    /// What was asked for its moves.
     moves: Vec<After>,
     /// Everybody who asked for it or an image of it.
     asked: Vec<u32>,
@@ -74,7 +93,7 @@ pub(crate) enum After {
 impl<'a> Search<'a> {
     /// A search that stops with [`QueryError::GivenUp`] once its answer is not `wanted`.
     pub(crate) fn new(oracle: &'a Oracle, wanted: Wanted<'a>) -> Self {
-        Self { oracle, wanted, levels: BTreeMap::new() }
+        Self { oracle, wanted, room: oracle.open_states(), levels: BTreeMap::new() }
     }
 
     /// Asks for a state that may be unreachable, and must not be won.
@@ -118,7 +137,14 @@ impl<'a> Search<'a> {
         let mut next = self.levels.keys().next().copied();
         while let Some(layer) = next {
             let mut level = self.levels.remove(&layer).unwrap_or_default();
-            self.look_up(layer, &mut level)?;
+            let mut open = self.look_up(layer, &mut level)?;
+            if open.len() <= self.room / 2 {
+                self.room -= open.len();
+                open.iter_mut().for_each(|open| self.ask_moves(layer, open));
+                level.open = open;
+            } else {
+                self.settle_apart(layer, open, &mut level)?;
+            }
             self.levels.insert(layer, level);
             next = self.levels.range(layer + 1..).next().map(|(&layer, _)| layer);
         }
@@ -126,19 +152,41 @@ impl<'a> Search<'a> {
         for layer in layers {
             let mut level = self.levels.remove(&layer).unwrap_or_default();
             for open in std::mem::take(&mut level.open) {
-                let mut best = None;
-                for after in &open.moves {
-                    best = best.max(Some(self.after_bits(after, open.key)?));
-                }
-                let bits = best.unwrap_or_else(|| self.oracle.terminal(open.board));
-                if let Some((part, rank)) = open.part {
-                    part.keep(rank, bits);
-                }
-                open.asked.iter().for_each(|&index| level.values[index as usize] = Some(bits));
+                level.close(&open, self.best(&open)?);
             }
             self.levels.insert(layer, level);
         }
         Ok(())
+    }
+
+    /// Finds the values of open states of a layer some at a time.
+    fn settle_apart(&self, layer: u32, mut open: Vec<Open>, level: &mut Level) -> Result<(), QueryError> {
+        let at_a_time = (self.room / 4).max(LEAST_AT_A_TIME);
+        for some in open.chunks_mut(at_a_time) {
+            let room = self.room.saturating_sub(some.len());
+            let mut search = Self { oracle: self.oracle, wanted: self.wanted, room, levels: BTreeMap::new() };
+            some.iter_mut().for_each(|open| search.ask_moves(layer, open));
+            search.settle()?;
+            for open in some {
+                level.close(open, search.best(open)?);
+                open.moves = Vec::new();
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what the moves of an open state lead to.
+    fn ask_moves(&mut self, layer: u32, open: &mut Open) {
+        open.moves = self.oracle.afterstates(open.board).map(|after| self.ask_after(layer, after)).collect();
+    }
+
+    /// The fixed-point value of an open state, from those of what its moves lead to.
+    fn best(&self, open: &Open) -> Result<u64, QueryError> {
+        let mut best = None;
+        for after in &open.moves {
+            best = best.max(Some(self.after_bits(after, open.key)?));
+        }
+        Ok(best.unwrap_or_else(|| self.oracle.terminal(open.board)))
     }
 
     /// The fixed-point value of a state; `None` where it is not reachable.
@@ -164,8 +212,8 @@ impl<'a> Search<'a> {
         Ok(self.oracle.mean(&of_twos[..twos.len()], &of_fours[..fours.len()]))
     }
 
-    /// Takes the values of a layer that are there, and asks for what the others follow from.
-    fn look_up(&mut self, layer: u32, level: &mut Level) -> Result<(), QueryError> {
+    /// Takes the values of a layer that are there; the other states are open.
+    fn look_up(&self, layer: u32, level: &mut Level) -> Result<Vec<Open>, QueryError> {
         let oracle = self.oracle;
         level.values = vec![None; level.asked.len()];
         let mut entries = Vec::with_capacity(level.asked.len());
@@ -173,11 +221,13 @@ impl<'a> Search<'a> {
             entries.extend(oracle.entry(asked.board).map(|entry| (entry, index)));
         }
         entries.sort_unstable_by_key(|(entry, index)| (entry.key, entry.number, *index));
+        let is_kept = oracle.params().kept.keeps(Layer(layer));
+        let mut open = Vec::new();
         for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
             self.check()?;
             let entry = &of_part[0].0;
             let from_outside = of_part.iter().any(|&(_, index)| level.asked[index as usize].from_outside);
-            let part = if is_kept(Layer(layer)) || entry.keeps_values() || from_outside {
+            let part = if is_kept || entry.keeps_values() || from_outside {
                 let Some(part) = oracle.part(entry)? else { continue };
                 Some(part)
             } else {
@@ -200,12 +250,11 @@ impl<'a> Search<'a> {
                 }
                 self.check()?;
                 let board = level.asked[same[0].1 as usize].board;
-                let moves = oracle.afterstates(board).map(|after| self.ask_after(layer, after)).collect();
                 let part = rank.map(|(part, rank)| (Arc::clone(part), rank));
-                level.open.push(Open { board, key: entry.key, part, moves, asked: asked.collect() });
+                open.push(Open { board, key: entry.key, part, moves: Vec::new(), asked: asked.collect() });
             }
         }
-        Ok(())
+        Ok(open)
     }
 
     fn check(&self) -> Result<(), QueryError> {

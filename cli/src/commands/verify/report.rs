@@ -206,7 +206,9 @@ impl Report {
         }
         match (self.verdict, &self.go_on_with) {
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
-                say("the run is not solved: it has no values, and so none to draw a sample of");
+                say(
+                    "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",
+                );
             }
             (Verdict::Unfinished, _) => say(
                 "what was checked is right, but the run is not finished. The solve command that began it goes on with \
