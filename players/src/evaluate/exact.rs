@@ -4,7 +4,7 @@
 //! board's chance to its afterstate, and the afterstate's goes to the boards after a spawn. The expected score is the sum
 //! over boards of chance times score of the move. All numbers that are added are positive, so that the relative error of
 //! a sum is at most the number of roundings that any of its terms went through times 2⁻⁵³; these are counted on the
-//! way. `docs/dev/error-bound.md` has the proof.
+//! way. `docs/dev/error-bound.md` has the proof ("Chances").
 //!
 //! A layer's losses are known once the next two layers are complete: then the values of their boards under perfect play
 //! have been looked up, and those of the afterstates follow.

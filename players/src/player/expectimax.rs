@@ -5,7 +5,7 @@ use exact2048_game::rules::Move;
 use rustc_hash::FxHashMap;
 
 use super::{ExpectimaxParams, Player, PlayerError, Turn};
-use crate::engine::Engine;
+use crate::engine::{Engine, transposed};
 
 /// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a
 /// heuristic at the end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in
@@ -74,15 +74,16 @@ impl Expectimax {
 
     fn heuristic(&self, engine: &Engine, board: Board) -> f32 {
         let (rows, cols) = (engine.size().rows(), engine.size().cols());
-        let line = |cells: &mut dyn Iterator<Item = usize>| {
-            cells.fold(0, |code, cell| code << 4 | usize::from(board.get(cell)))
-        };
-        let in_rows: f32 =
-            (0..rows).map(|r| look_up(&self.rows, line(&mut (0..cols).map(|c| r * cols + c)), cols)).sum();
-        let in_columns: f32 =
-            (0..cols).map(|c| look_up(&self.columns, line(&mut (0..rows).map(|r| r * cols + c)), rows)).sum();
-        in_rows + in_columns
+        let across = transposed(board.0, rows, cols);
+        in_lines(&self.rows, board.0, rows, cols) + in_lines(&self.columns, across, cols, rows)
     }
+}
+
+/// The sum over the rows of a board.
+#[inline]
+fn in_lines(table: &[f32], board: u64, rows: usize, cols: usize) -> f32 {
+    let line = |row: usize| (board >> (4 * cols * row)) as usize & ((1 << (4 * cols)) - 1);
+    (0..rows).map(|row| look_up(table, line(row), cols)).sum()
 }
 
 impl Player for Expectimax {
@@ -122,7 +123,7 @@ fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
 /// The heuristic of a line: for empty cells and for equal neighbours, against tiles that do not fall to one side and
 /// against many tiles of middling size.
 fn of_line(line: usize, length: usize) -> f32 {
-    let exponents = || (0..length).rev().map(move |cell| (line >> (4 * cell)) as u8 & 15);
+    let exponents = || (0..length).map(move |cell| (line >> (4 * cell)) as u8 & 15);
     let power = |exponent: u8| f32::from(exponent).powi(4);
     let (mut sum, mut empty, mut merges, mut run) = (0.0, 0.0, 0.0, 0u8);
     let mut previous = 0;
