@@ -259,7 +259,7 @@ impl From<AppendError> for Refused {
 }
 
 /// Whether an error is one of the store as a whole, or of this process: no job is to blame for it.
-fn is_of_store(error: &RunError) -> bool {
+pub(super) fn is_of_store(error: &RunError) -> bool {
     let RunError::Storage(error) = error else { return false };
     error.kind() == ErrorKind::Full || is_out_of_files(error)
 }

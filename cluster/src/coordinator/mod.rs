@@ -69,3 +69,30 @@ fn is_out_of_files(error: &StorageError) -> bool {
 /// The numbers of these errors on every Unix.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use tonic::Code;
+
+    use super::*;
+
+    /// (B2) No job is to blame for it: it waits, and who submits one is told what is wrong.
+    #[test]
+    fn a_process_that_has_too_many_files_open_says_so() {
+        let error = |source| StorageError::Io { doing: "open", path: "run/lock".into(), source };
+        for (source, is_so) in [
+            (Error::from_raw_os_error(EMFILE), true),
+            (Error::from_raw_os_error(ENFILE), true),
+            (Error::from(ErrorKind::NotFound), false),
+        ] {
+            assert_eq!(is_out_of_files(&error(source)), is_so);
+        }
+        let error = RunError::from(error(Error::from_raw_os_error(EMFILE)));
+        assert!(carry_out::is_of_store(&error));
+        let status = requests::of_run(&error);
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert!(status.message().contains("ulimit -n"), "{status}");
+    }
+}

@@ -235,7 +235,7 @@ fn exists(job: &v1::Job) -> Status {
 }
 
 /// What a failure of a run is called. What the store says goes to the log as well.
-fn of_run(error: &RunError) -> Status {
+pub(super) fn of_run(error: &RunError) -> Status {
     let what = with_causes(error);
     let storage = match error {
         RunError::OtherJob { field, found, wanted, .. } => {
