@@ -126,7 +126,7 @@ pub struct StartValues {
 /// Answers queries on a solved run. Any number of threads may ask at once.
 ///
 /// Memory: the cache's bytes and some tens of MiB of frames; besides, what a question has found so far: some tens of MiB
-/// where few layers are left out between those that are kept, and 128 MiB at most.
+/// where few layers are left out between those that are kept, and some hundred MiB however many are.
 pub struct Oracle {
     params: Params,
     scale: Scale,
