@@ -12,7 +12,7 @@ use crate::lane::Lane;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::rules::exponent_potential;
-use crate::shapes::{Shape, Squeeze};
+use crate::shapes::Shape;
 
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
@@ -27,11 +27,13 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group, by its multiset.
     index: FxHashMap<Sequence, u32>,
+    /// The column of each sequence, made when a merge first leads here.
+    numbers: OnceLock<FxHashMap<Sequence, u32>>,
     /// For each pair of places, bits of the columns with equal exponents there, made when a
     /// condition first asks.
     equal: OnceLock<Vec<u64>>,
-    /// The shape of each group, squeezed in one way or another.
-    shapes: [OnceLock<Vec<Shape>>; Squeeze::COUNT],
+    /// The shape of each group, where tiles are born and where not.
+    shapes: [OnceLock<Vec<Shape>>; 2],
 }
 
 /// The columns with one multiset of exponents.
@@ -60,8 +62,8 @@ impl Columns {
             groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
         let index = groups.iter().enumerate().map(|(i, group)| (group.multiset, i as u32)).collect();
-        let equal = OnceLock::new();
-        Self { lane, sequences, potential, groups, index, equal, shapes: Default::default() }
+        let (numbers, equal) = (OnceLock::new(), OnceLock::new());
+        Self { lane, sequences, potential, groups, index, numbers, equal, shapes: Default::default() }
     }
 
     /// Number of columns of a lane, without listing them.
@@ -104,10 +106,17 @@ impl Columns {
         self.index.get(&multiset).map(|&i| &self.groups[i as usize])
     }
 
+    /// The column of a sequence, `None` where the lane has no such sequence.
+    pub fn column(&self, sequence: Sequence) -> Option<u32> {
+        let number = |(i, &s): (usize, &Sequence)| (s, i as u32);
+        let numbers = self.numbers.get_or_init(|| self.sequences.iter().enumerate().map(number).collect());
+        numbers.get(&sequence).copied()
+    }
+
     /// The shape of each group.
-    pub(crate) fn shapes(&self, squeeze: Squeeze, large: u8) -> &[Shape] {
-        self.shapes[squeeze.number()].get_or_init(|| {
-            let shape = |group: &Group| Shape::new(squeeze, group.multiset, self.lane.k, large);
+    pub(crate) fn shapes(&self, births: bool, large: u8) -> &[Shape] {
+        self.shapes[usize::from(births)].get_or_init(|| {
+            let shape = |group: &Group| Shape::new(births, group.multiset, self.lane.k, large);
             self.groups.iter().map(shape).collect()
         })
     }
@@ -138,8 +147,8 @@ impl Columns {
 
     /// Heap bytes, about, once everything that is made on demand is made.
     pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4)
-            + self.groups.len() * (48 + Squeeze::COUNT * size_of::<Shape>())
+        self.sequences.len() * (8 + 4 + 24)
+            + self.groups.len() * (48 + 2 * size_of::<Shape>())
             + (self.lane.k as usize).pow(2) * self.words() * 8
     }
 }
@@ -205,6 +214,9 @@ mod tests {
             found.sort_unstable();
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{lane:?}");
+            for (i, &s) in columns.sequences().iter().enumerate() {
+                assert_eq!(columns.column(s), Some(i as u32));
+            }
         }
     }
 }

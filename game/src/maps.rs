@@ -1,11 +1,9 @@
 //! Where columns lead: a pattern applied to the columns of a lane.
 
-use std::ops::Range;
-
-use crate::columns::{Columns, Group};
+use crate::bitset;
+use crate::columns::Columns;
 use crate::params::Params;
-use crate::patterns::{Effect, KnownPattern, Patterns};
-use crate::shapes::Squeeze;
+use crate::patterns::{KnownPattern, Patterns};
 
 /// The columns of a lane and those of the lane that they lead to. A column leads to one of the target's, to
 /// [`Between::none`] where it takes no part, or to [`Between::won`] where the wanted tile is made.
@@ -43,60 +41,42 @@ impl Between<'_> {
 
     /// Writes where each column leads if conditions are left aside; `leads_to` has an entry a column. Without
     /// a merge a multiset's arrangements lead to those of one other, alike in all lanes. Cost: about a nanosecond a column.
-    /// `None`, and nothing is written, where tiles merge: see [`Between::pairs`].
-    pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) -> Option<()> {
-        let Effect::Rearranges(rearrangement) = &pattern.effect else { return None };
+    /// Nothing is written where tiles merge: see [`Between::pairs`].
+    pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
+        let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
-        let shapes = self.source.shapes(Squeeze::of(items), large);
+        let shapes = self.source.shapes(items.births(), large);
         let maps = rearrangement.maps(items, shapes, self.patterns, large);
         for ((group, shape), map) in self.source.groups().iter().zip(shapes).zip(&maps) {
             let out = &mut leads_to[group.first as usize..][..group.count as usize];
-            match shape.actual(map.target).and_then(|multiset| self.target.group(multiset)) {
+            match self.target.group(shape.actual(map.target)) {
                 Some(to) => {
                     out.iter_mut().zip(&map.leads_to).for_each(|(out, number)| *out = to.first + number);
                 }
                 None => out.fill(self.none()),
             }
         }
-        Some(())
     }
 
-    /// Adds where each of the `wanted` columns leads that takes part, one bit a column, where tiles merge; ascending. Cost:
-    /// about a nanosecond for each that would take part.
-    pub fn pairs(&self, pattern: &KnownPattern, wanted: &[u64], pairs: &mut Vec<Pair>) {
-        let Effect::Merges(merging) = &pattern.effect else { return };
-        let (items, large) = (pattern.pattern.items(), self.params.large);
-        let (shapes, meeting) = (self.source.shapes(Squeeze::of(items), large), self.meeting(pattern));
-        let meeting = |group: usize| {
-            let Group { first, count, .. } = self.source.groups()[group];
-            ones_in(&meeting, first..first + count).map(move |column| column - first)
+    /// Where columns lead where tiles merge, of those that take part; ascending. `meeting` are the columns that meet the
+    /// pattern's conditions. Cost: some tens of nanoseconds for each of these.
+    pub fn pairs(&self, pattern: &KnownPattern, meeting: &[u64]) -> Vec<Pair> {
+        let (items, k) = (pattern.pattern.items(), self.source.lane().k);
+        let leads_to = |column: usize| {
+            let image = items.apply(self.source.sequences()[column], k, self.params.large)?;
+            match self.target.column(image) {
+                Some(to) => Some(to),
+                None if wins(self.params, image) => Some(self.won()),
+                // Only holes of the product lead out of it: no reachable board breaks the tile bound.
+                None => None,
+            }
         };
-        let maps = merging.maps(items, shapes, meeting, self.patterns, large);
-        let mut first_of = Vec::new();
-        for ((group, shape), map) in self.source.groups().iter().zip(shapes).zip(&maps) {
-            first_of.clear();
-            first_of.extend(map.targets.iter().map(|&target| {
-                let multiset = shape.actual(target)?;
-                match self.target.group(multiset) {
-                    Some(to) => Some(Leads::To(to.first)),
-                    None if wins(self.params, multiset) => Some(Leads::Won),
-                    // Only holes of the product lead out of it: no reachable board breaks the tile bound.
-                    None => None,
-                }
-            }));
-            pairs.extend(map.pairs.iter().filter_map(|pair| {
-                let column = group.first + pair.from;
-                let is_wanted = wanted[column as usize / 64] >> (column % 64) & 1 == 1;
-                let leads = first_of[pair.target as usize].filter(|_| is_wanted)?;
-                Some((
-                    column,
-                    match leads {
-                        Leads::To(first) => first + pair.to,
-                        Leads::Won => self.won(),
-                    },
-                ))
-            }));
-        }
+        // Maps are many and are made on several threads: one allocation instead of many is felt.
+        let mut pairs = Vec::with_capacity(bitset::ones(meeting) as usize);
+        bitset::for_each_bit(meeting, |column| {
+            pairs.extend(leads_to(column).map(|to| (column as u32, to)));
+        });
+        pairs
     }
 }
 
@@ -106,49 +86,17 @@ impl Between<'_> {
     pub(crate) fn of_all_columns(&self, pattern: &KnownPattern) -> Vec<u32> {
         let (meeting, mut found) = (self.meeting(pattern), vec![self.none(); self.source.len()]);
         let meets = |column: usize| meeting[column / 64] >> (column % 64) & 1 == 1;
-        if self.rearranged(pattern, &mut found).is_some() {
-            let columns = found.iter_mut().enumerate();
-            columns.filter(|&(column, _)| !meets(column)).for_each(|(_, to)| *to = self.none());
-        } else {
-            // In two halves, as a task and a later one may ask.
-            let mut pairs = Vec::new();
-            for wanted in [0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa] {
-                self.pairs(pattern, &vec![wanted; meeting.len()], &mut pairs);
-            }
-            for (column, to) in pairs {
-                assert!(meets(column as usize), "those that take part meet the conditions");
+        if pattern.merges() {
+            for (column, to) in self.pairs(pattern, &meeting) {
                 found[column as usize] = to;
             }
+        } else {
+            self.rearranged(pattern, &mut found);
+            let columns = found.iter_mut().enumerate();
+            columns.filter(|&(column, _)| !meets(column)).for_each(|(_, to)| *to = self.none());
         }
         found
     }
-}
-
-/// Where the columns of a multiset lead.
-#[derive(Clone, Copy)]
-enum Leads {
-    /// To columns from this one on.
-    To(u32),
-    Won,
-}
-
-/// The bits of a range that are set, ascending.
-fn ones_in(words: &[u64], range: Range<u32>) -> impl Iterator<Item = u32> {
-    let (first, last) = (range.start / 64, range.end.saturating_sub(1) / 64);
-    (first..=last).flat_map(move |word| {
-        let mut rest = words.get(word as usize).copied().unwrap_or(0);
-        if word == first {
-            rest &= u64::MAX << (range.start % 64);
-        }
-        if word == last {
-            rest &= u64::MAX >> (63 - (range.end.wrapping_sub(1)) % 64);
-        }
-        std::iter::from_fn(move || {
-            let bit = (rest != 0).then(|| word * 64 + rest.trailing_zeros())?;
-            rest &= rest - 1;
-            Some(bit)
-        })
-    })
 }
 
 /// Whether a sequence holds the wanted tile.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::board::MAX_EXPONENT;
 use crate::columns::{Columns, Sequence};
-use crate::shapes::{Arrangements, Merging, Rearrangement};
+use crate::shapes::{Arrangements, Rearrangement};
 use crate::slide::Source;
 
 const MERGED: u8 = 0x40;
@@ -162,16 +162,15 @@ struct PatternTable {
 #[derive(Debug)]
 pub struct KnownPattern {
     pub(crate) pattern: Pattern,
-    pub(crate) effect: Effect,
+    /// Shared by all patterns with the same items; `None` where tiles merge.
+    pub(crate) rearrangement: Option<Arc<Rearrangement>>,
 }
 
-/// What a pattern does to shapes.
-#[derive(Debug)]
-pub(crate) enum Effect {
-    /// Tiles change places, and new ones may be born: alike for all patterns with the same items.
-    Rearranges(Arc<Rearrangement>),
-    /// Tiles merge.
-    Merges(Merging),
+impl KnownPattern {
+    /// Whether large tiles merge: few columns take part then.
+    pub fn merges(&self) -> bool {
+        self.rearrangement.is_none()
+    }
 }
 
 impl Patterns {
@@ -187,13 +186,10 @@ impl Patterns {
                 let id = *ids.entry(*pattern).or_insert(next);
                 if id == next {
                     let items = pattern.items();
-                    let effect = if items.merges() {
-                        Effect::Merges(Merging::default())
-                    } else {
-                        let made = || Arc::new(Rearrangement::default());
-                        Effect::Rearranges(Arc::clone(rearrangements.entry(items).or_insert_with(made)))
-                    };
-                    known.push(Arc::new(KnownPattern { pattern: *pattern, effect }));
+                    let made = || Arc::new(Rearrangement::default());
+                    let rearrangement = (!items.merges())
+                        .then(|| Arc::clone(rearrangements.entry(items).or_insert_with(made)));
+                    known.push(Arc::new(KnownPattern { pattern: *pattern, rearrangement }));
                 }
                 id
             })
@@ -216,12 +212,7 @@ impl Patterns {
 
     /// Drops what is kept about shapes; it is made again where it is needed.
     pub fn forget_shapes(&self) {
-        for known in &self.lock().patterns {
-            match &known.effect {
-                Effect::Rearranges(rearrangement) => rearrangement.forget(),
-                Effect::Merges(merging) => merging.forget(),
-            }
-        }
+        self.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());
         self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
     }
 

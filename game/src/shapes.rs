@@ -1,27 +1,16 @@
-//! Shapes: what a pattern does to all multisets of exponents that are alike.
+//! Shapes: what a rearrangement does to all multisets of exponents that are alike.
 //!
-//! What happens to the arrangements of a multiset when tiles are reordered, merge, or new ones are born
-//! among them, does not depend on the exponents themselves, only on which are equal, on whether the
-//! smallest is as small as a new tile, and where tiles merge, on which follow one another. So a
-//! multiset is squeezed to a *shape* with just these properties, and a pattern meets each shape once,
-//! however many lanes have multisets of it.
+//! What happens to the arrangements of a multiset when tiles are reordered, and new ones born among
+//! them, does not depend on the exponents themselves, only on which are equal and on whether the
+//! smallest is as small as a new tile. So a multiset is squeezed to a *shape* with just these
+//! properties, and a rearrangement meets each shape once, however many lanes have multisets of it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
-use crate::board::MAX_EXPONENT;
 use crate::columns::{Sequence, arrangements, pack, unpack};
 use crate::patterns::{Items, Patterns};
-
-/// The properties of multisets that a pattern can tell apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Squeeze {
-    /// New tiles are born: the distance from the smallest exponent to theirs counts.
-    pub(crate) births: bool,
-    /// Tiles merge: whether an exponent follows on another counts.
-    pub(crate) merges: bool,
-}
 
 /// A multiset of exponents, squeezed.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +18,7 @@ pub struct Shape {
     squeezed: Sequence,
     tiles: u8,
     /// The exponent that each squeezed one stands for.
-    actual: [u8; 17],
+    actual: [u8; 16],
 }
 
 /// What patterns without a merge do to the shapes that they met; alike for all that have the same items.
@@ -47,88 +36,39 @@ pub(crate) struct ShapeMap {
     pub(crate) leads_to: Vec<u32>,
 }
 
-/// What a pattern with a merge does to the shapes that it met.
-#[derive(Debug, Default)]
-pub(crate) struct Merging {
-    maps: Mutex<FxHashMap<Sequence, Arc<MergeMap>>>,
-}
-
-/// What a merge does to the arrangements of one shape.
-#[derive(Debug, Default)]
-pub(crate) struct MergeMap {
-    /// The multisets that it leads to, one for each choice of the exponents that merge.
-    pub(crate) targets: Vec<Sequence>,
-    /// The arrangements that take part, ascending.
-    pub(crate) pairs: Vec<MergePair>,
-}
-
-/// Where an arrangement leads where tiles merge.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MergePair {
-    /// Number of the arrangement.
-    pub(crate) from: u32,
-    /// Number of the target's arrangement.
-    pub(crate) to: u32,
-    /// Which of the [`MergeMap::targets`].
-    pub(crate) target: u32,
-}
-
-impl Squeeze {
-    /// Number of different ones.
-    pub(crate) const COUNT: usize = 4;
-
-    /// What a pattern with these items can tell apart.
-    pub(crate) fn of(items: Items) -> Self {
-        Self { births: items.births(), merges: items.merges() }
-    }
-
-    /// A number below [`Squeeze::COUNT`].
-    pub(crate) fn number(self) -> usize {
-        usize::from(self.births) + 2 * usize::from(self.merges)
-    }
-}
-
 impl Shape {
-    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`.
-    pub(crate) fn new(squeeze: Squeeze, multiset: Sequence, k: u8, large: u8) -> Self {
-        let mut actual = [0; 17];
-        if squeeze.births {
+    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`; with `births`, whether the
+    /// smallest is that counts.
+    pub(crate) fn new(births: bool, multiset: Sequence, k: u8, large: u8) -> Self {
+        let mut actual = [0; 16];
+        if births {
             actual[large as usize] = large;
         }
-        let most_apart = if squeeze.merges { 2 } else { 1 };
         let mut squeezed = 0;
         let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, large);
         // The exponents are sorted downward: the lowest nibble is the smallest.
         for i in 0..k {
             let exponent = (multiset >> (4 * i)) as u8 & 15;
             squeezed_last += match last {
-                Some(last) => (exponent - last).min(most_apart),
-                None if squeeze.births => (exponent - large).min(1),
+                Some(last) => (exponent - last).min(1),
+                None if births => (exponent - large).min(1),
                 None => 0,
             };
             last = Some(exponent);
             actual[squeezed_last as usize] = exponent;
             squeezed |= Sequence::from(squeezed_last) << (4 * i);
-            if squeeze.merges {
-                // What two such tiles merge to; the next exponent overwrites it with the same, if it follows on this one.
-                actual[squeezed_last as usize + 1] = exponent + 1;
-            }
         }
         Self { squeezed, tiles: k, actual }
     }
 
-    /// The multiset that a squeezed one of the same shape map stands for; `None` where a tile would not fit.
-    pub(crate) fn actual(&self, squeezed: Sequence) -> Option<Sequence> {
+    /// The multiset that a squeezed one of the same shape map stands for.
+    pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {
-            let exponent = self.actual[(rest & 15) as usize];
-            if exponent > MAX_EXPONENT {
-                return None;
-            }
-            multiset |= Sequence::from(exponent) << shift;
+            multiset |= Sequence::from(self.actual[(rest & 15) as usize]) << shift;
             (rest, shift) = (rest >> 4, shift + 4);
         }
-        Some(multiset)
+        multiset
     }
 }
 
@@ -141,61 +81,22 @@ impl Rearrangement {
         patterns: &Patterns,
         large: u8,
     ) -> Vec<Arc<ShapeMap>> {
-        known_or_made(&self.maps, shapes, |i| ShapeMap::new(items, &shapes[i], patterns, large))
+        let mut maps = self.lock();
+        let mut map = |shape: &Shape| {
+            let made = maps.entry(shape.squeezed);
+            Arc::clone(made.or_insert_with(|| Arc::new(ShapeMap::new(items, shape, patterns, large))))
+        };
+        shapes.iter().map(&mut map).collect()
     }
 
     /// Drops what is known of shapes.
     pub(crate) fn forget(&self) {
-        lock(&self.maps).clear();
-    }
-}
-
-impl Merging {
-    /// What is done to some shapes, in order. `meeting` lists the arrangements of a shape that meet the pattern's conditions, by its
-    /// place in `shapes`, ascending. Cost: some tens of nanoseconds for each of these, the first time.
-    pub(crate) fn maps<I: Iterator<Item = u32>>(
-        &self,
-        items: Items,
-        shapes: &[Shape],
-        meeting: impl Fn(usize) -> I,
-        patterns: &Patterns,
-        large: u8,
-    ) -> Vec<Arc<MergeMap>> {
-        known_or_made(&self.maps, shapes, |i| MergeMap::new(items, &shapes[i], meeting(i), patterns, large))
+        self.lock().clear();
     }
 
-    /// Drops what is known of shapes.
-    pub(crate) fn forget(&self) {
-        lock(&self.maps).clear();
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<Sequence, Arc<ShapeMap>>> {
+        self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-}
-
-/// What is known of some shapes, in order; what is not known yet is made. Whoever makes the same beside us makes it for nothing.
-fn known_or_made<M>(
-    known: &Mutex<FxHashMap<Sequence, Arc<M>>>,
-    shapes: &[Shape],
-    make: impl Fn(usize) -> M,
-) -> Vec<Arc<M>> {
-    let mut maps: Vec<Option<Arc<M>>> = {
-        let known = lock(known);
-        shapes.iter().map(|shape| known.get(&shape.squeezed).cloned()).collect()
-    };
-    for (i, shape) in shapes.iter().enumerate() {
-        if maps[i].is_some() {
-            continue;
-        }
-        // Of equal shapes in one list the first makes the map.
-        let found = lock(known).get(&shape.squeezed).cloned();
-        maps[i] = Some(found.unwrap_or_else(|| {
-            let made = Arc::new(make(i));
-            Arc::clone(lock(known).entry(shape.squeezed).or_insert(made))
-        }));
-    }
-    maps.into_iter().flatten().collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl ShapeMap {
@@ -208,43 +109,6 @@ impl ShapeMap {
         let number = |sequence: &Sequence| arrangements.number(image(sequence)).unwrap_or_default();
         Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
-}
-
-impl MergeMap {
-    fn new(
-        items: Items,
-        shape: &Shape,
-        meeting: impl Iterator<Item = u32>,
-        patterns: &Patterns,
-        large: u8,
-    ) -> Self {
-        let source = patterns.arrangements(shape.squeezed);
-        let mut found: Vec<(u64, Sequence, Arc<Arrangements>)> = Vec::new();
-        let mut pairs = Vec::new();
-        for from in meeting {
-            let sequence = source.sequences[from as usize];
-            let Some(image) = items.apply(sequence, shape.tiles, large) else { continue };
-            let counts = counts(image);
-            let target = found.iter().position(|(of, ..)| *of == counts).unwrap_or_else(|| {
-                let target = sorted_downward(image);
-                found.push((counts, target, patterns.arrangements(target)));
-                found.len() - 1
-            });
-            let to = found[target].2.number(image).unwrap_or_default();
-            pairs.push(MergePair { from, to, target: target as u32 });
-        }
-        Self { targets: found.into_iter().map(|(_, target, _)| target).collect(), pairs }
-    }
-}
-
-/// How often each exponent is in a sequence of at most 15, a nibble each.
-fn counts(sequence: Sequence) -> u64 {
-    let (mut rest, mut counts) = (sequence, 0u64);
-    while rest != 0 {
-        counts += 1 << (4 * (rest & 15));
-        rest >>= 4;
-    }
-    counts
 }
 
 /// The arrangements of a multiset of exponents, numbered in lexicographic order.
@@ -347,9 +211,7 @@ mod tests {
                             {
                                 none + 1
                             }
-                            Some(image) => {
-                                target.sequences().iter().position(|&s| s == image).map_or(none, |i| i as u32)
-                            }
+                            Some(image) => target.column(image).unwrap_or(none),
                         })
                         .collect();
                     let between =

@@ -13,7 +13,6 @@ use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
 use crate::area::Area;
-use crate::bits::Summary;
 use crate::blocks::{Entries, ValueBlock};
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::{Maxima, maxima};
@@ -153,7 +152,7 @@ impl<V: Value> Worker<V> {
         cache: &mut MapCache,
     ) -> Area<V> {
         let stride = stride(tables);
-        let Summary { columns_used, occupied, .. } = &reach.summary;
+        let occupied = &reach.summary.occupied;
         let slots = transitions.rows().len();
         let (moves, potential) =
             (self.tables.moves(transitions), &self.tables.skeletons(transitions).potential);
@@ -175,7 +174,7 @@ impl<V: Value> Worker<V> {
             let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
             let after = after.as_ref().map_or(not_computed, |block| block.rows());
             let mut maps = self.tables.maps(cache, tables, &target);
-            maps.for_each_some(&group.patterns, columns_used, |patterns, maps| {
+            maps.for_each_some(&group.patterns, |patterns, maps| {
                 let runs: Vec<MoveRun<'_>> =
                     group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
                 let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };

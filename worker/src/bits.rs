@@ -21,8 +21,6 @@ pub struct BitMatrix {
 pub struct Summary {
     /// Number of bits set.
     pub ones: u64,
-    /// The columns in which some row has a bit, one bit a column.
-    pub columns_used: Vec<u64>,
     /// The slots whose rows have a bit, one bit a slot.
     pub occupied: Vec<u64>,
 }
@@ -103,27 +101,20 @@ impl BitMatrix {
     /// What is known of the matrix as a whole.
     pub fn summary(&self, pieces: &Pieces) -> Summary {
         let of_piece = |slots: Range<usize>| {
-            let (mut ones, mut columns_used) = (0, vec![0u64; self.words]);
-            let mut occupied = SlotBits::new(&slots);
+            let (mut ones, mut occupied) = (0, SlotBits::new(&slots));
             let rows = self.bits[slots.start * self.words..].chunks_exact(self.words.max(1));
             for (slot, row) in slots.zip(rows) {
                 let in_row = bitset::ones(row);
                 if in_row > 0 {
                     ones += in_row;
                     occupied.set(slot);
-                    columns_used.iter_mut().zip(row).for_each(|(used, word)| *used |= word);
                 }
             }
-            (ones, columns_used, occupied)
+            (ones, occupied)
         };
-        let (mut all_ones, mut all_columns, mut occupied) = (0, vec![0; self.words], Vec::new());
-        for (ones, columns_used, of_piece) in pieces.map(of_piece) {
-            all_ones += ones;
-            all_columns.iter_mut().zip(&columns_used).for_each(|(all, used)| *all |= used);
-            occupied.push(of_piece);
-        }
+        let (ones, occupied): (Vec<u64>, Vec<SlotBits>) = pieces.map(of_piece).into_iter().unzip();
         let occupied = SlotBits::of_all(self.rows.len(), occupied);
-        Summary { ones: all_ones, columns_used: all_columns, occupied }
+        Summary { ones: ones.into_iter().sum(), occupied }
     }
 
     /// The words of all rows.
@@ -178,14 +169,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_says_what_rows_and_columns_there_are() {
+    fn a_summary_says_what_rows_there_are() {
         let mut matrix = BitMatrix::new(Arc::new(RowSet::all(130)), 2);
         for (row, word, bits) in [(0, 0, 5), (64, 1, 1 << 63), (129, 0, 4)] {
             matrix.row_mut(row)[word] = bits;
         }
         for rows_each in [1, 7, 200] {
-            let Summary { ones, columns_used, occupied } = matrix.summary(&Pieces::new(130, rows_each));
-            assert_eq!((ones, columns_used, occupied), (4, vec![5, 1 << 63], vec![1, 1, 2]), "{rows_each}");
+            let Summary { ones, occupied } = matrix.summary(&Pieces::new(130, rows_each));
+            assert_eq!((ones, occupied), (4, vec![1, 1, 2]), "{rows_each}");
         }
     }
 }

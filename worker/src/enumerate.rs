@@ -157,7 +157,7 @@ impl<V: crate::Value> Worker<V> {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
-            maps.for_each_some(&group.patterns, &states.summary.columns_used, |patterns, maps| {
+            maps.for_each_some(&group.patterns, |patterns, maps| {
                 afterstates.map_pieces(&pieces, |afterstates| {
                     let mut columns = Vec::new();
                     for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {

@@ -325,21 +325,16 @@ pub struct LaneMaps<'a> {
     maps: &'a mut PatternMaps,
 }
 
-/// A map that is to be made, or has to cover more columns.
-type Unfinished = (u32, PatternId, Option<IndexMap>);
-
 /// Of the memory limit, the part that maps may take which are made side by side: whether memory is short is
 /// looked at after them.
 const MADE_AT_ONCE: usize = 32;
 
 impl LaneMaps<'_> {
     /// Calls `apply` with the maps of patterns, in order: with all of them, or where memory is short with as many as there
-    /// is room for, again and again. The first argument says which they are. They cover the `wanted` columns of the source,
-    /// one bit each, and perhaps more.
+    /// is room for, again and again. The first argument says which they are.
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],
-        wanted: &[u64],
         mut apply: impl FnMut(Range<usize>, &[&IndexMap]),
     ) {
         let mut next = 0;
@@ -347,7 +342,7 @@ impl LaneMaps<'_> {
             if !self.tables.memory.fits(0) && !self.has(patterns[next]) {
                 *self.maps = PatternMaps::default();
             }
-            let numbers = self.numbers(&patterns[next..], wanted, || !self.tables.memory.fits(0));
+            let numbers = self.numbers(&patterns[next..], || !self.tables.memory.fits(0));
             let maps = self.maps.numbered(&numbers);
             apply(next..next + maps.len(), &maps);
             next += maps.len();
@@ -360,48 +355,38 @@ impl LaneMaps<'_> {
 
     /// The numbers of the maps of patterns, which are made where they are not there; of the first of them, where that is
     /// `enough`.
-    fn numbers(&mut self, patterns: &[PatternId], wanted: &[u64], enough: impl Fn() -> bool) -> Vec<u32> {
+    fn numbers(&mut self, patterns: &[PatternId], enough: impl Fn() -> bool) -> Vec<u32> {
         let at_once =
             self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);
-        let (mut numbers, mut unfinished) = (Vec::with_capacity(patterns.len()), Vec::new());
+        let (mut numbers, mut unmade) = (Vec::with_capacity(patterns.len()), Vec::new());
         for &pattern in patterns {
-            let next = self.maps.maps.len() as u32;
+            let next = (self.maps.maps.len() + unmade.len()) as u32;
             let number = *self.maps.numbers.entry(pattern).or_insert(next);
             if number == next {
-                self.maps.maps.push(IndexMap::Identity);
-                unfinished.push((number, pattern, None));
-            } else if !self.maps.maps[number as usize].covers(wanted) {
-                let map = std::mem::replace(&mut self.maps.maps[number as usize], IndexMap::Identity);
-                unfinished.push((number, pattern, Some(map)));
+                unmade.push(pattern);
             }
             numbers.push(number);
-            if unfinished.len() > at_once {
-                self.finish(&mut unfinished, wanted);
+            if unmade.len() > at_once {
+                self.make(&mut unmade);
                 if enough() {
                     break;
                 }
             }
         }
-        self.finish(&mut unfinished, wanted);
+        self.make(&mut unmade);
         numbers
     }
 
-    fn finish(&mut self, unfinished: &mut Vec<Unfinished>, wanted: &[u64]) {
-        if unfinished.is_empty() {
+    fn make(&mut self, unmade: &mut Vec<PatternId>) {
+        if unmade.is_empty() {
             return;
         }
         let (source, target) = (&self.source.columns, &self.target.columns);
         let patterns = &self.tables.patterns;
         let between = Between { params: self.tables.params(), patterns, source, target };
-        let known = patterns.known(unfinished.iter().map(|&(_, pattern, _)| pattern));
-        let finished = unfinished.par_drain(..).zip(known).map(|((number, _, map), known)| {
-            let mut map = map.unwrap_or_else(|| IndexMap::new(&between, known.as_deref()));
-            map.extend(&between, known.as_deref(), wanted);
-            (number, map)
-        });
-        for (number, map) in finished.collect::<Vec<_>>() {
-            self.maps.maps[number as usize] = map;
-        }
+        let known = patterns.known(unmade.drain(..));
+        let made = known.into_par_iter().map(|known| IndexMap::new(&between, known.as_deref()));
+        self.maps.maps.par_extend(made);
     }
 }
 

@@ -49,31 +49,31 @@ pub struct DenseMap {
     bound: usize,
 }
 
-/// The pairs (column, where it leads) of the columns that take part, as far as they were asked for.
+/// The pairs (column, where it leads) of the columns that take part.
 #[derive(Debug)]
 pub struct SparseMap {
     /// Ascending.
     pairs: Vec<Pair>,
-    /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on.
+    /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on; empty
+    /// where all of them come from the first.
     ends: Vec<u32>,
     /// All pairs come from columns below this, and lead to columns below the other.
     source_bound: usize,
     target_bound: usize,
-    /// The columns that meet the conditions and were not looked up yet, one bit a column.
-    rest: Vec<u64>,
 }
 
 impl IndexMap {
     /// The map of a pattern from the columns of one lane to those of another; `None` stands for the pattern that leaves
-    /// sequences alone. Cost: about a nanosecond a column; where tiles merge, nothing yet: see [`IndexMap::extend`].
+    /// sequences alone. Cost: about a nanosecond a column.
     pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
         let Some(pattern) = pattern else { return Self::Identity };
         let meeting = between.meeting(pattern);
+        if pattern.merges() {
+            return Self::Sparse(SparseMap::new(between.pairs(pattern, &meeting)));
+        }
         let columns = between.source.len();
         let mut leads_to = vec![0; stride(columns)];
-        if between.rearranged(pattern, &mut leads_to[..columns]).is_none() {
-            return Self::Sparse(SparseMap::of_sorted(Vec::new(), meeting));
-        }
+        between.rearranged(pattern, &mut leads_to[..columns]);
         let none = between.none();
         let taking_part: u32 = meeting.iter().map(|word| word.count_ones()).sum();
         if (taking_part as usize) < columns / 4 {
@@ -94,34 +94,6 @@ impl IndexMap {
         leads_to[columns..].fill(none);
         Self::Dense(DenseMap::of_padded(leads_to))
     }
-
-    /// Whether the map covers the `wanted` columns, one bit each: see [`IndexMap::extend`].
-    pub fn covers(&self, wanted: &[u64]) -> bool {
-        match self {
-            Self::Identity | Self::Dense(_) => true,
-            Self::Sparse(map) => map.rest.iter().zip(wanted).all(|(rest, wanted)| rest & wanted == 0),
-        }
-    }
-
-    /// Sees to it that the map covers the `wanted` columns, one bit each; the other arguments are those that it was made
-    /// with. Where tiles merge few columns take part, and of those many never occur.
-    pub fn extend(&mut self, between: &Between<'_>, pattern: Option<&KnownPattern>, wanted: &[u64]) {
-        let (Self::Sparse(map), Some(pattern)) = (self, pattern) else { return };
-        let new: Vec<u64> = map.rest.iter().zip(wanted).map(|(rest, wanted)| rest & wanted).collect();
-        let count: u32 = new.iter().map(|word| word.count_ones()).sum();
-        if count == 0 {
-            return;
-        }
-        let mut pairs = std::mem::take(&mut map.pairs);
-        let is_first = pairs.is_empty();
-        pairs.reserve(count as usize);
-        between.pairs(pattern, &new, &mut pairs);
-        if !is_first {
-            pairs.sort_unstable();
-        }
-        let rest = map.rest.iter().zip(&new).map(|(rest, new)| rest & !new).collect();
-        *map = SparseMap::of_sorted(pairs, rest);
-    }
 }
 
 impl Permutation {
@@ -135,8 +107,7 @@ impl Permutation {
         let columns = between.source.len();
         assert_eq!(columns, between.target.len(), "a permutation is of the columns of one lane");
         let mut leads_to = vec![between.none(); stride(columns)];
-        let permuted = between.rearranged(pattern, &mut leads_to[..columns]);
-        assert!(permuted.is_some(), "no tiles merge in a permutation");
+        between.rearranged(pattern, &mut leads_to[..columns]);
         Self::Of(DenseMap::of_padded(leads_to))
     }
 }
@@ -158,32 +129,40 @@ impl DenseMap {
         &self.leads_to
     }
 
-    /// Calls `visit` with each of some vectors of columns and the values that they lead to in `row`.
+    /// Calls `visit` with each of some vectors, and with the values in `row` that the vectors of columns from number `first` on
+    /// lead to.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
-    pub fn gather<V: Copy>(
+    pub fn gather<V: Copy, T>(
         &self,
         row: &[V],
-        vectors: impl Iterator<Item = usize>,
-        mut visit: impl FnMut(usize, [V; LANES]),
+        first: usize,
+        vectors: &mut [T],
+        mut visit: impl FnMut(&mut T, [V; LANES]),
     ) {
         assert!(row.len() >= self.bound, "a row is as long as its map leads");
-        let leads_to = self.leads_to.as_chunks::<LANES>().0;
-        for vector in vectors {
+        let leads_to = &self.leads_to.as_chunks::<LANES>().0[first..];
+        for (vector, leads_to) in vectors.iter_mut().zip(leads_to) {
             // SAFETY: every entry is below `bound`, which is the largest entry plus 1 and is set where the
             // entries are; both are private and never change. `row` has at least `bound` values.
-            visit(vector, leads_to[vector].map(|to| unsafe { *row.get_unchecked(to as usize) }));
+            visit(vector, leads_to.map(|to| unsafe { *row.get_unchecked(to as usize) }));
         }
     }
 }
 
 impl SparseMap {
-    /// A map with all of its pairs, ascending.
+    /// A map of pairs, ascending by column.
     pub fn new(pairs: Vec<Pair>) -> Self {
-        Self::of_sorted(pairs, Vec::new())
+        let source_bound = pairs.last().map_or(0, |&(last, _)| last as usize + 1);
+        let target_bound = pairs.iter().map(|&(_, to)| to as usize + 1).max().unwrap_or(0);
+        let runs = source_bound.div_ceil(COLUMNS_AT_ONCE);
+        let end =
+            |run| pairs.partition_point(|&(column, _)| (column as usize) < run * COLUMNS_AT_ONCE) as u32;
+        let ends = if runs > 1 { (1..=runs).map(end).collect() } else { Vec::new() };
+        Self { ends, source_bound, target_bound, pairs }
     }
 
-    /// The pairs of the columns that were asked for so far, ascending by column.
+    /// The pairs, ascending by column.
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
@@ -191,21 +170,10 @@ impl SparseMap {
     /// Those of the columns from a multiple of [`COLUMNS_AT_ONCE`] up to the next.
     pub fn pairs_from(&self, first: usize) -> Pairs<'_> {
         let run = first / COLUMNS_AT_ONCE;
-        let start = run.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before));
-        let pairs = match (start, self.ends.get(run)) {
-            (Some(&start), Some(&end)) => &self.pairs[start as usize..end as usize],
-            _ => &[],
-        };
+        let all = self.pairs.len();
+        let end = |run: usize| self.ends.get(run).map_or(all, |&end| end as usize);
+        let pairs = &self.pairs[run.checked_sub(1).map_or(0, end)..end(run)];
         Pairs { pairs, source_bound: self.source_bound, target_bound: self.target_bound }
-    }
-
-    fn of_sorted(pairs: Vec<Pair>, rest: Vec<u64>) -> Self {
-        let source_bound = pairs.last().map_or(0, |&(last, _)| last as usize + 1);
-        let target_bound = pairs.iter().map(|&(_, to)| to as usize + 1).max().unwrap_or(0);
-        let ends = (1..=source_bound.div_ceil(COLUMNS_AT_ONCE)).map(|run| {
-            pairs.partition_point(|&(column, _)| (column as usize) < run * COLUMNS_AT_ONCE) as u32
-        });
-        Self { ends: ends.collect(), source_bound, target_bound, pairs, rest }
     }
 }
 

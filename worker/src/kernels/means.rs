@@ -137,7 +137,7 @@ fn sums<V: Value>(sources: &[Source<'_, V>], vector: usize) -> [V::Sum; LANES] {
     for (row, map) in sources {
         match map {
             Permutation::Identity => add(&row.as_chunks::<LANES>().0[vector]),
-            Permutation::Of(map) => map.gather(row, vector..vector + 1, |_, values| add(&values)),
+            Permutation::Of(map) => map.gather(row, vector, &mut [()], |(), values| add(&values)),
         }
     }
     sums
