@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published numbers of players on 4x4 against `exact2048 play`.
 
-usage: scripts/check-players.py [PROGRAM]    default: target/release/exact2048; some minutes on four cores
+usage: scripts/check-players.py [PROGRAM]    default: target/release/exact2048; about twenty minutes of a core
 
 Fails where random play or expectimax does not do what is published. The table of the paper on Monte Carlo play is
 printed beside what comes out, and not required: docs/players.md says why.
