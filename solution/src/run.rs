@@ -401,7 +401,7 @@ mod tests {
     use std::sync::Arc;
 
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardWriter, StoreSettings};
+    use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardReader, ShardWriter, StoreSettings};
     use object_store::memory::InMemory;
     use tempfile::TempDir;
 
@@ -538,5 +538,30 @@ mod tests {
                 assert_eq!(run.look(&record(forge)).unwrap_err().kind(), ErrorKind::DataLoss);
             }
         }
+    }
+
+    /// (A M10) The copy in the cache may be whole where the shard itself is not.
+    #[test]
+    fn shards_are_checked_where_they_are_committed() {
+        use futures_util::FutureExt;
+        use object_store::ObjectStoreExt;
+
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(InMemory::new());
+        let settings = StoreSettings { cache_folder: Some(place.path().into()), ..StoreSettings::default() };
+        let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+        publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
+        // A shard of a catalog of its own each time: what is open stays open.
+        let shard = || Run::open(&location).unwrap().catalog().shards().remove(0);
+        shard().original().unwrap().verify().unwrap();
+        let object = format!("run/shards/{}", shard().record.file).into();
+        let read = store.get(&object).now_or_never().unwrap().unwrap();
+        let mut bytes = read.bytes().now_or_never().unwrap().unwrap().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        store.put(&object, bytes.into()).now_or_never().unwrap().unwrap();
+        shard().reader().unwrap().verify().unwrap();
+        let is_lost = |read: Result<(), StorageError>| read.unwrap_err().lost_file().is_some();
+        assert!(is_lost(shard().check()));
+        assert!(is_lost(shard().original().and_then(ShardReader::verify)));
     }
 }
