@@ -1,5 +1,8 @@
 //! The pulls of a worker: reports out, work in.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -266,9 +269,24 @@ impl Process {
         mut client: CoordinatorClient<Connected>,
         leaving: bool,
     ) -> Result<Option<Answer>, Status> {
+        let mut request = tonic::Request::new(pull_message(&self.pull(leaving), &self.identity.secret));
+        request.set_timeout(DEADLINE);
+        tokio::select! {
+            biased;
+            answer = client.pull(request) => {
+                let answer = Answer::try_from(answer?.into_inner());
+                answer.map(Some).map_err(|error| Status::failed_precondition(error.to_string()))
+            }
+            () = self.outbox.urgent() => Ok(None),
+        }
+    }
+
+    /// What the next pull says. It names no epoch before the runner has taken it up: one that only waits for the runner,
+    /// which may hang in the epoch before, would look as if it were worked on.
+    fn pull(&self, leaving: bool) -> Pull {
         let (first_report, reports) = self.outbox.pending();
         let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0);
-        let pull = Pull {
+        Pull {
             version: PROTOCOL_VERSION,
             worker: self.identity.id,
             incarnation: self.identity.incarnation,
@@ -280,16 +298,6 @@ impl Process {
             stage: epoch.map_or(EpochStage::Preparing, |epoch| self.stage(epoch)),
             first_report,
             reports,
-        };
-        let mut request = tonic::Request::new(pull_message(&pull, &self.identity.secret));
-        request.set_timeout(DEADLINE);
-        tokio::select! {
-            biased;
-            answer = client.pull(request) => {
-                let answer = Answer::try_from(answer?.into_inner());
-                answer.map(Some).map_err(|error| Status::failed_precondition(error.to_string()))
-            }
-            () = self.outbox.urgent() => Ok(None),
         }
     }
 

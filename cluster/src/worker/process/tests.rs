@@ -1,0 +1,100 @@
+//! What pulls say, without anybody to pull from.
+
+use exact2048_coordinator::cluster::{Secret, Share};
+use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_net::limits::Limits;
+use exact2048_net::serve::ServerOptions;
+use exact2048_net::tls::TlsFiles;
+use exact2048_solution::missing_segments;
+
+use super::*;
+use crate::wire::Assignment;
+
+/// A worker without a runner, and what the runner would be told to start.
+async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receiver<Start>) {
+    let client = ClientOptions {
+        server: "http://127.0.0.1:1".to_owned(),
+        tls: TlsFiles::default(),
+        token: None,
+        insecure: false,
+    };
+    let listening = ServerOptions {
+        listen: ([127, 0, 0, 1], 0).into(),
+        tls: TlsFiles::default(),
+        token: None,
+        insecure: false,
+        limits: Limits::default(),
+    };
+    let (starts, received) = std::sync::mpsc::channel();
+    let process = Process {
+        options: WorkerOptions {
+            client,
+            advertise: "http://127.0.0.1:2".to_owned(),
+            threads: 1,
+            memory_bytes: 1 << 30,
+            tuning: Tuning {
+                limit_bytes: 1 << 30,
+                heap_bytes: || 0,
+                dense_rows: Tuning::DENSE_ROWS,
+                piece_bytes: Tuning::PIECE_BYTES,
+            },
+            store: StoreSettings::default(),
+            folder: folder.to_path_buf(),
+        },
+        identity: Identity::take(folder).unwrap(),
+        outbox: Arc::default(),
+        current: Arc::new(watch::Sender::new(None)),
+        taken: Arc::default(),
+        joined: Arc::new(watch::Sender::new(None)),
+        starts,
+        capacity: Bound::new(listening).await.unwrap().capacity(),
+        epoch: None,
+        highest: None,
+        told_memory: None,
+        outage: Outage::default(),
+    };
+    (process, received)
+}
+
+/// An answer with a share of an epoch, which ends the one before.
+fn assigned(epoch: u64) -> Answer {
+    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let share = Share {
+        job: JobId("job".to_owned()),
+        epoch,
+        segment: missing_segments(&params, &[])[0],
+        params,
+        members: Vec::new(),
+        window_layers: 4,
+        secret: Secret::new([1; 16]),
+    };
+    Answer {
+        acknowledged: 0,
+        withdrawn: epoch.checked_sub(1),
+        assignment: Some(Assignment { share, run_url: "file:///nowhere".to_owned(), opening: 1 }),
+        progress: None,
+        write: None,
+        needed_memory: None,
+        pause: Duration::ZERO,
+    }
+}
+
+/// (A M12) Else the coordinator would wait for a worker that hangs in an epoch that is over, and blame nobody.
+#[tokio::test]
+async fn an_epoch_that_waits_for_the_runner_is_not_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut process, starts) = process(folder.path()).await;
+    let named = |process: &Process| process.pull(false).epoch;
+    process.take(assigned(1));
+    let first = starts.try_recv().unwrap();
+    assert_eq!((first.assignment.share.epoch, named(&process)), (1, None));
+    process.taken.store(1, Ordering::Relaxed);
+    assert_eq!(named(&process), Some(1));
+    // The next one begins, and the runner does not leave the first.
+    process.take(assigned(2));
+    assert!(first.stop.load(Ordering::Relaxed));
+    assert_eq!((starts.try_recv().unwrap().assignment.share.epoch, named(&process)), (2, Some(1)));
+    process.taken.store(2, Ordering::Relaxed);
+    assert_eq!(named(&process), Some(2));
+}
