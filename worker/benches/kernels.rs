@@ -15,11 +15,11 @@ use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_solution::Parts;
 use exact2048_worker::bits::{BitMatrix, Source};
-use exact2048_worker::kernels::bit_moves::or_mapped;
+use exact2048_worker::kernels::bit_moves::move_bits;
 use exact2048_worker::kernels::index_map::{self, IndexMap, Permutation};
 use exact2048_worker::kernels::maxima::{Maxima, maxima};
 use exact2048_worker::kernels::means::{Means, means};
-use exact2048_worker::kernels::{MoveRun, Rows};
+use exact2048_worker::kernels::{BitMoves, MoveRun, Rows};
 use exact2048_worker::pieces::Pieces;
 
 /// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
@@ -78,6 +78,7 @@ fn kernels(c: &mut Criterion) {
         stay.patterns.iter().map(|&pattern| map(pattern)).zip(edges).collect()
     };
     let maps = made();
+    let runs: Vec<MoveRun<'_>> = maps.iter().map(|(map, edges)| MoveRun { edges, map }).collect();
     group.throughput(Throughput::Elements((maps.len() * columns) as u64));
     group.bench_function("index maps, per column", |b| b.iter(|| black_box(made()).len()));
 
@@ -89,8 +90,7 @@ fn kernels(c: &mut Criterion) {
         let source = Source { words: 1, bits: &source, occupied: &all_rows };
         b.iter(|| {
             target.map_pieces(&Pieces::whole(rows), |target| {
-                let mut columns = Vec::new();
-                maps.iter().for_each(|(map, edges)| or_mapped(target, source, edges, map, &mut columns));
+                move_bits(&BitMoves { runs: &runs, states: source }, target);
             })
         });
     });
@@ -98,7 +98,6 @@ fn kernels(c: &mut Criterion) {
     let after: Vec<u32> = (0..rows * stride).map(|i| i as u32).collect();
     let mut states = vec![0u32; rows * stride];
     let nothing = vec![0u32; stride];
-    let runs: Vec<MoveRun<'_>> = maps.iter().map(|(map, edges)| MoveRun { edges, map }).collect();
     let after_rows = Rows { stride, set: own.rows(), occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {

@@ -15,8 +15,8 @@ use exact2048_storage::ShardKind;
 use crate::area::Area;
 use crate::blocks::{Entries, ValueBlock};
 use crate::kernels::index_map::{self, Permutation};
-use crate::kernels::maxima::{Maxima, maxima};
-use crate::kernels::means::{Means, means};
+use crate::kernels::maxima::Maxima;
+use crate::kernels::means::Means;
 use crate::kernels::{MoveRun, Rows};
 use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
@@ -116,7 +116,7 @@ impl<V: Value> Worker<V> {
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
         let computed = pieces.map_of(&mut values, stride, |slots, values| {
             let first = slots.start;
-            let computed = means(&plan, slots, values);
+            let computed = self.kernels.means(&plan, slots, values);
             // The padding that index maps lead to: nothing, and a won game.
             computed.for_each(|slot| {
                 let padding = &mut values[(slot - first) * stride + columns..][..2];
@@ -178,7 +178,7 @@ impl<V: Value> Worker<V> {
                 let runs: Vec<MoveRun<'_>> =
                     group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
                 let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
-                pieces.map_of(&mut states, stride, |slots, states| maxima(&plan, slots, states));
+                pieces.map_of(&mut states, stride, |slots, states| self.kernels.maxima(&plan, slots, states));
             });
         }
         states

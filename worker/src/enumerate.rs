@@ -16,7 +16,9 @@ use exact2048_storage::ShardKind;
 
 use crate::bits::{BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
-use crate::kernels::bit_moves::{or_mapped, or_permuted};
+use crate::kernels::bit_moves::or_permuted;
+use crate::kernels::index_map::Permutation;
+use crate::kernels::{BitMoves, BitSpawns, MoveRun};
 use crate::pieces::{Pieces, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -109,17 +111,10 @@ impl<V: crate::Value> Worker<V> {
             let transitions = self.transitions(class, afterstates)?;
             let spawns = self.tables.spawns(&transitions);
             let permutations = self.tables.permutations(cache, place.tables, &spawns.patterns);
-            let afterstates = afterstates.source();
-            states.map_pieces(&pieces, |states| {
-                for (slot, edges) in spawns.of(*spawned).enumerate() {
-                    let Some(from) = afterstates.row(slot as u32) else { continue };
-                    for edge in edges {
-                        if let Some(to) = states.row_mut(edge.row) {
-                            or_permuted(to, from, &permutations[edge.pattern as usize]);
-                        }
-                    }
-                }
-            });
+            let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
+            let (edges, afterstates) = (spawns.edges(*spawned), afterstates.source());
+            let plan = BitSpawns { start: &spawns.start, edges, maps: &maps, afterstates };
+            states.map_pieces(&pieces, |states| self.kernels.spawn_bits(&plan, states));
         }
         self.found(states, place, cache)
     }
@@ -158,12 +153,10 @@ impl<V: crate::Value> Worker<V> {
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
             maps.for_each_some(&group.patterns, |patterns, maps| {
-                afterstates.map_pieces(&pieces, |afterstates| {
-                    let mut columns = Vec::new();
-                    for (edges, map) in group.edges_of(patterns.clone()).zip(maps) {
-                        or_mapped(afterstates, states.source(), edges, map, &mut columns);
-                    }
-                });
+                let runs: Vec<MoveRun<'_>> =
+                    group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
+                let plan = BitMoves { runs: &runs, states: states.source() };
+                afterstates.map_pieces(&pieces, |afterstates| self.kernels.move_bits(&plan, afterstates));
             });
         }
         self.found(afterstates, place, cache)

@@ -38,6 +38,7 @@ pub use seal::Sealed;
 
 use blocks::{BlockMap, ReachBlock, ValueBlock};
 use kernels::index_map::stride;
+use kernels::{Kernels, Vectors};
 use memory::Reservation;
 use pieces::Pieces;
 use seal::Unsealed;
@@ -93,6 +94,7 @@ pub struct Worker<V> {
     tables: Tables,
     steps: Vec<Step>,
     backup: Backup,
+    kernels: Box<dyn Kernels<V>>,
     piece_bytes: usize,
     memory: Arc<Memory>,
     archive: Arc<dyn Archive>,
@@ -114,6 +116,7 @@ impl<V: Value> Worker<V> {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
             backup: Backup::new(params),
+            kernels: Box::new(Vectors),
             piece_bytes: tuning.piece_bytes,
             memory,
             archive,
@@ -125,6 +128,11 @@ impl<V: Value> Worker<V> {
             unsealed_values: Unsealed::default(),
             making_room: Mutex::default(),
         }
+    }
+
+    /// The same worker, with other kernels.
+    pub fn with_kernels(self, kernels: impl Kernels<V> + 'static) -> Self {
+        Self { kernels: Box::new(kernels), ..self }
     }
 
     /// Lets go of a layer's states, or of its values.

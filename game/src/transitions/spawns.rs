@@ -33,9 +33,14 @@ pub struct SpawnEdge {
 }
 
 impl Spawns {
+    /// All edges for a spawned 2 or for a spawned 4.
+    pub fn edges(&self, tile: u32) -> &[SpawnEdge] {
+        if tile == 2 { &self.twos } else { &self.fours }
+    }
+
     /// The edges of each slot, in order, for a spawned 2 or for a spawned 4.
     pub fn of(&self, tile: u32) -> impl Iterator<Item = &[SpawnEdge]> {
-        let edges = if tile == 2 { &self.twos } else { &self.fours };
+        let edges = self.edges(tile);
         self.start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
     }
 

@@ -1,4 +1,4 @@
-//! What index maps do to rows of bits.
+//! Which entries there are: what spawns and moves do to rows of bits.
 
 use exact2048_game::bitset::any;
 use exact2048_game::rowset::is_set;
@@ -6,6 +6,7 @@ use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
 
 use super::index_map::{IndexMap, Permutation};
+use super::{BitMoves, BitSpawns};
 use crate::bits::{BitRows, Source};
 
 /// Rows that are moved together, as many as a word has bits.
@@ -16,6 +17,26 @@ const LEAST_TOGETHER: usize = 6;
 
 /// The same where few columns take part: all columns of a block are transposed, and a bit by itself costs less there.
 const LEAST_TOGETHER_OF_FEW: usize = 24;
+
+/// The states that spawns lead to.
+pub fn spawn_bits(plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
+    for (slot, edges) in plan.start.windows(2).enumerate() {
+        let Some(from) = plan.afterstates.row(slot as u32) else { continue };
+        for edge in &plan.edges[edges[0] as usize..edges[1] as usize] {
+            if let Some(to) = states.row_mut(edge.row) {
+                or_permuted(to, from, plan.maps[edge.pattern as usize]);
+            }
+        }
+    }
+}
+
+/// The afterstates that moves lead to.
+pub fn move_bits(plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
+    let mut columns = Vec::new();
+    for run in plan.runs {
+        or_mapped(afterstates, plan.states, run.edges, run.map, &mut columns);
+    }
+}
 
 /// For each edge, from a slot of the source to a row that is in the target, sets the bits of the target row that
 /// the map leads to. Bits that lead to a padding column are dropped, or cleared by [`BitRows::clear_padding`].
@@ -28,7 +49,7 @@ const LEAST_TOGETHER_OF_FEW: usize = 24;
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
-pub fn or_mapped(
+fn or_mapped(
     target: &mut BitRows<'_>,
     source: Source<'_>,
     edges: &[MoveEdge],

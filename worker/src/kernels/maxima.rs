@@ -26,8 +26,7 @@ pub struct Maxima<'a, V> {
     pub nothing: &'a [V],
 }
 
-/// For each edge from one of the slots, if that is wanted: `state[c] = max(state[c], after[map[c]])`. `states` are the rows of
-/// the slots.
+/// [`Kernels::maxima`](super::Kernels::maxima).
 ///
 /// Rows of one mask are neighbours and share index maps, and their targets are neighbours too. So some rows and columns are
 /// worked on at a time, which stay in a cache, as the maps' entries for these columns do.

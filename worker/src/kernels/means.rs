@@ -40,8 +40,7 @@ struct Sources<'a> {
 /// A row of states and what leads there does to columns.
 type Source<'a, V> = (&'a [V], &'a Permutation);
 
-/// Means over spawns for each of some slots whose spawns all lead to rows that were computed; gives these slots. `after` are
-/// the rows of all the slots. That covers the reachable afterstates; others are read by no reachable state.
+/// [`Kernels::means`](super::Kernels::means).
 pub fn means<V: Value>(plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits {
     let mut computed = SlotBits::new(&slots);
     let stride = plan.twos.stride;

@@ -1,19 +1,89 @@
 //! The inner loops: functions of flat plans and of slices, without memory accounting, threads or files.
 //!
 //! A plan holds what a block needs: source rows, edges between rows, and an index map for each run of edges. A kernel
-//! writes the target's rows of some slots; who calls it for which slots changes no result. Functions are compiled for
-//! several instruction sets and picked at run time. Integer sums and maxima, and f64 operations that are never contracted,
-//! give the same bits in all of them.
+//! writes the target's rows of some slots; who calls it for which slots changes no result. [`Kernels`] lists them, and
+//! [`Vectors`] is how they are computed here; another machine's would be another implementation. A slow and obvious one is
+//! in `worker/tests/kernels.rs`, where both are compared block by block.
 
 pub mod bit_moves;
 pub mod index_map;
 pub mod maxima;
 pub mod means;
 
-use exact2048_game::rowset::{RowSet, is_set};
-use exact2048_game::transitions::MoveEdge;
+use std::ops::Range;
 
-use index_map::IndexMap;
+use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::transitions::{MoveEdge, SpawnEdge};
+use exact2048_game::value::Value;
+
+use crate::bits::{BitRows, Source};
+use crate::pieces::SlotBits;
+use index_map::{IndexMap, Permutation};
+use maxima::Maxima;
+use means::Means;
+
+/// What enumerating and backing up do to rows.
+pub trait Kernels<V>: Send + Sync {
+    /// Sets the bits of the states that spawns lead to.
+    fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>);
+
+    /// Sets the bits of the afterstates that moves lead to. Bits that lead to a padding column are dropped, or left to
+    /// [`BitRows::clear_padding`]. Targets of rows without a bit need not be rows of the block.
+    fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>);
+
+    /// Writes means over spawns for each of some slots whose spawns all lead to rows that were computed; gives these slots.
+    /// `after` are the rows of all the slots. That covers the reachable afterstates; others are read by no reachable state.
+    fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
+
+    /// For each edge from one of the slots, if that is wanted: `state[c] = max(state[c], after[map[c]])`. `states` are the rows
+    /// of the slots.
+    fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]);
+}
+
+/// The kernels for the vector instructions of the processor. They are compiled for several instruction sets and picked at run
+/// time. Integer sums and maxima, and f64 operations that are never contracted, give the same bits in all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Vectors;
+
+impl<V: Value> Kernels<V> for Vectors {
+    fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
+        bit_moves::spawn_bits(plan, states);
+    }
+
+    fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
+        bit_moves::move_bits(plan, afterstates);
+    }
+
+    fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits {
+        means::means(plan, slots, after)
+    }
+
+    fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
+        maxima::maxima(plan, slots, states);
+    }
+}
+
+/// The spawns of a block, as to which entries there are.
+#[derive(Clone, Copy, Debug)]
+pub struct BitSpawns<'a> {
+    /// Where the edges of each slot of the afterstates begin, and after the last where they end.
+    pub start: &'a [u32],
+    /// Where they lead.
+    pub edges: &'a [SpawnEdge],
+    /// What they do to columns, by the numbers in `edges`.
+    pub maps: &'a [&'a Permutation],
+    /// The afterstates.
+    pub afterstates: Source<'a>,
+}
+
+/// The moves of a block into another, as to which entries there are.
+#[derive(Clone, Copy, Debug)]
+pub struct BitMoves<'a> {
+    /// The moves, by what they do to columns.
+    pub runs: &'a [MoveRun<'a>],
+    /// The states.
+    pub states: Source<'a>,
+}
 
 /// Rows of values, and which of them were computed.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +108,24 @@ pub struct MoveRun<'a> {
 }
 
 impl<'a, V> Rows<'a, V> {
+    /// Whether a row was computed.
     #[inline(always)]
-    fn has(&self, row: u32) -> bool {
+    pub fn has(&self, row: u32) -> bool {
         is_set(self.occupied, row)
     }
 
+    /// The values of a row that there is.
     #[inline(always)]
-    fn row(&self, row: u32) -> &'a [V] {
+    pub fn row(&self, row: u32) -> &'a [V] {
         &self.values[self.set.slot(row) * self.stride..][..self.stride]
     }
 }
 
 /// Columns that a kernel works on at a time where rows are long, and values of the target: what the former lead to stays in
-/// the first cache, the latter in the second. Measured in deep layers of 4×3; short rows do not feel them.
-const COLUMNS_AT_ONCE: usize = 1024;
+/// the first cache, the latter in the second.
+pub const COLUMNS_AT_ONCE: usize = 1024;
+
+/// See [`COLUMNS_AT_ONCE`].
 const VALUES_AT_ONCE: usize = 1 << 16;
 
 /// Target rows of a length that a kernel works on at a time.

@@ -1,0 +1,214 @@
+//! A second implementation of the kernels, slow and obvious, and the product's beside it: block by block they do the same.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use exact2048_game::rowset::is_set;
+use exact2048_game::value::Value;
+use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_worker::bits::BitRows;
+use exact2048_worker::kernels::index_map::{IndexMap, Permutation};
+use exact2048_worker::kernels::maxima::Maxima;
+use exact2048_worker::kernels::means::Means;
+use exact2048_worker::kernels::{BitMoves, BitSpawns, Kernels, Rows, Vectors};
+use exact2048_worker::pieces::SlotBits;
+
+use common::{Sealed, params, solve_by, worker};
+
+/// One column of one row after the other.
+struct Plain;
+
+/// Where a column leads; `None` where it takes no part.
+fn led_to(map: &IndexMap, column: usize) -> Option<usize> {
+    match map {
+        IndexMap::Identity => Some(column),
+        IndexMap::Dense(map) => Some(map.leads_to()[column] as usize),
+        IndexMap::Sparse(map) => {
+            let pair = map.pairs().iter().find(|&&(from, _)| from as usize == column)?;
+            Some(pair.1 as usize)
+        }
+    }
+}
+
+fn permuted(permutation: &Permutation, column: usize) -> usize {
+    match permutation {
+        Permutation::Identity => column,
+        Permutation::Of(map) => map.leads_to()[column] as usize,
+    }
+}
+
+fn columns_of(row: &[u64]) -> impl Iterator<Item = usize> {
+    (0..64 * row.len()).filter(|column| row[column / 64] >> (column % 64) & 1 == 1)
+}
+
+fn set(row: &mut [u64], column: usize) {
+    if let Some(word) = row.get_mut(column / 64) {
+        *word |= 1 << (column % 64);
+    }
+}
+
+impl<V: Value> Kernels<V> for Plain {
+    fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
+        for slot in 0..plan.start.len() - 1 {
+            let Some(from) = plan.afterstates.row(slot as u32) else { continue };
+            for edge in &plan.edges[plan.start[slot] as usize..plan.start[slot + 1] as usize] {
+                if let Some(to) = states.row_mut(edge.row) {
+                    let map = plan.maps[edge.pattern as usize];
+                    columns_of(from).for_each(|column| set(to, permuted(map, column)));
+                }
+            }
+        }
+    }
+
+    fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
+        for run in plan.runs {
+            for edge in run.edges {
+                if let (Some(from), Some(to)) = (plan.states.row(edge.from), afterstates.row_mut(edge.to)) {
+                    let columns = columns_of(from).filter_map(|column| led_to(run.map, column));
+                    columns.for_each(|column| set(to, column));
+                }
+            }
+        }
+    }
+
+    fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits {
+        let (mut computed, stride) = (SlotBits::new(&slots), plan.twos.stride);
+        let has = |rows: &Rows<'_, V>, row| rows.has(row);
+        for slot in slots.clone() {
+            let edges = plan.spawns.start[slot] as usize..plan.spawns.start[slot + 1] as usize;
+            let (twos, fours) = (&plan.spawns.twos[edges.clone()], &plan.spawns.fours[edges.clone()]);
+            let all =
+                twos.iter().all(|e| has(&plan.twos, e.row)) && fours.iter().all(|e| has(&plan.fours, e.row));
+            if edges.is_empty() || !all {
+                continue;
+            }
+            computed.set(slot);
+            for column in 0..stride {
+                let [mut sum2, mut sum4] = [V::Sum::default(); 2];
+                let value = |rows: &Rows<'_, V>, row, pattern: u32| {
+                    rows.row(row)[permuted(plan.maps[pattern as usize], column)]
+                };
+                twos.iter().for_each(|e| value(&plan.twos, e.row, e.pattern).add_to(&mut sum2));
+                fours.iter().for_each(|e| value(&plan.fours, e.row, e.pattern).add_to(&mut sum4));
+                after[(slot - slots.start) * stride + column] =
+                    V::mean(sum2, sum4, plan.backup.divisor(edges.len()));
+            }
+        }
+        computed
+    }
+
+    fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
+        for run in plan.runs {
+            for edge in run.edges {
+                if !slots.contains(&(edge.from as usize)) || !is_set(plan.wanted, edge.from) {
+                    continue;
+                }
+                let after = if plan.after.has(edge.to) { plan.after.row(edge.to) } else { plan.nothing };
+                let state = &mut states[(edge.from as usize - slots.start) * plan.stride..][..plan.stride];
+                for (column, state) in state.iter_mut().enumerate() {
+                    if let Some(to) = led_to(run.map, column) {
+                        *state = (*state).max(after[to]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The product's kernels, each beside the plain one on the same block.
+struct Compared(Arc<AtomicUsize>);
+
+impl Compared {
+    /// Runs both on the bits of a block.
+    fn bits(
+        &self,
+        rows: &mut BitRows<'_>,
+        plain: impl Fn(&mut BitRows<'_>),
+        vectors: impl Fn(&mut BitRows<'_>),
+    ) {
+        let words = |rows: &mut BitRows<'_>| -> Vec<Vec<u64>> {
+            rows.slots().map(|slot| rows.slot_mut(slot).to_vec()).collect()
+        };
+        let before = words(rows);
+        plain(rows);
+        let wanted = words(rows);
+        for (slot, row) in rows.slots().zip(&before) {
+            rows.slot_mut(slot).copy_from_slice(row);
+        }
+        vectors(rows);
+        assert!(words(rows) == wanted, "slots {:?}", rows.slots());
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<V: Value> Kernels<V> for Compared {
+    fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
+        let plain = |rows: &mut BitRows<'_>| Kernels::<V>::spawn_bits(&Plain, plan, rows);
+        self.bits(states, plain, |rows| Kernels::<V>::spawn_bits(&Vectors, plan, rows));
+    }
+
+    fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
+        let plain = |rows: &mut BitRows<'_>| Kernels::<V>::move_bits(&Plain, plan, rows);
+        self.bits(afterstates, plain, |rows| Kernels::<V>::move_bits(&Vectors, plan, rows));
+    }
+
+    fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits {
+        let mut wanted = after.to_vec();
+        let computed = Plain.means(plan, slots.clone(), &mut wanted);
+        let found = Vectors.means(plan, slots.clone(), after);
+        let list = |bits: &SlotBits| {
+            let mut slots = Vec::new();
+            bits.for_each(|slot| slots.push(slot));
+            slots
+        };
+        assert_eq!(list(&found), list(&computed));
+        assert!(*after == wanted, "slots {slots:?}");
+        self.0.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
+        let mut wanted = states.to_vec();
+        Plain.maxima(plan, slots.clone(), &mut wanted);
+        Vectors.maxima(plan, slots.clone(), states);
+        assert!(*states == wanted, "slots {slots:?}");
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Solves a board with both kernels on every block; gives how many blocks they were compared on.
+fn compare<V: Value>(params: &Params, tuning: (usize, usize)) -> usize {
+    let (archive, compared) = (Arc::new(Sealed::default()), Arc::new(AtomicUsize::new(0)));
+    let both = worker::<V>(params, &archive, tuning).with_kernels(Compared(Arc::clone(&compared)));
+    let (states, fingerprint, _) = solve_by::<V>(params, &[1], vec![both], &archive);
+    assert!(states > 0 && fingerprint != 0);
+    compared.load(Ordering::Relaxed)
+}
+
+#[test]
+fn both_kernels_do_the_same_to_every_block() {
+    let (sparse, dense, whole) = (0, usize::MAX, usize::MAX);
+    assert!(compare::<u32>(&params("2x2", Precision::Bits32), (dense, whole)) > 100);
+    assert!(compare::<u64>(&params("2x2", Precision::Bits64), (sparse, whole)) > 100);
+    assert!(compare::<u32>(&params("3x2", Precision::Bits32), (dense, 300)) > 1_000);
+    // Won games, spawns that exchange columns, maps without a merge and with one, rows of several words.
+    let (board, objective): (_, Objective) = ("3x3".parse().unwrap(), "reach:64".parse().unwrap());
+    let reach = Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, 3).unwrap();
+    assert!(compare::<u32>(&reach, (dense, whole)) > 1_000);
+}
+
+/// The whole is solved by the plain kernels alone: nothing outside of them depends on how they compute.
+#[test]
+fn another_implementation_solves_a_board() {
+    let (params, archive) = (params("3x2", Precision::Bits32), Arc::new(Sealed::default()));
+    let tuning = (usize::MAX, usize::MAX);
+    let plain = worker::<u32>(&params, &archive, tuning).with_kernels(Plain);
+    let (states, fingerprint, items) = solve_by::<u32>(&params, &[1], vec![plain], &archive);
+    let wanted = common::solve::<u32>(&params, &[1], tuning);
+    assert_eq!((states, fingerprint), (wanted.0, wanted.1));
+    assert!(items == wanted.2, "other items");
+}
