@@ -115,3 +115,64 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
         Err(error) => Examined::Unknown(with_causes(&error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use exact2048_coordinator::cluster::WorkerId;
+    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_solution::{JournalRecord, Phase, Record, Unnamed};
+    use exact2048_storage::{Frame, ItemKey, ShardWriter, StoreSettings};
+    use futures_util::FutureExt;
+    use object_store::ObjectStoreExt;
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    /// (A M10, A M12) What a worker says of a shard, and what copies there are of it, changes nothing: only a shard that
+    /// is damaged where it is committed is computed again.
+    #[test]
+    fn shards_are_judged_by_what_is_committed() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(InMemory::new());
+        let settings = StoreSettings { cache_folder: Some(place.path().into()), ..StoreSettings::default() };
+        let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let mut run = Run::open_or_create(&location, &params, Unnamed::Refuse).unwrap();
+        let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
+        let identity = run.catalog().identity(phase, first, last);
+        let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+        let key = ItemKey { layer: first.0, lane: 0, part: 0 };
+        writer.push(Frame::encode(&[(key, b"states")], 1).unwrap()).unwrap();
+        let shards = vec![writer.finish().unwrap()];
+        let file = shards[0].file.clone();
+        let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+        let record = Record { commit: commit.clone(), shards, threads: Vec::new(), took: None };
+        run.append(JournalRecord::Commit(record)).unwrap();
+
+        let claim = |file: &str| Claim {
+            worker: WorkerId(1),
+            job: JobId("job".to_owned()),
+            file: file.to_owned(),
+            phase,
+            first,
+            last,
+        };
+        let damaged = || damaged_commits(&location, &params, &CancellationToken::new()).unwrap();
+        // The worker misreads it.
+        assert_eq!(examine(&location, &claim(&file)), Examined::Sound);
+        assert_eq!(damaged(), []);
+        let other = examine(&location, &claim("another.shard"));
+        assert!(matches!(&other, Examined::Unknown(why) if why.contains("no such shard")), "{other:?}");
+
+        // It is damaged, and the copy that was kept when it was written is whole.
+        let object = format!("run/shards/{file}").into();
+        let read = store.get(&object).now_or_never().unwrap().unwrap();
+        let mut bytes = read.bytes().now_or_never().unwrap().unwrap().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        store.put(&object, bytes.into()).now_or_never().unwrap().unwrap();
+        Run::open(&location).unwrap().catalog().shards()[0].reader().unwrap().verify().unwrap();
+        assert_eq!(examine(&location, &claim(&file)), Examined::Lost);
+        assert_eq!(damaged(), [commit]);
+    }
+}
