@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""How much faster one build of the program is than another: the table of ratios that docs/dev/performance.md shows.
+
+Both programs solve the same boards, in turn, so that what else the machine does hits both alike. What is compared is the
+time of cores (user and system, all threads together), the wall time and the peak of the resident memory; fingerprints
+have to agree where both have one.
+
+    scripts/compare-builds.py OLD NEW                       3x3, 5x2 and 4x3 to layer 240, once each
+    scripts/compare-builds.py OLD NEW --rows 3x3 --rounds 5
+    scripts/compare-builds.py OLD NEW --rows all            takes hours and 25 GB of disk
+
+The old program is built from the commit that is to be compared with: `cargo build --profile dist` or, where there is no
+such profile, `cargo build --release`.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROWS = {
+    "3x3": ["--board", "3x3"],
+    "5x2": ["--board", "5x2"],
+    "4x3-to240": ["--board", "4x3", "--until-layer", "240"],
+    "4x3-to400": ["--board", "4x3", "--until-layer", "400"],
+    "4x3-reach256": ["--board", "4x3", "--objective", "reach:256"],
+}
+USUAL = ["3x3", "5x2", "4x3-to240"]
+
+
+def solve(program, row, threads, folder):
+    """Core seconds, wall seconds, peak in bytes and fingerprint of one solve."""
+    run = os.path.join(folder, "run")
+    shutil.rmtree(run, ignore_errors=True)
+    command = [program, "solve", *ROWS[row], "--run", run, "--threads", str(threads), "--json"]
+    begun = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - begun
+    shutil.rmtree(run, ignore_errors=True)
+    if status != 0:
+        sys.exit(f"error: {' '.join(command)} failed (status {status}); run it by hand to see why")
+    summary = json.loads(output)
+    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, summary.get("fingerprint")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("old", help="the program to compare with")
+    parser.add_argument("new", help="the program of this checkout")
+    parser.add_argument("--rows", nargs="+", default=USUAL, choices=[*ROWS, "all"], help="what is solved")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each is solved; medians are shown")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    rows = list(ROWS) if "all" in options.rows else options.rows
+    print("| Solved | Core seconds, old | new | Ratio | Wall, old | new | Peak, old | new |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            found = {program: [] for program in (options.old, options.new)}
+            for _ in range(options.rounds):
+                for program, measured in found.items():
+                    measured.append(solve(program, row, options.threads, folder))
+            prints = {result[3] for results in found.values() for result in results}
+            if len(prints) > 1:
+                sys.exit(f"error: {row}: the fingerprints differ: {', '.join(map(str, prints))}")
+            (old, old_wall, old_peak), (new, new_wall, new_peak) = (
+                [statistics.median(result[i] for result in results) for i in range(3)] for results in found.values()
+            )
+            print(
+                f"| {row} | {old:.2f} | {new:.2f} | {old / new:.2f}× | {old_wall:.2f} s | {new_wall:.2f} s"
+                f" | {old_peak / 1e6:,.0f} MB | {new_peak / 1e6:,.0f} MB |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
