@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use exact2048_game::lane::{self, Step};
-use exact2048_game::{KeptLayers, Lane, Layer, Params};
+use exact2048_game::{KeptLayers, Lane, Layer, Params, SpawnKind};
 use exact2048_solution::{Phase, Segment};
 use rustc_hash::FxHashMap;
 
@@ -315,12 +315,13 @@ impl Planner {
             let layer = self.layer(self.frontier);
             match self.segment.phase {
                 Phase::Enumerate => {
-                    let below = [0, 2, 4].map(|d| Layer(layer.0.saturating_sub(d)));
-                    releases.extend(below.map(Release::States));
-                    releases.push(Release::Afterstates(below[2]));
+                    let lowest = layer.before(SpawnKind::Four);
+                    let below = [Some(layer), layer.before(SpawnKind::Two), lowest];
+                    releases.extend(below.into_iter().flatten().map(Release::States));
+                    releases.extend(lowest.map(Release::Afterstates));
                 }
                 Phase::BackUp => {
-                    releases.push(Release::States(Layer(layer.0 + 4)));
+                    releases.push(Release::States(layer.after(SpawnKind::Four)));
                     releases.push(Release::Afterstates(layer));
                 }
             }

@@ -48,7 +48,7 @@ impl Workload {
 
     /// Entries of a segment.
     pub fn of(&self, segment: Segment) -> f64 {
-        self.entries(segment.first, Layer(segment.last.0 + 2))
+        self.entries(segment.first, segment.last.up(1))
     }
 
     /// What a segment costs, in entries that could be enumerated in the time that it takes.
@@ -73,7 +73,7 @@ impl Workload {
 
 /// The place of a layer among those of a run.
 fn index(layer: Layer) -> usize {
-    (layer.0.saturating_sub(4) / 2) as usize
+    layer.number() as usize
 }
 
 #[cfg(test)]

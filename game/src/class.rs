@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use crate::board::Board;
 use crate::columns::Columns;
-use crate::lane::{Lane, Layer, layer_range};
+use crate::lane::{Lane, layer_range};
+use crate::layer::Layer;
 use crate::params::Params;
 use crate::rowset::{self, RowSet};
 use crate::skeleton::{Config, Configs, Mask, Masks};
@@ -189,7 +190,7 @@ impl Space {
     pub fn entries_about(&self, lane: Lane) -> impl Iterator<Item = (Layer, u64)> {
         let columns = Columns::count(&self.params, lane);
         let (first, last) = layer_range(&self.params, lane);
-        (first.0..=last.0).step_by(2).map(Layer).map(move |layer| {
+        first.to(last).map(move |layer| {
             let rows = ClassId::of(layer, lane).map_or(0, |class| self.rows_about(class));
             (layer, rows.saturating_mul(columns))
         })

@@ -5,7 +5,7 @@
 //! exact integer sum and one rounding, so values do not depend on the order of evaluation.
 //! `docs/dev/error-bound.md` proves the bound.
 
-use crate::lane::Layer;
+use crate::layer::Layer;
 use crate::objective::Objective;
 use crate::params::{Params, Precision, tile_bound_board};
 use crate::rules::exponent_potential;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lane::Layer;
+use crate::layer::Layer;
 
 /// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0.
 ///
@@ -81,12 +81,12 @@ impl KeptLayers {
     /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way down
     /// may end with such a layer, to be gone on with later.
     pub fn is_cut(self, layer: Layer) -> bool {
-        self.keeps(layer) && self.keeps(Layer(layer.0 + 2))
+        self.keeps(layer) && self.keeps(layer.up(1))
     }
 
     /// The lower layer of the lowest cut that is not below `layer`.
     pub fn next_cut(self, layer: Layer) -> Layer {
-        if self.is_cut(layer) { layer } else { Layer(layer.0 + 2 * (self.period() - self.place(layer))) }
+        if self.is_cut(layer) { layer } else { layer.up(self.period() - self.place(layer)) }
     }
 
     /// The share of the layers that are kept.
@@ -96,7 +96,7 @@ impl KeptLayers {
 
     /// The place of a layer in its period.
     fn place(self, layer: Layer) -> u32 {
-        layer.0 / 2 % self.period()
+        layer.0 / Layer::STEP % self.period()
     }
 }
 

@@ -1,23 +1,13 @@
 //! Layers and lanes: how the state space is cut, and which block needs which.
 //!
-//! A *layer* is a tile sum. Within it, the *lane* (k, T) of a board is the number of its large tiles
+//! Within a [layer](Layer), the *lane* (k, T) of a board is the number of its large tiles
 //! and their sum; layer × lane is a *block*. A spawn keeps the lane; a move with `m` merges of large
 //! tiles and `j` births of new ones leads from lane (k, T) to (k − m + j, T + j·2^h), in the same layer.
 
 use serde::{Deserialize, Serialize};
 
+use crate::layer::Layer;
 use crate::params::Params;
-
-/// A layer: the sum of a board's tiles; always even.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Layer(pub u32);
-
-impl std::fmt::Display for Layer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// A lane: number `k` of large tiles and their sum `large_sum`. Ordered as moves lead through them:
 /// by sum, then from many tiles to few.

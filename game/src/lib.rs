@@ -1,14 +1,28 @@
 //! Rules of 2048 on R×C boards, and the structure of its state space that the solver is built on.
 //!
-//! The crate has two halves that share nothing but [`Board`] and [`BoardSize`]:
+//! The crate has two halves:
 //!
 //! * the *rules*, one board at a time, as plainly as they can be written ([`rules`], [`symmetry`]).
-//!   Queries, verification and tests use these.
+//!   Queries, players and tests use these.
 //! * the *product structure*: a board is a [`skeleton`] (where the small tiles and the large tiles
 //!   are) times a sequence of large exponents ([`columns`]). All skeletons with the same number of
 //!   large tiles and the same small sum form a [`class`](class::Class), whose [`transitions`] are
 //!   computed once; what they do to the sequences are [`patterns`], and to columns [`maps`]. The
 //!   kernels of the solver use these.
+//!
+//! The second takes the symmetries, the directions of moves, the starts and Φ from the first, and is
+//! tested against it board by board. The verifier of runs has both of its own.
+//!
+//! What a game owes the solver, and where it is said, each in one place:
+//!
+//! | | |
+//! |---|---|
+//! | how boards rise: the first layer, the next, what spawns add, with their weights | [`layer`] |
+//! | which blocks there are, and which lanes moves lead to | [`lane`] |
+//! | the rows of a block | [`class`](mod@class) |
+//! | the columns of a block | [`columns`] |
+//! | where moves, spawns and symmetries lead | [`transitions`], [`patterns`], [`maps`] |
+//! | what a game is worth | [`objective`], [`value`] |
 //!
 //! Nothing here reads a file, a clock or the environment.
 
@@ -19,6 +33,7 @@ pub mod columns;
 pub mod fixed;
 pub mod kept;
 pub mod lane;
+pub mod layer;
 pub mod locate;
 pub mod maps;
 pub mod objective;
@@ -37,6 +52,7 @@ pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
 pub use kept::KeptLayers;
-pub use lane::{Lane, Layer};
+pub use lane::Lane;
+pub use layer::{Layer, SpawnKind};
 pub use objective::{Objective, Spawn4};
 pub use params::{Params, ParamsError, Precision};

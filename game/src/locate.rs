@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
-use crate::lane::{Lane, Layer};
+use crate::lane::Lane;
+use crate::layer::Layer;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::skeleton::Mask;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::{BoardSize, MAX_EXPONENT};
 use crate::fixed::Scale;
 use crate::kept::KeptLayers;
-use crate::lane::Layer;
+use crate::layer::Layer;
 use crate::objective::{Objective, Spawn4};
 
 /// Bits that a stored value takes.
@@ -166,14 +166,14 @@ impl Params {
             return Err(ParamsError::OutOfReach { objective: self.objective, board: self.board, largest });
         }
         if let Some(layer) = self.until_layer {
-            if layer < 4 {
+            if layer < Layer::FIRST.0 {
                 return Err(ParamsError::BelowFirstLayer(layer));
             }
             let last = Self { until_layer: None, ..self.clone() }.last_layer();
             if layer > last.0 {
                 return Err(ParamsError::BehindLastLayer { layer, board: self.board, last: last.0 });
             }
-            if layer % 2 != 0 {
+            if Layer::of_sum(layer).is_none() {
                 return Err(ParamsError::OddLayer(layer));
             }
         }

@@ -1,7 +1,7 @@
 //! The rules, one board at a time: moves, spawns, starts and the potential Φ.
 //!
-//! Plain code for queries, verification and tests. The solver's kernels do not use it: they work
-//! on whole rows of boards (see [`crate::transitions`]).
+//! Plain code for queries, players and tests. Of it the solver takes the starts, the directions and Φ;
+//! where boards lead its kernels have for whole rows (see [`crate::transitions`]).
 
 use crate::board::{Board, BoardSize, tile};
 

@@ -156,7 +156,7 @@ impl<'a> Verifier<'a> {
 
     /// All layers that the run can have, committed or not.
     pub fn all_layers(&self) -> Span {
-        Span { first: Layer(4), last: Layer(self.game.last_layer()) }
+        Span { first: Layer::FIRST, last: Layer(self.game.last_layer()) }
     }
 
     /// The number of states of a span that the journal knows of.

@@ -369,16 +369,16 @@ impl Oracle {
             };
             let bits = u128::from(self.value_bits(bits, board));
             weighted += bits * weight(exponents[0]) * weight(exponents[1]);
-            let slot = &mut layers[(board.tile_sum(cells) / 2 - 2) as usize];
+            let slot = &mut layers[Layer(board.tile_sum(cells)).number() as usize];
             *slot = (slot.0 + bits, slot.1 + 1);
         }
         let mean = |(i, (sum, count)): (usize, (u128, u32))| {
-            (Layer(4 + 2 * i as u32), self.scale.decode_sum(sum, u128::from(count)))
+            (Layer::FIRST.up(i as u32), self.scale.decode_sum(sum, u128::from(count)))
         };
         let weights = u128::from(spawn4.denominator()).pow(2) * (cells * (cells - 1)) as u128;
         Ok(StartValues {
             expected: self.scale.decode_sum(weighted, weights),
-            error_bound: self.scale.error_bound(Layer(4)),
+            error_bound: self.scale.error_bound(Layer::FIRST),
             by_layer: layers.into_iter().enumerate().map(mean).collect(),
         })
     }

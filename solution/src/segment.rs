@@ -19,7 +19,7 @@ pub struct Segment {
 impl Segment {
     /// How many layers it has.
     pub fn layers(self) -> u32 {
-        (self.last.0 - self.first.0) / 2 + 1
+        self.last.number() - self.first.number() + 1
     }
 
     /// Whether a layer is one of its.
@@ -30,8 +30,8 @@ impl Segment {
     /// The layer at a position; where the position is the number of its layers, the next layer beyond.
     pub fn layer(self, position: u32) -> Layer {
         match self.phase {
-            Phase::Enumerate => Layer(self.first.0 + 2 * position),
-            Phase::BackUp => Layer(self.last.0 - 2 * position),
+            Phase::Enumerate => self.first.up(position),
+            Phase::BackUp => Layer(self.last.0 - Layer::STEP * position),
         }
     }
 
@@ -41,7 +41,7 @@ impl Segment {
             Phase::Enumerate => layer.0.saturating_sub(self.first.0),
             Phase::BackUp => self.last.0.saturating_sub(layer.0),
         };
-        (passed / 2).min(self.layers())
+        (passed / Layer::STEP).min(self.layers())
     }
 
     /// The range of layers at these positions, of which there must be one.
@@ -73,20 +73,20 @@ pub fn missing_segments(params: &Params, commits: &[Commit]) -> Vec<Segment> {
     segments
 }
 
-/// The ranges of layers from 4 to `last` that no commit of the phase covers, ascending.
+/// The ranges of layers up to `last` that no commit of the phase covers, ascending.
 fn gaps(phase: Phase, last: Layer, commits: &[Commit]) -> Vec<Segment> {
     let mut covered: Vec<&Commit> = commits.iter().filter(|commit| commit.phase == phase).collect();
     covered.sort_by_key(|commit| commit.first);
     let mut gaps = Vec::new();
-    let mut next = 4;
+    let mut next = Layer::FIRST;
     for commit in covered {
-        if commit.first.0 > next {
-            gaps.push(Segment { phase, first: Layer(next), last: Layer(commit.first.0 - 2) });
+        if let Some(before) = commit.first.down(1).filter(|&before| next <= before) {
+            gaps.push(Segment { phase, first: next, last: before });
         }
-        next = next.max(commit.last.0 + 2);
+        next = next.max(commit.last.up(1));
     }
-    if next <= last.0 {
-        gaps.push(Segment { phase, first: Layer(next), last });
+    if next <= last {
+        gaps.push(Segment { phase, first: next, last });
     }
     gaps
 }

@@ -8,7 +8,7 @@ use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::{Moves, Transitions};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer};
+use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
@@ -99,8 +99,8 @@ impl<V: Value> Worker<V> {
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let lane = tables.columns.lane();
-        let twos = self.state_values(Layer(layer.0 + 2), lane)?;
-        let fours = self.state_values(Layer(layer.0 + 4), lane)?;
+        let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
+        let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
         if twos.values.is_empty() || fours.values.is_empty() {
             return self.no_values();
         }

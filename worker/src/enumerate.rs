@@ -10,7 +10,7 @@ use exact2048_game::lane::Step;
 use exact2048_game::patterns::PatternId;
 use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
-use exact2048_game::{Lane, Layer, rules};
+use exact2048_game::{Lane, Layer, SpawnKind, rules};
 use exact2048_solution::{Parts, ReadError};
 use exact2048_storage::ShardKind;
 
@@ -78,8 +78,8 @@ impl<V: crate::Value> Worker<V> {
     /// The states of a block, counted.
     fn spawn_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let starts = self.starts(place);
-        let below = [2, 4].map(|spawned| {
-            let layer = place.layer.0.checked_sub(spawned).filter(|&layer| layer >= 4).map(Layer)?;
+        let below = SpawnKind::ALL.map(|spawned| {
+            let layer = place.layer.before(spawned)?;
             Some((spawned, layer, self.tables.class(layer, place.lane)?))
         });
         let mut sources = Vec::new();

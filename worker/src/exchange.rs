@@ -13,7 +13,7 @@ use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{RowSet, is_set};
 use exact2048_game::transitions::Transitions;
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer};
+use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_solution::packing::{WORD, pack_row, unpack_row};
 use exact2048_solution::{Parts, PayloadError};
 
@@ -208,10 +208,16 @@ struct MayBeReachable<'a, V> {
 
 impl<'a, V: Value> MayBeReachable<'a, V> {
     fn new(worker: &'a Worker<V>, layer: Layer, lane: Lane, columns: usize) -> Self {
-        let values = |spawned| worker.values.get(Layer(layer.0 + spawned), lane);
+        let values = |spawn| worker.values.get(layer.after(spawn), lane);
         // Kept where blocks hold all rows of their class, so that slots are rows.
         let transitions = ClassId::of(layer, lane).and_then(|id| worker.tables.kept_transitions(id));
-        Self { tables: &worker.tables, transitions, twos: values(2), fours: values(4), columns }
+        Self {
+            tables: &worker.tables,
+            transitions,
+            twos: values(SpawnKind::Two),
+            fours: values(SpawnKind::Four),
+            columns,
+        }
     }
 
     /// One bit a column of the row in a slot, behind the last column none.

@@ -53,8 +53,8 @@ pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
         let columns = Columns::count(params, lane);
         let lane_bytes = (columns * COLUMN_BYTES) as i64;
         *kept.entry(first.0).or_default() += lane_bytes;
-        *kept.entry(last.0 + 2).or_default() -= lane_bytes;
-        let classes = (first.0..=last.0.min(until)).step_by(2).filter_map(|t| ClassId::of(Layer(t), lane));
+        *kept.entry(last.up(1).0).or_default() -= lane_bytes;
+        let classes = first.to(last.min(Layer(until))).filter_map(|layer| ClassId::of(layer, lane));
         let rows = classes.map(|id| space.rows_about(id)).max().unwrap_or(0).min(Tuning::DENSE_ROWS as u64);
         let task = if params.until_layer.is_some() {
             enumerate_bytes(rows, columns)

@@ -159,7 +159,7 @@ fn pass_message(phase: Phase) -> v1::Pass {
 
 /// A range of layers: even tile sums from 4 on, the lower one first.
 fn layers_of(first: u32, last: u32) -> Result<(Layer, Layer), WireError> {
-    let is_layer = |layer: u32| layer >= 4 && layer.is_multiple_of(2);
+    let is_layer = |layer: u32| Layer::of_sum(layer).is_some();
     if !is_layer(first) {
         return Err(WireError::field("first_layer", format!("{first}: expected an even number from 4 on")));
     }

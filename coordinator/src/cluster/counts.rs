@@ -22,13 +22,14 @@ pub(super) struct Possible {
 impl Possible {
     /// Of the layers of a segment of a job, ascending.
     pub fn of_segment(plan: &Plan, segment: Segment) -> Vec<Self> {
-        let layers = (segment.first.0..=segment.last.0).step_by(2).map(Layer);
-        let most = |layer: Layer| plan.workload.entries(layer, Layer(layer.0 + 2));
+        let layers = segment.first.to(segment.last);
+        let most = |layer: Layer| plan.workload.entries(layer, layer.up(1));
         let mut possible: Vec<Self> =
             layers.map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None }).collect();
         if segment.phase == Phase::BackUp {
             for counted in plan.commits.iter().flat_map(|commit| &commit.layers) {
-                let place = counted.layer.0.checked_sub(segment.first.0).map(|above| above as usize / 2);
+                let place =
+                    counted.layer.number().checked_sub(segment.first.number()).map(|above| above as usize);
                 if let Some(possible) = place.and_then(|place| possible.get_mut(place)) {
                     possible.states = Some(counted.states);
                 }

@@ -178,7 +178,7 @@ impl Epoch {
 
     /// What can be counted in a layer of the segment.
     fn possible(&self, layer: Layer) -> Option<&Possible> {
-        self.possible.get(((layer.0 - self.segment().first.0) / 2) as usize)
+        self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
     /// Orders the next range to be written, if one is worth it, or `all` is set.

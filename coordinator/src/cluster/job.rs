@@ -273,8 +273,8 @@ impl Plan {
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         self.enumerated = states.values().sum();
         let downward = self.commits.iter().filter(|commit| commit.phase == Phase::BackUp);
-        let layers = downward.clone().flat_map(|commit| (commit.first.0..=commit.last.0).step_by(2));
-        self.backed_up = layers.filter_map(|layer| states.get(&Layer(layer))).sum();
+        let layers = downward.clone().flat_map(|commit| commit.first.to(commit.last));
+        self.backed_up = layers.filter_map(|layer| states.get(&layer)).sum();
         let is_solved = params.until_layer.is_none() && self.remaining.is_none();
         let parts = downward.filter_map(|commit| commit.fingerprint);
         self.fingerprint = is_solved.then(|| parts.fold(0, u128::wrapping_add));

@@ -2,6 +2,7 @@
 
 use super::{Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
+use crate::layer::SpawnKind;
 use crate::patterns::PatternId;
 use crate::rowset::{RowSet, set};
 use crate::skeleton::Config;
@@ -34,13 +35,16 @@ pub struct SpawnEdge {
 
 impl Spawns {
     /// All edges for a spawned 2 or for a spawned 4.
-    pub fn edges(&self, tile: u32) -> &[SpawnEdge] {
-        if tile == 2 { &self.twos } else { &self.fours }
+    pub fn edges(&self, spawn: SpawnKind) -> &[SpawnEdge] {
+        match spawn {
+            SpawnKind::Two => &self.twos,
+            SpawnKind::Four => &self.fours,
+        }
     }
 
     /// The edges of each slot, in order, for a spawned 2 or for a spawned 4.
-    pub fn of(&self, tile: u32) -> impl Iterator<Item = &[SpawnEdge]> {
-        let edges = self.edges(tile);
+    pub fn of(&self, spawn: SpawnKind) -> impl Iterator<Item = &[SpawnEdge]> {
+        let edges = self.edges(spawn);
         self.start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
     }
 
@@ -51,9 +55,9 @@ impl Spawns {
         start.push(0);
         let (mut twos, mut fours) = (Vec::new(), Vec::new());
         let mut entered = vec![0u64; rows.len().div_ceil(64)];
-        let above = [1u8, 2].map(|exponent| {
-            let small_sum = id.small_sum + (1 << exponent);
-            Some((exponent, space.class(ClassId { k: id.k, small_sum })?))
+        let above = SpawnKind::ALL.map(|spawn| {
+            let small_sum = id.small_sum + spawn.tile();
+            Some((spawn.exponent(), space.class(ClassId { k: id.k, small_sum })?))
         });
         for_each_mask(space, class, rows, |mask, rows| {
             let (large, cells) = (mask.large(), mask.mask.small_cells.len());

@@ -9,7 +9,7 @@ use crate::lane::{lanes, layer_range};
 use crate::maps::Between;
 use crate::patterns::{PatternId, Patterns};
 use crate::rules::{self, Move};
-use crate::{Layer, Objective, Params, Precision, Spawn4};
+use crate::{Layer, Objective, Params, Precision, Spawn4, SpawnKind};
 
 /// The blocks of a small run, and what their transitions are made from.
 struct Game {
@@ -142,11 +142,11 @@ fn spawns_lead_where_the_rules_say() {
             let boards = game.boards(class, columns);
             let transitions = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
             let spawns = transitions.spawns(game.maker());
-            for exponent in [1u8, 2] {
+            for (exponent, spawn) in [(1u8, SpawnKind::Two), (2, SpawnKind::Four)] {
                 let above = ClassId::of(Layer(layer.0 + (1 << exponent)), columns.lane()).unwrap();
                 let Some(target) = game.space.class(above) else { continue };
                 let mut found = vec![BTreeSet::new(); boards.len()];
-                for (slot, edges) in spawns.of(1 << exponent).enumerate() {
+                for (slot, edges) in spawns.of(spawn).enumerate() {
                     for edge in edges {
                         let pattern = spawns.patterns[edge.pattern as usize];
                         let edge = std::iter::once((slot as u32, edge.row));

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use exact2048_game::Layer;
 use exact2048_game::board::Board;
 use exact2048_game::rules;
+use exact2048_game::{Layer, SpawnKind};
 use exact2048_storage::ItemKey;
 
 use super::decoded::Part;
@@ -107,15 +107,16 @@ impl<'a> Search<'a> {
         if self.oracle.is_won(after) {
             return After::Won;
         }
-        let mut spawned = |exponent: u8| {
-            let first = self.length(layer + (1 << exponent));
+        let mut spawned = |spawn: SpawnKind| {
+            let above = Layer(layer).after(spawn).0;
+            let first = self.length(above);
             for cell in rules::empty_cells(after, self.oracle.params().board) {
-                let board = after.with(cell, exponent);
-                self.push(layer + (1 << exponent), Asked { board, from_outside: false });
+                let board = after.with(cell, spawn.exponent());
+                self.push(above, Asked { board, from_outside: false });
             }
-            first..self.length(layer + (1 << exponent))
+            first..self.length(above)
         };
-        After::Spawns { layer, twos: spawned(1), fours: spawned(2) }
+        After::Spawns { layer, twos: spawned(SpawnKind::Two), fours: spawned(SpawnKind::Four) }
     }
 
     fn push(&mut self, layer: u32, asked: Asked) -> usize {
