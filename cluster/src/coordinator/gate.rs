@@ -20,11 +20,18 @@ use crate::random;
 use crate::wire::proof_of;
 
 /// Workers that are called at once. One address gets three quarters at most, so that who makes up workers there keeps out
-/// nobody elsewhere.
-const AT_ONCE: usize = 512;
+/// nobody elsewhere. Each may keep one of the threads busy that look names up and write journals, of which there are 512.
+const AT_ONCE: usize = 256;
 
 /// For how long a worker may say nothing.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// For how long a call that was given up keeps its place: the system may still look for the name, on a thread that nobody can
+/// call back. Three name servers are asked twice for five seconds each, where nothing else is configured.
+const LOOKED_UP_AFTER: Duration = Duration::from_secs(30);
+
+/// Bytes that a worker's answer may have; it is a proof of 32.
+const MOST_ANSWER_BYTES: usize = 1024;
 
 /// Bytes of what a worker says that are passed on.
 const MOST_WORDS: usize = 512;
@@ -89,7 +96,7 @@ impl Gate {
     /// Waits until the process that a pull is from has shown that it is at its address.
     pub(super) async fn pass(&self, pull: &Pull, caller: &Caller) -> Result<(), Unmet> {
         let Some(client) = &self.client else { return Ok(()) };
-        let _permit = self.calls.take(caller.address).map_err(|_| Unmet::Busy)?;
+        let permit = self.calls.take(caller.address).map_err(|_| Unmet::Busy)?;
         let address = pull.address.clone();
         let client = ClientOptions { server: address.clone(), ..client.clone() };
         let unreachable =
@@ -97,7 +104,13 @@ impl Gate {
         let proof = match tokio::time::timeout(PATIENCE, meet(&client, pull, caller)).await {
             Ok(Ok(proof)) => proof,
             Ok(Err(why)) => return Err(unreachable(&why)),
-            Err(_) => return Err(unreachable(&format!("no answer within {} s", PATIENCE.as_secs()))),
+            Err(_) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(LOOKED_UP_AFTER).await;
+                    drop(permit);
+                });
+                return Err(unreachable(&format!("no answer within {} s", PATIENCE.as_secs())));
+            }
         };
         if proof { Ok(()) } else { Err(Unmet::SomebodyElse { address }) }
     }
@@ -108,8 +121,81 @@ async fn meet(client: &ClientOptions, pull: &Pull, caller: &Caller) -> Result<bo
     let challenge = random::secret().map_err(|error| format!("{error:#}"))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;
     let request = MeetRequest { protocol_version: PROTOCOL_VERSION, challenge: challenge.bytes().to_vec() };
-    let met = ExchangeClient::new(connected).meet(request).await;
+    let mut worker = ExchangeClient::new(connected).max_decoding_message_size(MOST_ANSWER_BYTES);
+    let met = worker.meet(request).await;
     let proof = met.map_err(|status| status.message().to_owned())?.into_inner().proof;
     let expected = proof_of(&caller.secret, pull.incarnation, challenge.bytes());
     Ok(proof.ct_eq(&expected).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use exact2048_coordinator::cluster::EpochStage;
+    use exact2048_net::tls::TlsFiles;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::wire::worker_of;
+
+    const CALLER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// A gate that calls one worker at once.
+    fn gate() -> Gate {
+        let tls = TlsFiles::default();
+        let client = ClientOptions { server: String::new(), tls, token: None, insecure: false };
+        Gate { client: Some(client), calls: Pool::new(1) }
+    }
+
+    async fn pass(gate: &Gate, address: String) -> Result<(), Unmet> {
+        let secret = Secret::new([7; 16]);
+        let pull = Pull {
+            version: PROTOCOL_VERSION,
+            worker: worker_of(&secret),
+            incarnation: 1,
+            threads: 1,
+            memory_bytes: 1 << 30,
+            address,
+            leaving: false,
+            epoch: None,
+            stage: EpochStage::Working,
+            first_report: 0,
+            reports: Vec::new(),
+        };
+        gate.pass(&pull, &Caller { address: CALLER, secret }).await
+    }
+
+    /// The thread that looks a name up cannot be called back, so that its place is not free before it must be.
+    #[tokio::test]
+    async fn a_call_that_was_given_up_keeps_its_place() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", silent.local_addr().unwrap());
+        let gate = gate();
+        let given_up = pass(&gate, address.clone()).await;
+        assert!(
+            matches!(&given_up, Err(Unmet::Unreachable { why, .. }) if why.contains("no answer")),
+            "{given_up:?}"
+        );
+        assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
+    }
+
+    /// Who answers at once, if wrongly, keeps no place.
+    #[tokio::test]
+    async fn a_call_that_was_answered_gives_its_place_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(b"SSH-2.0-nothing\r\n").await;
+                let _ = stream.read(&mut [0; 64]).await;
+            }
+        });
+        let gate = gate();
+        for _ in 0..2 {
+            let refused = pass(&gate, address.clone()).await;
+            assert!(matches!(refused, Err(Unmet::Unreachable { .. })), "{refused:?}");
+        }
+    }
 }
