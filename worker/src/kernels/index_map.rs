@@ -106,6 +106,7 @@ impl Permutation {
         let Some(pattern) = pattern else { return Self::Identity };
         let columns = between.source.len();
         assert_eq!(columns, between.target.len(), "a permutation is of the columns of one lane");
+        assert!(!pattern.merges(), "no tiles merge in a permutation");
         let mut leads_to = vec![between.none(); stride(columns)];
         between.rearranged(pattern, &mut leads_to[..columns]);
         Self::Of(DenseMap::of_padded(leads_to))
@@ -153,7 +154,8 @@ impl DenseMap {
 impl SparseMap {
     /// A map of pairs, ascending by column.
     pub fn new(pairs: Vec<Pair>) -> Self {
-        let source_bound = pairs.last().map_or(0, |&(last, _)| last as usize + 1);
+        // Looked for among all: that reads stay within rows must not hang on an order that nothing checks.
+        let source_bound = pairs.iter().map(|&(column, _)| column as usize + 1).max().unwrap_or(0);
         let target_bound = pairs.iter().map(|&(_, to)| to as usize + 1).max().unwrap_or(0);
         let runs = source_bound.div_ceil(COLUMNS_AT_ONCE);
         let end =
@@ -203,5 +205,45 @@ impl Pairs<'_> {
                 unsafe { (source.get_unchecked_mut(from as usize), *target.get_unchecked(to as usize)) };
             visit(from, to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::columns::Columns;
+    use exact2048_game::patterns::{Pattern, Patterns};
+    use exact2048_game::slide::Source;
+    use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+
+    #[test]
+    fn bounds_are_those_of_all_pairs_in_any_order() {
+        let map = SparseMap::new(vec![(70, 0), (1, 9)]);
+        assert_eq!((map.source_bound, map.target_bound), (71, 10));
+    }
+
+    #[test]
+    fn pairs_are_found_by_their_columns() {
+        let (far, farther) = (COLUMNS_AT_ONCE as u32, 3 * COLUMNS_AT_ONCE as u32);
+        let pairs = vec![(0, 1), (far - 1, 2), (far, 3), (farther + 5, 4)];
+        let map = SparseMap::new(pairs.clone());
+        let of_run = |run: usize| map.pairs_from(run * COLUMNS_AT_ONCE).pairs;
+        assert_eq!([0, 1, 2, 3].map(of_run), [&pairs[..2], &pairs[2..3], &[], &pairs[3..]]);
+    }
+
+    /// A spawn after which tiles merge would lose values in silence.
+    #[test]
+    #[should_panic(expected = "no tiles merge in a permutation")]
+    fn a_permutation_has_no_merge() {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        let patterns = Patterns::default();
+        let mut merge = Pattern::empty();
+        merge.set_item(0, Source::Merged(0));
+        merge.set_condition(0, 1, true);
+        let known = patterns.known(patterns.intern(&[merge])).pop().flatten();
+        let columns = Columns::new(&params, Lane { k: 2, large_sum: 16 });
+        let between = Between { params: &params, patterns: &patterns, source: &columns, target: &columns };
+        Permutation::new(&between, known.as_deref());
     }
 }
