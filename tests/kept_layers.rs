@@ -3,10 +3,11 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use common::reference::Game;
-use common::{Place, Solved, on_run, solve, text, try_solve, whole};
+use common::{Place, Solved, exact2048, on_run, solve, text, try_solve, whole};
 use exact2048_game::Board;
 use exact2048_solution::{Evaluation, Oracle, Run, StartValues};
 use proptest::prelude::*;
@@ -113,7 +114,7 @@ fn runs_that_keep_other_layers_are_runs() {
     let usual = &GAMES[1];
     let states = usual.states.len() as u64;
     let mut bytes = Vec::new();
-    for keep in ["1/1", "2/4", "3/7", "2/16", "2/255"] {
+    for keep in ["all", "4", "3/7", "16", "255", "starts"] {
         let place = Place::new();
         let run = place.join("run");
         let job = format!("--board 3x2 --keep {keep}");
@@ -121,13 +122,13 @@ fn runs_that_keep_other_layers_are_runs() {
         assert_eq!(text(&summary["fingerprint"]), usual.fingerprint, "{keep}");
         let info = on_run(&run, "info", &["--json"]).exits(0).json();
         assert_eq!((text(&info["progress"]), whole(&info["states"])), ("solved", states));
-        assert_eq!(info["params"]["kept"].is_null(), keep == "2/4", "{info}");
+        assert_eq!(info["params"]["kept"].is_null(), keep == "4", "{info}");
         let verified = on_run(&run, "verify", &["--json"]).exits(0).json();
         assert_eq!(text(&verified["fingerprint"]), usual.fingerprint, "{keep}: {verified}");
         let sampled = on_run(&run, "verify", &["--sample", "200"]);
         match keep {
             // The first layers that it would keep again are above the last one of the board.
-            "2/255" => drop(sampled.exits(1).says(&["stores no values"])),
+            "255" => drop(sampled.exits(1).says(&["stores no values"])),
             _ => drop(sampled.exits(0)),
         }
         on_run(&run, "verify", &["--layers", "20..40"]).exits(0);
@@ -140,19 +141,59 @@ fn runs_that_keep_other_layers_are_runs() {
         std::fs::remove_file(values).unwrap();
         assert_eq!(text(&solve(&run, &job)["fingerprint"]), usual.fingerprint, "{keep}");
 
-        let other = if keep == "2/4" { "--board 3x2 --keep 1/1" } else { "--board 3x2" };
-        try_solve(&run, other).exits(2).says(&["kept layers", keep]);
-        bytes.push(whole(&summary["bytes_on_disk"]));
+        let before = files(&run);
+        let other = if keep == "4" { "--board 3x2 --keep all" } else { "--board 3x2" };
+        try_solve(&run, other).exits(2).says(&[&format!("its --keep is {keep}, and"), "was asked for"]);
+        assert_eq!(files(&run), before, "a run of another policy was changed");
+        let shown = on_run(&run, "info", &[]).exits(0);
+        let words = match keep {
+            "all" => "all",
+            "starts" => "those of the starts",
+            "3/7" => "3 in every 7",
+            _ => &format!("2 in every {keep}"),
+        };
+        assert!(shown.stdout.lines().any(|line| line.starts_with("kept layers") && line.ends_with(words)));
+        if keep != "starts" {
+            bytes.push(whole(&summary["bytes_on_disk"]));
+        }
     }
     assert!(bytes.is_sorted_by(|more, fewer| more > fewer), "fewer kept layers take fewer bytes: {bytes:?}");
 }
 
-/// What is no choice of layers is refused as wrong usage, with what would be one.
+/// The files of a run, with their lengths.
+fn files(run: &Path) -> Vec<(PathBuf, u64)> {
+    let mut files = Vec::new();
+    for folder in [run.to_path_buf(), run.join("journal"), run.join("shards")] {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let data = entry.metadata().unwrap();
+            files.extend(data.is_file().then(|| (entry.path(), data.len())));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// What is no choice of layers is refused as wrong usage, with what would be one, before anything is made.
 #[test]
 fn layers_that_are_no_cut_are_refused() {
     let place = Place::new();
-    for keep in ["1/2", "4/4", "0/1", "2/256", "2", "two/four"] {
-        let refused = try_solve(&place.join("run"), &format!("--board 2x2 --keep {keep}"));
-        refused.exits(2).says(&["expected"]);
+    let coordinator = ["--coordinator", "http://127.0.0.1:1", "--board", "2x2"];
+    for (keep, words) in [
+        ("1/2", "a width of 2 or more"),
+        ("4/4", "less than the period"),
+        ("0/1", "a width of 2 or more"),
+        ("2/1048577", "at most 1048576"),
+        ("0", "a width of 2 or more"),
+        ("2", "`all`, or a number from 3 on"),
+        ("-4", "a number N"),
+        ("two", "`starts`"),
+        ("", "`all`"),
+    ] {
+        let refused = try_solve(&place.join("run"), &format!("--board 2x2 --keep={keep}"));
+        refused.exits(2).says(&["--keep", words]);
+        exact2048([&["submit"], &coordinator[..], &[&format!("--keep={keep}")]].concat())
+            .exits(2)
+            .says(&["--keep", words]);
     }
+    assert!(!place.join("run").exists());
 }

@@ -27,8 +27,9 @@ pub struct JobArgs {
     /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     large: Option<u8>,
-    /// Store the values of WIDTH layers in every PERIOD: changes the size and how long queries take, not results
-    #[arg(long, value_name = "WIDTH/PERIOD", hide = true, default_value_t)]
+    /// Which layers' values to store: N for two in every N (3 or more), all, or starts for those of the starts alone.
+    /// Changes the size and how long queries take, not results: what is not stored is worked out when it is asked for
+    #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true, default_value_t)]
     keep: KeptLayers,
 }
 
@@ -43,5 +44,14 @@ impl JobArgs {
         };
         let params = params.map_err(|error| Failure::usage(error.to_string()))?;
         Ok(params.with_kept(self.keep))
+    }
+}
+
+/// Which layers' values a run stores, in words.
+pub fn kept_text(kept: KeptLayers) -> String {
+    match kept {
+        KeptLayers::ALL => "all".to_owned(),
+        KeptLayers::STARTS => "those of the starts".to_owned(),
+        _ => format!("{} in every {}", kept.width(), kept.period()),
     }
 }

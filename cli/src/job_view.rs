@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
+use exact2048_game::KeptLayers;
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
 use serde::Serialize;
 
+use crate::job::kept_text;
 use crate::output::{self, write_field};
 use crate::summary::Summary;
 use crate::units;
@@ -25,6 +27,8 @@ pub struct JobView {
     spawn4: String,
     precision: u32,
     until_layer: Option<u32>,
+    /// As `--keep` takes it.
+    keep: String,
     run: String,
     phase: Option<&'static str>,
     layer: Option<u32>,
@@ -158,6 +162,12 @@ fn spawn4(parameters: &RunParameters) -> String {
     format!("{}/{}", parameters.spawn4_numerator, parameters.spawn4_denominator)
 }
 
+/// Which layers' values the run of a job stores. What no coordinator would have taken is shown as the default.
+fn kept(parameters: &RunParameters) -> KeptLayers {
+    let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
+    kept.unwrap_or_default()
+}
+
 impl From<&Job> for JobView {
     fn from(job: &Job) -> Self {
         let parameters = job.parameters.clone().unwrap_or_default();
@@ -170,9 +180,10 @@ impl From<&Job> for JobView {
             trouble: job.trouble.clone(),
             board: format!("{}x{}", parameters.rows, parameters.columns),
             spawn4: spawn4(&parameters),
-            objective: parameters.objective,
+            objective: parameters.objective.clone(),
             precision: parameters.precision_bits,
             until_layer: parameters.until_layer,
+            keep: kept(&parameters).to_string(),
             run: job.run_url.clone(),
             phase: phase_name(job.pass()),
             layer: job.layer,
@@ -353,6 +364,9 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     let (rows, columns, objective) = (parameters.rows, parameters.columns, &parameters.objective);
     let spawn4 = spawn4(&parameters);
     write_field(out, "board", format!("{rows}x{columns}, {objective}, 4s spawn with {spawn4}"))?;
+    if parameters.until_layer.is_none() {
+        write_field(out, "kept layers", kept_text(kept(&parameters)))?;
+    }
     write_field(out, "run", &job.run_url)?;
     write_field(out, "state", doing_name(job))?;
     for (name, what) in [("failure", &job.failure), ("trouble", &job.trouble)] {

@@ -55,7 +55,7 @@ pub fn of_params(params: &Params) -> JobId {
         name += &format!("-to{layer}");
     }
     if params.kept != KeptLayers::default() {
-        name += &format!("-keep{}.{}", params.kept.width(), params.kept.period());
+        name += &format!("-keep{}", params.kept.to_string().replace('/', "."));
     }
     JobId(name)
 }
@@ -87,7 +87,11 @@ mod tests {
             (params("2x2", "score", "0", Precision::Bits64, None), "2x2-spawn0.1-64bit"),
             (
                 params("3x3", "score", "0.1", Precision::Bits32, None).with_kept(KeptLayers::ALL),
-                "3x3-keep1.1",
+                "3x3-keepall",
+            ),
+            (
+                params("2x2", "score", "0.1", Precision::Bits32, None).with_kept("3/7".parse().unwrap()),
+                "2x2-keep3.7",
             ),
             (params("4x3", "score", "3/20", Precision::Bits32, Some(224)), "4x3-spawn3.20-to224"),
         ] {

@@ -102,7 +102,7 @@ async fn workers_solve_a_board_together() {
     for workers in 2..=3 {
         assert_eq!(solve("3x2", kept, workers).await, alone, "{workers} workers");
     }
-    for kept in [KeptLayers::ALL, KeptLayers::new(16, 2).unwrap()] {
+    for kept in [KeptLayers::ALL, KeptLayers::new(16, 2).unwrap(), KeptLayers::STARTS] {
         assert_eq!(solve("3x2", kept, 2).await, alone, "{kept} layers kept");
     }
 }

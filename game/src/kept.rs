@@ -15,18 +15,21 @@ use crate::layer::Layer;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct KeptLayers {
-    period: u8,
-    width: u8,
+    period: u32,
+    width: u32,
 }
 
 /// Layers that make a cut.
-const CUT_WIDTH: u8 = 2;
+const CUT_WIDTH: u32 = 2;
+
+/// The longest period: more layers than any board has, so that it never begins again.
+const MOST_PERIOD: u32 = 1 << 20;
 
 /// No way to keep layers.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "values of {width} layers in every {period} cannot be kept: expected a width of 2 or more and less than the period, \
-     which is at most 255; or 1 in every 1, which keeps all"
+     which is at most 1048576; or 1 in every 1, which keeps all"
 )]
 pub struct KeptLayersError {
     width: u32,
@@ -48,29 +51,29 @@ impl KeptLayers {
     /// Two layers in every four: half of all values, with at most two spawns from any state to them.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
+    /// The layers of the starts, the tile sums 4, 6 and 8, and no other: the least that a run can keep. The period
+    /// never begins again, and of its first five layers no game has the two that would be below.
+    pub const STARTS: Self = Self { period: MOST_PERIOD, width: 5 };
+
     /// The first `width` of every `period` layers.
     ///
     /// # Errors
     ///
-    /// [`KeptLayersError`] where some path would jump over what is kept, or the period is above 255.
+    /// [`KeptLayersError`] where some path would jump over what is kept, or the period is above 1,048,576.
     pub fn new(period: u32, width: u32) -> Result<Self, KeptLayersError> {
-        let error = KeptLayersError { width, period };
-        let (Ok(small_period), Ok(small_width)) = (u8::try_from(period), u8::try_from(width)) else {
-            return Err(error);
-        };
-        let kept = Self { period: small_period, width: small_width };
-        let is_cut_in_each = (CUT_WIDTH..small_period).contains(&small_width);
-        if kept == Self::ALL || is_cut_in_each { Ok(kept) } else { Err(error) }
+        let kept = Self { period, width };
+        let is_cut_in_each = (CUT_WIDTH..period).contains(&width) && period <= MOST_PERIOD;
+        if kept == Self::ALL || is_cut_in_each { Ok(kept) } else { Err(KeptLayersError { width, period }) }
     }
 
     /// Layers from one that is kept to the same one of the next period.
     pub fn period(self) -> u32 {
-        self.period.into()
+        self.period
     }
 
     /// Layers that are kept of every period.
     pub fn width(self) -> u32 {
-        self.width.into()
+        self.width
     }
 
     /// Whether the values of a layer are stored.
@@ -120,18 +123,30 @@ impl TryFrom<Fields> for KeptLayers {
     }
 }
 
+/// As [`FromStr`] reads it: `all`, `starts`, the period alone where two are kept of each, or both numbers.
 impl fmt::Display for KeptLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.width, self.period)
+        match *self {
+            Self::ALL => f.write_str("all"),
+            Self::STARTS => f.write_str("starts"),
+            Self { period, width: CUT_WIDTH } => write!(f, "{period}"),
+            Self { period, width } => write!(f, "{width}/{period}"),
+        }
     }
 }
 
 /// A text that says in no way which layers are kept.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseKeptLayersError {
-    /// It is no pair of numbers.
-    #[error("expected WIDTH/PERIOD, as 2/4 for two layers in every four")]
+    /// It is none of the words, and no number.
+    #[error(
+        "expected a number N for two layers in every N, from 3 on; `all` for every layer; or `starts` for those of the \
+         starts alone"
+    )]
     Form,
+    /// Two in every one or two would be all.
+    #[error("two layers in every {0} are all of them: expected `all`, or a number from 3 on")]
+    All(u32),
     /// The numbers.
     #[error(transparent)]
     Numbers(#[from] KeptLayersError),
@@ -141,12 +156,16 @@ impl FromStr for KeptLayers {
     type Err = ParseKeptLayersError;
 
     fn from_str(text: &str) -> Result<Self, ParseKeptLayersError> {
-        let numbers = text.split_once('/').and_then(|(width, period)| {
-            let number = |text: &str| text.parse::<u32>().ok();
-            Some((number(period)?, number(width)?))
-        });
-        let (period, width) = numbers.ok_or(ParseKeptLayersError::Form)?;
-        Ok(Self::new(period, width)?)
+        let number = |text: &str| text.parse::<u32>().map_err(|_| ParseKeptLayersError::Form);
+        Ok(match (text, text.split_once('/')) {
+            ("all", _) => Self::ALL,
+            ("starts", _) => Self::STARTS,
+            (_, Some((width, period))) => Self::new(number(period)?, number(width)?)?,
+            (_, None) => match number(text)? {
+                period @ 1..=CUT_WIDTH => return Err(ParseKeptLayersError::All(period)),
+                period => Self::new(period, CUT_WIDTH)?,
+            },
+        })
     }
 }
 
@@ -156,9 +175,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn kept() -> impl Strategy<Value = KeptLayers> {
-        let some = (3u32..=255).prop_flat_map(|period| (Just(period), 2..period));
+        let periods = prop_oneof![3u32..=255, 256..=MOST_PERIOD];
+        let some = periods.prop_flat_map(|period| (Just(period), 2..period.min(300)));
         prop_oneof![
             Just(KeptLayers::ALL),
+            Just(KeptLayers::STARTS),
             some.prop_map(|(period, width)| KeptLayers::new(period, width).unwrap())
         ]
     }
@@ -169,10 +190,13 @@ mod tests {
             let layer = Layer(2 * half);
             let cut = kept.next_cut(layer);
             prop_assert!(kept.is_cut(cut) && (layer..=Layer(layer.0 + 2 * (kept.period() - 1))).contains(&cut));
-            prop_assert!((layer.0..cut.0).step_by(2).all(|below| !kept.is_cut(Layer(below))), "there is none before");
+            let mut before = (layer.0..cut.0).step_by(2).take(5000);
+            prop_assert!(before.all(|below| !kept.is_cut(Layer(below))), "there is none before");
             prop_assert_eq!(kept.is_cut(layer), [0, 2].iter().all(|rise| kept.keeps(Layer(layer.0 + rise))));
-            let in_period = (0..kept.period()).filter(|step| kept.keeps(Layer(layer.0 + 2 * step))).count();
-            prop_assert_eq!(in_period as u32, kept.width());
+            if kept.period() < 1000 {
+                let in_period = (0..kept.period()).filter(|step| kept.keeps(Layer(layer.0 + 2 * step))).count();
+                prop_assert_eq!(in_period as u32, kept.width());
+            }
         }
 
         #[test]
@@ -191,13 +215,43 @@ mod tests {
     }
 
     #[test]
+    fn the_starts_are_the_least() {
+        let kept: Vec<u32> =
+            (4..300_000).step_by(2).filter(|&sum| KeptLayers::STARTS.keeps(Layer(sum))).collect();
+        assert_eq!(kept, [4, 6, 8]);
+        assert!(KeptLayers::STARTS.is_cut(Layer(4)) && KeptLayers::STARTS.next_cut(Layer(8)).0 > 1 << 20);
+    }
+
+    #[test]
     fn what_keeps_no_cut_is_refused() {
         for (period, width) in
-            [(0, 0), (1, 0), (2, 1), (4, 0), (4, 1), (4, 4), (4, 5), (2, 2), (256, 2), (4, 258)]
+            [(0, 0), (1, 0), (2, 1), (4, 0), (4, 1), (4, 4), (4, 5), (2, 2), ((1 << 20) + 1, 2), (4, 258)]
         {
             assert_eq!(KeptLayers::new(period, width), Err(KeptLayersError { width, period }));
         }
-        assert_eq!("2".parse::<KeptLayers>(), Err(ParseKeptLayersError::Form));
-        assert!(matches!("1/2".parse::<KeptLayers>(), Err(ParseKeptLayersError::Numbers(_))));
+    }
+
+    #[test]
+    fn policies_are_written_as_people_say_them() {
+        for (text, kept, shown) in [
+            ("all", KeptLayers::ALL, "all"),
+            ("1/1", KeptLayers::ALL, "all"),
+            ("starts", KeptLayers::STARTS, "starts"),
+            ("4", KeptLayers::TWO_IN_FOUR, "4"),
+            ("2/128", KeptLayers { period: 128, width: 2 }, "128"),
+            ("3/7", KeptLayers { period: 7, width: 3 }, "3/7"),
+        ] {
+            assert_eq!(text.parse(), Ok(kept));
+            assert_eq!(kept.to_string(), shown);
+        }
+        for wrong in ["", "none", "ALL", "-4", "4.5", "2/", "/4", "2/4/6", "99999999999"] {
+            assert_eq!(wrong.parse::<KeptLayers>(), Err(ParseKeptLayersError::Form), "{wrong}");
+        }
+        for few in [1, 2] {
+            assert_eq!(few.to_string().parse::<KeptLayers>(), Err(ParseKeptLayersError::All(few)));
+        }
+        for wrong in ["0", "1/2", "2/1048577", "1048577"] {
+            assert!(matches!(wrong.parse::<KeptLayers>(), Err(ParseKeptLayersError::Numbers(_))), "{wrong}");
+        }
     }
 }

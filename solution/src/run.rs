@@ -376,7 +376,7 @@ fn require_same(path: &str, held: &Params, wanted: &Params) -> Result<(), RunErr
         ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
         ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
         ("until-layer", until(held), until(wanted)),
-        ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
+        ("--keep", held.kept.to_string(), wanted.kept.to_string()),
     ];
     for (field, found, wanted) in fields {
         if found != wanted {

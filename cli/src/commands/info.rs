@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_game::{KeptLayers, Params};
+use exact2048_game::Params;
 use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
 use serde::Serialize;
 
+use crate::job::kept_text;
 use crate::output::write_field;
 use crate::place::RunPlace;
 use crate::summary::pass_text;
@@ -131,12 +132,8 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     if let Some(layer) = params.until_layer {
         write_field(out, "until layer", units::count(layer))?;
     }
-    if params.kept != KeptLayers::default() {
-        write_field(
-            out,
-            "kept layers",
-            format!("{} in every {}", params.kept.width(), params.kept.period()),
-        )?;
+    if params.until_layer.is_none() {
+        write_field(out, "kept layers", kept_text(params.kept))?;
     }
     write_field(out, "progress", info.progress)?;
     if let Some(writer) = &info.writer {
