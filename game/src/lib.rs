@@ -2,8 +2,8 @@
 //!
 //! The crate has two halves:
 //!
-//! * the *rules*, one board at a time, as plainly as they can be written ([`rules`], [`symmetry`]).
-//!   Queries, players and tests use these.
+//! * the *rules*, one board at a time, as plainly as they can be written ([`rules`], [`symmetry`]), and the same by
+//!   tables and shifts ([`packed`]). Queries, players and tests use these.
 //! * the *product structure*: a board is a [`skeleton`] (where the small tiles and the large tiles
 //!   are) times a sequence of large exponents ([`columns`]). All skeletons with the same number of
 //!   large tiles and the same small sum form a [`class`](class::Class), whose [`transitions`] are
@@ -37,6 +37,7 @@ pub mod layer;
 pub mod locate;
 pub mod maps;
 pub mod objective;
+pub mod packed;
 pub mod params;
 pub mod patterns;
 pub mod ranks;

@@ -1,10 +1,9 @@
-//! Images of packed boards under rotation and reflection, by shifts: what [`exact2048_game::symmetry`] does cell by
-//! cell, as fast as a move.
+//! Which image of a board is the canonical one, and which move on the board is a move on that image.
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
 
-use crate::engine::{Engine, transposed};
+use crate::engine::Engine;
 
 /// One of the symmetries of a board: transposed or not, then mirrored or not, then flipped or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,7 +36,7 @@ impl Image {
     }
 }
 
-/// The symmetries that map a board to one of its size: the first four on any board, all of them on a square one.
+/// The symmetries that map a board to one of its size, in the order of [`Packed::images`](exact2048_game::packed::Packed::images).
 const IMAGES: [Image; 8] = [
     Image { transposed: false, mirrored: false, flipped: false },
     Image { transposed: false, mirrored: true, flipped: false },
@@ -55,63 +54,16 @@ impl Engine {
     #[inline]
     #[must_use]
     pub fn canonical(&self, board: Board) -> Board {
-        let least = |images: [u64; 8]| Board(images.into_iter().fold(u64::MAX, u64::min));
-        // With sides that the compiler knows, loops over them are unrolled.
-        match (self.size().rows(), self.size().cols()) {
-            (3, 3) => least(images(board.0, 3, 3)),
-            (4, 4) => least(images(board.0, 4, 4)),
-            (rows, cols) => least(images(board.0, rows, cols)),
-        }
+        self.packed().canonical(board)
     }
 
     /// The canonical image, and which it is.
     #[must_use]
     pub fn canonical_image(&self, board: Board) -> (Board, Image) {
-        let images = images(board.0, self.size().rows(), self.size().cols());
-        let least = IMAGES.into_iter().zip(images).min_by_key(|&(_, bits)| bits);
-        least.map_or((board, IMAGES[0]), |(image, bits)| (Board(bits), image))
+        let images = self.packed().images(board);
+        let least = IMAGES.into_iter().zip(images).min_by_key(|&(_, image)| image);
+        least.map_or((board, IMAGES[0]), |(image, board)| (board, image))
     }
-}
-
-/// A board under each of the symmetries; those that change its size leave it as it is.
-#[inline(always)]
-fn images(bits: u64, rows: usize, cols: usize) -> [u64; 8] {
-    let across = if rows == cols { transposed(bits, rows, cols) } else { bits };
-    let [mirrored, across_mirrored] = [bits, across].map(|bits| mirrored(bits, rows, cols));
-    let flipped = |bits| flipped(bits, rows, cols);
-    [
-        bits,
-        mirrored,
-        flipped(bits),
-        flipped(mirrored),
-        across,
-        across_mirrored,
-        flipped(across),
-        flipped(across_mirrored),
-    ]
-}
-
-/// The board with its columns reversed.
-#[inline(always)]
-fn mirrored(bits: u64, rows: usize, cols: usize) -> u64 {
-    let first = (0..rows).fold(0, |cells, row| cells | 15u64 << (4 * row * cols));
-    let middle = if cols % 2 == 1 { bits & first << (4 * (cols / 2)) } else { 0 };
-    (0..cols / 2).fold(middle, |image, col| {
-        let (column, shift) = (first << (4 * col), 4 * (cols - 1 - 2 * col));
-        image | (bits & column) << shift | bits >> shift & column
-    })
-}
-
-/// The board with its rows reversed.
-#[inline(always)]
-fn flipped(bits: u64, rows: usize, cols: usize) -> u64 {
-    let width = 4 * cols;
-    let first = (1u64 << width) - 1;
-    let middle = if rows % 2 == 1 { bits & first << (width * (rows / 2)) } else { 0 };
-    (0..rows / 2).fold(middle, |image, row| {
-        let (line, shift) = (first << (width * row), width * (rows - 1 - 2 * row));
-        image | (bits & line) << shift | bits >> shift & line
-    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Expected value of a heuristic some moves ahead.
 
 use exact2048_game::Board;
+use exact2048_game::packed::transposed;
 use exact2048_game::rules::Move;
 use rustc_hash::FxHashMap;
 
 use super::{ExpectimaxParams, Player, PlayerError, Turn};
-use crate::engine::{Engine, transposed};
+use crate::engine::Engine;
 
 /// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a
 /// heuristic at the end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in
