@@ -1,0 +1,166 @@
+//! A set of boards that any number of threads add to at once.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use bytemuck::allocation::zeroed_slice_box;
+use exact2048_game::Board;
+
+/// Boards in an open-addressing table, at most two in three slots taken. A slot is 0 where it is free: no state and no
+/// afterstate is the empty board.
+#[derive(Debug, Default)]
+pub struct Boards {
+    slots: Box<[AtomicU64]>,
+    count: AtomicUsize,
+}
+
+impl Boards {
+    /// Number of boards.
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the table.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(&*self.slots) as u64
+    }
+
+    /// Number of slots, which [`slot`](Self::slot) numbers.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes that there would be with room for so many boards more.
+    pub fn bytes_with(&self, more: usize) -> u64 {
+        let needed = slots_for(self.len() + more);
+        if needed <= self.slots.len() { self.bytes() } else { 8 * self.grown(needed) as u64 }
+    }
+
+    /// Makes room for so many boards more.
+    pub fn reserve(&mut self, more: usize) {
+        let needed = slots_for(self.len() + more);
+        if needed > self.slots.len() {
+            self.rebuild(self.grown(needed));
+        }
+    }
+
+    /// Makes the table as small as its boards allow.
+    pub fn shrink(&mut self) {
+        let least = slots_for(self.len());
+        if least < self.slots.len() {
+            self.rebuild(least);
+        }
+    }
+
+    /// Slots of a table that has to grow: twice as many, so that few boards are moved often.
+    fn grown(&self, needed: usize) -> usize {
+        needed.max(2 * self.slots.len())
+    }
+
+    fn rebuild(&mut self, slots: usize) {
+        let boards = std::mem::replace(&mut self.slots, zeroed_slice_box(slots));
+        self.count = AtomicUsize::new(0);
+        self.insert(
+            boards.iter().map(|slot| Board(slot.load(Ordering::Relaxed))).filter(|board| board.0 != 0),
+        );
+    }
+
+    /// Adds boards, for which there must be [room](Self::reserve).
+    #[inline]
+    pub fn insert(&self, boards: impl Iterator<Item = Board>) {
+        // Counted once for all: threads would wait for each other at every board.
+        let added = boards.filter(|&board| self.add(board)).count();
+        self.count.fetch_add(added, Ordering::Relaxed);
+    }
+
+    /// Adds a board without counting it; whether it is new.
+    #[inline]
+    fn add(&self, board: Board) -> bool {
+        let mut at = self.first_slot(board);
+        loop {
+            let mut found = self.slots[at].load(Ordering::Relaxed);
+            if found == 0 {
+                match self.slots[at].compare_exchange(0, board.0, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return true,
+                    Err(other) => found = other,
+                }
+            }
+            if found == board.0 {
+                return false;
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// The slot of a board; `None` where it is not in the set.
+    #[inline]
+    pub fn slot(&self, board: Board) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut at = self.first_slot(board);
+        loop {
+            match self.slots[at].load(Ordering::Relaxed) {
+                found if found == board.0 => return Some(at),
+                0 => return None,
+                _ => at = self.next(at),
+            }
+        }
+    }
+
+    /// The board in a slot, if there is one.
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<Board> {
+        let bits = self.slots[slot].load(Ordering::Relaxed);
+        (bits != 0).then_some(Board(bits))
+    }
+
+    /// Where the search for a board begins: its hash as a fraction of the table.
+    #[inline]
+    fn first_slot(&self, board: Board) -> usize {
+        let mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(mixed) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    #[inline]
+    fn next(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
+    }
+}
+
+/// Slots for so many boards: half as many more, and one that is always free, so that every search ends.
+fn slots_for(boards: usize) -> usize {
+    boards + boards / 2 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use std::collections::BTreeSet;
+
+    use rayon::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn boards_are_found_whatever_the_threads() {
+        let mut set = Boards::default();
+        assert_eq!((set.slot(Board(1)), set.len()), (None, 0));
+        let board = |i: u64| Board(1 + i.wrapping_mul(0x2545_f491_4f6c_dd1d) % 5000);
+        for batch in 0..10 {
+            set.reserve(2000);
+            (0..2000u64).into_par_iter().for_each(|i| set.insert([board(batch * 1500 + i)].into_iter()));
+        }
+        let expected: BTreeSet<Board> = (0..15_500).map(board).collect();
+        set.shrink();
+        let found: BTreeSet<Board> = (0..set.slots()).filter_map(|slot| set.get(slot)).collect();
+        assert_eq!((found.len(), set.len()), (expected.len(), expected.len()));
+        assert_eq!(found, expected);
+        for bits in 1..6000 {
+            let slot = set.slot(Board(bits));
+            assert_eq!(slot.is_some(), expected.contains(&Board(bits)));
+            assert!(slot.is_none_or(|slot| set.get(slot) == Some(Board(bits))));
+        }
+        assert_eq!(set.bytes(), set.bytes_with(0));
+    }
+}

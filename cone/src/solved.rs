@@ -1,0 +1,79 @@
+//! The values of a cone.
+
+use exact2048_game::{Board, Layer};
+
+/// The states of a cone whose values were computed, and these values. What it ended in is not among them: that is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Solved {
+    layers: Vec<SolvedLayer>,
+}
+
+/// Those of one layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SolvedLayer {
+    /// The layer.
+    pub layer: Layer,
+    /// Canonical boards, ascending.
+    pub boards: Box<[Board]>,
+    /// Their values in fixed point.
+    pub values: Values,
+}
+
+/// Values in as many bits as the run stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// 32 bits each.
+    Bits32(Box<[u32]>),
+    /// 64 bits each.
+    Bits64(Box<[u64]>),
+}
+
+impl Values {
+    /// One of them.
+    #[inline]
+    pub fn get(&self, at: usize) -> u64 {
+        match self {
+            Self::Bits32(values) => values[at].into(),
+            Self::Bits64(values) => values[at],
+        }
+    }
+
+    /// Bytes of each.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Bits32(_) => 4,
+            Self::Bits64(_) => 8,
+        }
+    }
+}
+
+impl Solved {
+    /// From layers in ascending order.
+    pub(crate) fn new(layers: Vec<SolvedLayer>) -> Self {
+        Self { layers }
+    }
+
+    /// The layers that have states, ascending.
+    pub fn layers(&self) -> &[SolvedLayer] {
+        &self.layers
+    }
+
+    /// The value of a state by its canonical board; `None` where it is not among those that were computed.
+    pub fn value(&self, layer: Layer, canonical: Board) -> Option<u64> {
+        let at = self.layers.binary_search_by_key(&layer, |of| of.layer).ok()?;
+        let SolvedLayer { boards, values, .. } = &self.layers[at];
+        boards.binary_search(&canonical).ok().map(|at| values.get(at))
+    }
+
+    /// Number of states.
+    pub fn states(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.boards.len() as u64).sum()
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> u64 {
+        let bytes =
+            |layer: &SolvedLayer| layer.boards.len() * (8 + layer.values.width()) + size_of::<SolvedLayer>();
+        self.layers.iter().map(|layer| bytes(layer) as u64).sum()
+    }
+}

@@ -1,0 +1,463 @@
+//! Up through the states of a cone, and down with their values.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use exact2048_game::packed::Packed;
+use exact2048_game::rules::potential;
+use exact2048_game::value::{Backup, Value};
+use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
+use rayon::prelude::*;
+
+use crate::boards::Boards;
+use crate::solved::{Solved, SolvedLayer, Values};
+
+/// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
+const SLOTS_AT_ONCE: usize = 2048;
+
+/// Slots of the least table that threads share: below it they would cost more than they bring.
+const SHARED_SLOTS: usize = 2 * SLOTS_AT_ONCE;
+
+/// What bounds the solution of a cone.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// Bytes of memory that it may take at most.
+    pub bytes: u64,
+    /// Whether the result is still wanted; asked every few thousand states, by any thread.
+    pub wanted: &'a (dyn Fn() -> bool + Sync),
+    /// Told of each layer, before it is worked on.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// How far the solution of a cone is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// On the way up: the layer, and the states found so far.
+    Up(Layer, u64),
+    /// The values of so many stored states are looked up.
+    Stored(u64),
+    /// On the way down: the states whose values are still to be computed, of all.
+    Down(u64, u64),
+}
+
+/// A cone that takes more memory than it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "the states between layer {first} and the next stored layers take more memory than the limit: {limit_bytes} bytes \
+     are allowed, and the {states} states up to layer {reached} take {needed_bytes} already"
+)]
+pub struct TooLarge {
+    /// The bytes that it may take.
+    pub limit_bytes: u64,
+    /// The bytes that it would have taken at this point, or more.
+    pub needed_bytes: u64,
+    /// The lowest layer asked for.
+    pub first: Layer,
+    /// The layer that it came to.
+    pub reached: Layer,
+    /// The states found so far.
+    pub states: u64,
+}
+
+/// Why there is no value.
+#[derive(Debug, thiserror::Error)]
+pub enum ConeError<E> {
+    /// It takes too much memory.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// Nobody wants it any more.
+    #[error("the question was given up before it was answered")]
+    GivenUp,
+    /// What is stored could not be read.
+    #[error(transparent)]
+    Stored(E),
+}
+
+/// Solves cones of a run.
+#[derive(Debug)]
+pub struct Solver {
+    packed: Packed,
+    backup: Backup,
+    kept: KeptLayers,
+    precision: Precision,
+    /// Exponent of the tile that wins.
+    wins: Option<u8>,
+}
+
+impl Solver {
+    /// For the states of a run.
+    pub fn new(params: &Params) -> Self {
+        Self {
+            packed: Packed::new(params.board),
+            backup: Backup::new(params),
+            kept: params.kept,
+            precision: params.precision,
+            wins: params.winning_exponent(),
+        }
+    }
+
+    /// The rules at speed.
+    pub fn packed(&self) -> &Packed {
+        &self.packed
+    }
+
+    /// The values of reachable states of layers that are not stored, given as canonical boards with their layers, and
+    /// of all states between them and the next stored layers.
+    ///
+    /// `stored` is asked for the values of the stored states that the cone ends in, of a layer at a time: canonical
+    /// boards, in no order, each once.
+    ///
+    /// Cost: about half a microsecond of one core a state. Memory: about 12 bytes a state beside the three largest
+    /// layers.
+    ///
+    /// # Errors
+    ///
+    /// [`ConeError::TooLarge`], [`ConeError::GivenUp`], and what `stored` fails with.
+    pub fn solve<E>(
+        &self,
+        asked: &[(Layer, Board)],
+        limits: Limits<'_>,
+        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+    ) -> Result<Solved, ConeError<E>> {
+        match self.precision {
+            Precision::Bits32 => self.solve_in::<u32, E>(asked, limits, stored),
+            Precision::Bits64 => self.solve_in::<u64, E>(asked, limits, stored),
+        }
+    }
+
+    fn solve_in<V: Width, E>(
+        &self,
+        asked: &[(Layer, Board)],
+        limits: Limits<'_>,
+        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+    ) -> Result<Solved, ConeError<E>> {
+        let first = asked.iter().map(|(layer, _)| *layer).min().unwrap_or(Layer::FIRST);
+        let mut work =
+            Work { solver: self, limits, first, states: 0, bytes: 0, over: AtomicBool::new(false) };
+        let (inner, ends) = work.climb(asked)?;
+        work.descend::<V, E>(inner, ends, stored)
+    }
+
+    /// Whether an afterstate holds the wanted tile.
+    #[inline]
+    fn is_won(&self, after: Board) -> bool {
+        self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
+    }
+
+    /// The canonical afterstates of a state, those that are won too.
+    #[inline]
+    fn afterstates(&self, state: Board) -> impl Iterator<Item = Board> + '_ {
+        let moves = self.packed.moves(state);
+        let afterstates =
+            exact2048_game::rules::Move::ALL.into_iter().filter_map(move |direction| moves.get(direction));
+        afterstates.map(|(after, _)| self.packed.canonical(after))
+    }
+
+    /// The canonical states that a kind of spawn leads to.
+    #[inline]
+    fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
+        let tile = u64::from(spawn.exponent());
+        // The lowest bits of the empty cells, one after the other.
+        let cells =
+            std::iter::successors(Some(self.packed.empty(after)), |rest| Some(rest & rest.wrapping_sub(1)));
+        let cells = cells.take_while(|&rest| rest != 0).map(|rest| rest & rest.wrapping_neg());
+        cells.map(move |cell| self.packed.canonical(Board(after.0 | cell * tile)))
+    }
+}
+
+/// The states of the layers of a cone.
+type Layers = BTreeMap<Layer, Boards>;
+
+/// Values of a layer, by slot.
+struct Valued<V> {
+    boards: Boards,
+    values: Vec<V>,
+}
+
+impl<V: Value> Valued<V> {
+    #[inline]
+    fn get(&self, board: Board) -> V {
+        // What is asked for was put in on the way up.
+        self.boards.slot(board).map_or_else(V::default, |slot| self.values[slot])
+    }
+}
+
+/// A cone in the making.
+struct Work<'a> {
+    solver: &'a Solver,
+    limits: Limits<'a>,
+    first: Layer,
+    states: u64,
+    /// Bytes of the tables that are finished.
+    bytes: u64,
+    /// Set once it is not wanted any more.
+    over: AtomicBool,
+}
+
+impl Work<'_> {
+    /// Enumerates: the states between what is asked for and the stored layers, and those of the stored layers.
+    fn climb<E>(&mut self, asked: &[(Layer, Board)]) -> Result<(Layers, Layers), ConeError<E>> {
+        let solver = self.solver;
+        let mut found = Layers::new();
+        for of_layer in asked.chunk_by(|(a, _), (b, _)| a == b) {
+            let boards = found.entry(of_layer[0].0).or_default();
+            boards.reserve(of_layer.len());
+            boards.insert(of_layer.iter().map(|(_, board)| *board));
+        }
+        let (mut inner, mut ends) = (Layers::new(), Layers::new());
+        while let Some((layer, mut states)) = found.pop_first() {
+            states.shrink();
+            self.bytes += states.bytes();
+            self.states += states.len() as u64;
+            if solver.kept.keeps(layer) {
+                ends.insert(layer, states);
+                continue;
+            }
+            (self.limits.progress)(Progress::Up(layer, self.states));
+            let after = self.afterstates(layer, &states, found.values().map(Boards::bytes).sum())?;
+            let mut above = SpawnKind::ALL.map(|spawn| found.remove(&layer.after(spawn)).unwrap_or_default());
+            let spawned = |range: std::ops::Range<usize>| {
+                let boards = range.filter_map(|slot| after.get(slot)).filter(|&board| !solver.is_won(board));
+                boards.map(|board| solver.packed.empty(board).count_ones() as usize).sum()
+            };
+            let mut at = 0;
+            while at < after.slots() {
+                // Tables grow by what may be new, so that a step must not be much of what there is.
+                let step = at..(at + (after.slots() / 8).max(SHARED_SLOTS)).min(after.slots());
+                let more = spawned(step.clone());
+                let held = after.bytes() + found.values().map(Boards::bytes).sum::<u64>();
+                let grown: u64 = above.iter().map(|boards| boards.bytes() + boards.bytes_with(more)).sum();
+                self.check(layer, held + grown)?;
+                above.iter_mut().for_each(|boards| boards.reserve(more));
+                self.for_each(step.clone(), |range| {
+                    let boards = || {
+                        range
+                            .clone()
+                            .filter_map(|slot| after.get(slot))
+                            .filter(|&board| !solver.is_won(board))
+                    };
+                    for (spawn, above) in SpawnKind::ALL.into_iter().zip(&above) {
+                        above.insert(boards().flat_map(|board| solver.spawned(board, spawn)));
+                    }
+                })?;
+                at = step.end;
+            }
+            for (spawn, boards) in SpawnKind::ALL.into_iter().zip(above) {
+                if boards.len() > 0 {
+                    found.insert(layer.after(spawn), boards);
+                }
+            }
+            inner.insert(layer, states);
+        }
+        Ok((inner, ends))
+    }
+
+    /// The afterstates of the states of a layer.
+    fn afterstates<E>(&self, layer: Layer, states: &Boards, beside: u64) -> Result<Boards, ConeError<E>> {
+        let solver = self.solver;
+        let (mut after, mut at) = (Boards::default(), 0);
+        while at < states.slots() {
+            let step = at..(at + (states.slots() / 8).max(SHARED_SLOTS)).min(states.slots());
+            // Two thirds of the slots hold a state, of at most four moves.
+            let more = (4 * step.len()).min(4 * states.len());
+            self.check(layer, beside + after.bytes() + after.bytes_with(more))?;
+            after.reserve(more);
+            self.for_each(step.clone(), |range| {
+                let states = range.filter_map(|slot| states.get(slot));
+                after.insert(states.flat_map(|state| solver.afterstates(state)));
+            })?;
+            at = step.end;
+        }
+        after.shrink();
+        Ok(after)
+    }
+
+    /// Backs values up, from those of the stored layers.
+    fn descend<V: Width, E>(
+        &mut self,
+        mut inner: Layers,
+        ends: Layers,
+        mut stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+    ) -> Result<Solved, ConeError<E>> {
+        let mut above: BTreeMap<Layer, Valued<V>> = BTreeMap::new();
+        (self.limits.progress)(Progress::Stored(ends.values().map(|boards| boards.len() as u64).sum()));
+        for (layer, boards) in ends {
+            let slots: Vec<usize> = (0..boards.slots()).filter(|&slot| boards.get(slot).is_some()).collect();
+            let asked: Vec<Board> = slots.iter().filter_map(|&slot| boards.get(slot)).collect();
+            self.bytes += (boards.slots() * size_of::<V>()) as u64;
+            // Beside the table and its values: the boards, their slots and their values for a moment.
+            self.check(layer, 24 * asked.len() as u64)?;
+            self.go_on()?;
+            let mut values = vec![V::default(); boards.slots()];
+            let found = stored(layer, &asked).map_err(ConeError::Stored)?;
+            slots.iter().zip(found).for_each(|(&slot, bits)| values[slot] = V::from_bits(bits));
+            above.insert(layer, Valued { boards, values });
+        }
+        let all: u64 = inner.values().map(|boards| boards.len() as u64).sum();
+        let (mut left, mut solved) = (all, Vec::new());
+        while let Some((layer, boards)) = inner.pop_last() {
+            (self.limits.progress)(Progress::Down(left, all));
+            left -= boards.len() as u64;
+            let after = self.afterstates(layer, &boards, 0)?;
+            self.check(layer, after.bytes() + ((after.slots() + boards.slots()) * size_of::<V>()) as u64)?;
+            let values = self.means(layer, &after, &above)?;
+            let after = Valued { boards: after, values };
+            let values = self.maxima(&boards, &after)?;
+            self.bytes += (boards.slots() * size_of::<V>()) as u64;
+            above.insert(layer, Valued { boards, values });
+            // No spawn leads further from the layers below.
+            while let Some(highest) =
+                above.keys().next_back().copied().filter(|&highest| highest > layer.after(SpawnKind::Two))
+            {
+                if let Some(done) = above.remove(&highest) {
+                    self.settle(highest, done, &mut solved);
+                }
+            }
+        }
+        for (layer, done) in above.into_iter().rev() {
+            self.settle(layer, done, &mut solved);
+        }
+        solved.reverse();
+        Ok(Solved::new(solved))
+    }
+
+    /// Takes the values of a layer that nothing needs any more, unless they are stored.
+    fn settle<V: Width>(&mut self, layer: Layer, done: Valued<V>, solved: &mut Vec<SolvedLayer>) {
+        let Valued { boards: table, values } = done;
+        self.bytes -= table.bytes() + size_of_val(&*values) as u64;
+        if self.solver.kept.keeps(layer) {
+            return;
+        }
+        let mut states: Vec<(Board, V)> =
+            (0..table.slots()).filter_map(|slot| Some((table.get(slot)?, values[slot]))).collect();
+        drop((table, values));
+        if states.len() < SHARED_SLOTS {
+            states.sort_unstable();
+        } else {
+            states.par_sort_unstable();
+        }
+        let boards = states.iter().map(|(board, _)| *board).collect();
+        let layer = SolvedLayer { layer, boards, values: V::values(states.iter().map(|(_, value)| *value)) };
+        self.bytes += (layer.boards.len() * (size_of::<Board>() + size_of::<V>())) as u64;
+        solved.push(layer);
+    }
+
+    /// The values of the afterstates of a layer, by slot.
+    fn means<V: Value, E>(
+        &self,
+        layer: Layer,
+        after: &Boards,
+        above: &BTreeMap<Layer, Valued<V>>,
+    ) -> Result<Vec<V>, ConeError<E>> {
+        let solver = self.solver;
+        let above = SpawnKind::ALL.map(|spawn| above.get(&layer.after(spawn)));
+        self.map(after, |board| {
+            if solver.is_won(board) {
+                return solver.backup.won();
+            }
+            let mut sums = [V::Sum::default(); 2];
+            for ((spawn, above), sum) in SpawnKind::ALL.into_iter().zip(&above).zip(&mut sums) {
+                let Some(above) = above else { continue };
+                solver.spawned(board, spawn).for_each(|state| above.get(state).add_to(sum));
+            }
+            let empty = solver.packed.empty(board).count_ones() as usize;
+            V::mean(sums[0], sums[1], solver.backup.divisor(empty))
+        })
+    }
+
+    /// The values of the states of a layer, by slot.
+    fn maxima<V: Value, E>(&self, states: &Boards, after: &Valued<V>) -> Result<Vec<V>, ConeError<E>> {
+        let solver = self.solver;
+        self.map(states, |state| {
+            let best = solver.afterstates(state).map(|board| after.get(board)).max();
+            best.unwrap_or_else(|| solver.backup.terminal(potential(state, solver.packed.size()) as u32))
+        })
+    }
+
+    /// A value for each board, by slot.
+    fn map<V: Value, E>(
+        &self,
+        boards: &Boards,
+        value: impl Fn(Board) -> V + Sync,
+    ) -> Result<Vec<V>, ConeError<E>> {
+        let mut values = vec![V::default(); boards.slots()];
+        let fill = |(nth, values): (usize, &mut [V])| {
+            if self.is_over() {
+                return;
+            }
+            for (slot, to) in (nth * SLOTS_AT_ONCE..).zip(values) {
+                if let Some(board) = boards.get(slot) {
+                    *to = value(board);
+                }
+            }
+        };
+        if boards.slots() < SHARED_SLOTS {
+            values.chunks_mut(SLOTS_AT_ONCE).enumerate().for_each(fill);
+        } else {
+            values.par_chunks_mut(SLOTS_AT_ONCE).enumerate().for_each(fill);
+        }
+        self.go_on()?;
+        Ok(values)
+    }
+
+    /// Works on a range of slots, cut for the threads.
+    fn for_each<E>(
+        &self,
+        slots: std::ops::Range<usize>,
+        work: impl Fn(std::ops::Range<usize>) + Sync,
+    ) -> Result<(), ConeError<E>> {
+        let cut = |nth: usize| {
+            let first = slots.start + nth * SLOTS_AT_ONCE;
+            if !self.is_over() {
+                work(first..(first + SLOTS_AT_ONCE).min(slots.end));
+            }
+        };
+        let cuts = slots.len().div_ceil(SLOTS_AT_ONCE);
+        if slots.len() < SHARED_SLOTS {
+            (0..cuts).for_each(cut);
+        } else {
+            (0..cuts).into_par_iter().for_each(cut);
+        }
+        self.go_on()
+    }
+
+    /// Asks whether the result is wanted, unless somebody was told that it is not.
+    fn is_over(&self) -> bool {
+        if !self.over.load(Ordering::Relaxed) && !(self.limits.wanted)() {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn go_on<E>(&self) -> Result<(), ConeError<E>> {
+        if self.over.load(Ordering::Relaxed) { Err(ConeError::GivenUp) } else { Ok(()) }
+    }
+
+    /// Whether there is memory for so many bytes beside the finished tables.
+    fn check<E>(&self, reached: Layer, beside: u64) -> Result<(), ConeError<E>> {
+        let needed_bytes = self.bytes + beside;
+        if needed_bytes <= self.limits.bytes {
+            return Ok(());
+        }
+        let Limits { bytes: limit_bytes, .. } = self.limits;
+        Err(TooLarge { limit_bytes, needed_bytes, first: self.first, reached, states: self.states }.into())
+    }
+}
+
+/// A width of values.
+trait Width: Value {
+    /// Values of this width.
+    fn values(values: impl Iterator<Item = Self>) -> Values;
+}
+
+impl Width for u32 {
+    fn values(values: impl Iterator<Item = Self>) -> Values {
+        Values::Bits32(values.collect())
+    }
+}
+
+impl Width for u64 {
+    fn values(values: impl Iterator<Item = Self>) -> Values {
+        Values::Bits64(values.collect())
+    }
+}
