@@ -161,7 +161,7 @@ impl Solver {
         let cells =
             std::iter::successors(Some(self.packed.empty(after)), |rest| Some(rest & rest.wrapping_sub(1)));
         let cells = cells.take_while(|&rest| rest != 0).map(|rest| rest & rest.wrapping_neg());
-        cells.map(move |cell| self.packed.canonical(Board(after.0 | cell * tile)))
+        cells.map(move |cell| self.packed.canonical(Board(after.0 | (cell * tile))))
     }
 }
 

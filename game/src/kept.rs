@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::layer::Layer;
 
-/// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0.
+/// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0; and those of the
+/// starts, where the period is above 4: what a game is worth is not to wait for a search through all layers below.
 ///
 /// A spawn leads one or two layers up. So two neighbouring kept layers are a *cut*: no path jumps over it, and the values
 /// of all layers below follow from its own. Hence a width of at least 2, or all layers. The policy changes how much is
@@ -24,6 +25,12 @@ const CUT_WIDTH: u32 = 2;
 
 /// The longest period: more layers than any board has, so that it never begins again.
 const MOST_PERIOD: u32 = 1 << 20;
+
+/// The longest period that does not make a run keep the starts.
+const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
+
+/// The highest layer that a game can begin in: two 4s.
+const LAST_START: Layer = Layer(8);
 
 /// No way to keep layers.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -51,9 +58,8 @@ impl KeptLayers {
     /// Two layers in every four: half of all values, with at most two spawns from any state to them.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
-    /// The layers of the starts, the tile sums 4, 6 and 8, and no other: the least that a run can keep. The period
-    /// never begins again, and of its first five layers no game has the two that would be below.
-    pub const STARTS: Self = Self { period: MOST_PERIOD, width: 5 };
+    /// The layers of the starts and no other: the least that a run can keep. The period never begins again.
+    pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };
 
     /// The first `width` of every `period` layers.
     ///
@@ -78,7 +84,7 @@ impl KeptLayers {
 
     /// Whether the values of a layer are stored.
     pub fn keeps(self, layer: Layer) -> bool {
-        self.place(layer) < self.width()
+        self.place(layer) < self.width || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= LAST_START
     }
 
     /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way down
@@ -194,7 +200,8 @@ mod tests {
             prop_assert!(before.all(|below| !kept.is_cut(Layer(below))), "there is none before");
             prop_assert_eq!(kept.is_cut(layer), [0, 2].iter().all(|rise| kept.keeps(Layer(layer.0 + rise))));
             if kept.period() < 1000 {
-                let in_period = (0..kept.period()).filter(|step| kept.keeps(Layer(layer.0 + 2 * step))).count();
+                let above_starts = Layer(layer.0 + 10);
+                let in_period = above_starts.to(above_starts.up(kept.period() - 1)).filter(|&l| kept.keeps(l)).count();
                 prop_assert_eq!(in_period as u32, kept.width());
             }
         }
@@ -215,10 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn the_starts_are_the_least() {
-        let kept: Vec<u32> =
+    fn starts_are_kept_where_others_are_far() {
+        let kept = |kept: &str| {
+            let kept: KeptLayers = kept.parse().unwrap();
+            (4..40).step_by(2).filter(|&sum| kept.keeps(Layer(sum))).collect::<Vec<u32>>()
+        };
+        assert_eq!(kept("4"), [8, 10, 16, 18, 24, 26, 32, 34]);
+        assert_eq!(kept("5"), [4, 6, 8, 10, 12, 20, 22, 30, 32]);
+        assert_eq!(kept("16"), [4, 6, 8, 32, 34]);
+        let starts: Vec<u32> =
             (4..300_000).step_by(2).filter(|&sum| KeptLayers::STARTS.keeps(Layer(sum))).collect();
-        assert_eq!(kept, [4, 6, 8]);
+        assert_eq!(starts, [4, 6, 8]);
         assert!(KeptLayers::STARTS.is_cut(Layer(4)) && KeptLayers::STARTS.next_cut(Layer(8)).0 > 1 << 20);
     }
 

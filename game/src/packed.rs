@@ -195,7 +195,7 @@ impl Packed {
     #[inline]
     #[must_use]
     pub fn has(&self, board: Board, exponent: u8) -> bool {
-        self.empty(Board(board.0 ^ self.cells * u64::from(exponent))) != 0
+        self.empty(Board(board.0 ^ (self.cells * u64::from(exponent)))) != 0
     }
 
     /// The smallest image of a board as a packed number. Costs about ten nanoseconds.

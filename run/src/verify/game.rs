@@ -69,10 +69,11 @@ impl Game {
         self.last_layer
     }
 
-    /// Whether the values of a layer are stored: of every period those with the smallest remainders.
+    /// Whether the values of a layer are stored: of every period those with the smallest remainders, and of a long one
+    /// those of the starts.
     pub fn keeps(&self, layer: u32) -> bool {
         let (period, width) = (2 * self.params.kept.period(), 2 * self.params.kept.width());
-        layer % period < width
+        layer % period < width || (layer < 10 && period >= 10)
     }
 
     /// Bits behind the binary point of a value.
