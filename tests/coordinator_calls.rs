@@ -399,6 +399,7 @@ async fn calls_of_any_content_do_no_harm() {
             precision_bits: [32, 64, 32, 33][among(4)],
             until_layer: [None, Some(12), None, Some(u32::MAX)][among(4)],
             large_exponent: [0, 3, 0, u32::MAX][among(4)],
+            huge_exponent: [0, 8, 0, u32::MAX][among(4)],
             kept: [None, Some((1, 1)), Some((4, u32::MAX))][among(3)]
                 .map(|(period, width)| v1::KeptLayers { period, width }),
         });

@@ -34,8 +34,8 @@ fn check_variants(job: &str, variants: &[&str]) {
 
 // `--dense-rows` chooses between blocks of all rows of a class and of those that occur: 0 is all of the
 // latter, a small number mixes them. `--piece-bytes` cuts blocks into pieces that threads share: 1 is a row each.
-// `--keep` says of which layers values are stored.
-const VARIANTS: [&str; 15] = [
+// `--huge` divides lanes. `--keep` says of which layers values are stored.
+const VARIANTS: [&str; 17] = [
     "--threads 1",
     "--threads 2",
     "--threads 5",
@@ -43,6 +43,8 @@ const VARIANTS: [&str; 15] = [
     "--large 3 --threads 2",
     "--large 4",
     "--large 5 --threads 1",
+    "--huge 8 --threads 2",
+    "--large 3 --huge 8 --dense-rows 0 --threads 1",
     "--dense-rows 0",
     "--dense-rows 100",
     "--piece-bytes 1 --threads 3",

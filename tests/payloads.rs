@@ -14,11 +14,12 @@ use exact2048_storage::{ItemKey, ShardKind};
 /// Stands for a large tile.
 const L: u8 = 99;
 
-/// What the page calls n and h, and the largest exponent that the run can have.
+/// What the page calls n, h and g, and the largest exponent that the run can have.
 struct Writer<'g> {
     game: &'g Game,
     cells: usize,
     large: u8,
+    huge: u8,
     largest: u8,
 }
 
@@ -84,10 +85,17 @@ impl Writer<'_> {
         rows
     }
 
+    /// The lane of a sequence.
+    fn lane(&self, sequence: &[u8]) -> u64 {
+        let huge = |e: u8| if e >= self.huge { 1u64 << 32 << (4 * (e - 8)) } else { 0 };
+        sequence.iter().map(|&e| (256u64 << e) + 1 + huge(e)).sum()
+    }
+
     /// The columns of a lane.
-    fn columns(&self, large_tiles: u32, sum: u32) -> Vec<Vec<u8>> {
+    fn columns(&self, lane: u64, large_tiles: u32, sum: u32) -> Vec<Vec<u8>> {
         let exponents: Vec<u8> = (self.large..=self.largest).collect();
         let mut columns = Self::lists(&exponents, large_tiles as usize, sum);
+        columns.retain(|column| self.lane(column) == lane);
         let within_bound = |e: u8, column: &Vec<u8>| {
             column.iter().filter(|&&x| x >= e).count() + usize::from(e) <= self.cells + 2
         };
@@ -107,20 +115,23 @@ impl Writer<'_> {
         states: impl Iterator<Item = Board>,
     ) -> BTreeMap<ItemKey, (Vec<u8>, Vec<Board>)> {
         // By lane, the entries by mask and config, and by sequence.
-        let mut lanes = BTreeMap::<(u32, u32), BTreeMap<(u32, Vec<u8>), BTreeMap<Vec<u8>, Board>>>::new();
+        let mut lanes =
+            BTreeMap::<(u64, u32, u32), BTreeMap<(u32, Vec<u8>), BTreeMap<Vec<u8>, Board>>>::new();
         for state in states {
             let images = self.game.images(&state);
             let splits: Vec<Split> = images.iter().map(|image| self.split(image)).collect();
             let (mask, config, _) = splits.iter().min().unwrap().clone();
             let large_sum = splits[0].2.iter().map(|&e| 1u32 << e).sum();
-            let entries = lanes.entry((mask.count_ones(), large_sum)).or_default();
+            let lane = self.lane(&splits[0].2);
+            let entries = lanes.entry((lane, mask.count_ones(), large_sum)).or_default();
             let entries = entries.entry((mask, config.clone())).or_default();
             let in_row = splits.into_iter().filter(|split| (split.0, &split.1) == (mask, &config));
             entries.extend(in_row.map(|split| (split.2, state)));
         }
         let mut items = BTreeMap::new();
-        for ((large_tiles, sum), entries) in lanes {
-            let (rows, columns) = (self.rows(large_tiles, layer - sum), self.columns(large_tiles, sum));
+        for ((lane, large_tiles, sum), entries) in lanes {
+            let rows = self.rows(large_tiles, layer - sum);
+            let columns = self.columns(lane, large_tiles, sum);
             let each = (65_536 / columns.len()).max(1);
             let mut found = 0;
             for (part, rows) in rows.chunks(each).enumerate() {
@@ -140,7 +151,6 @@ impl Writer<'_> {
                     found += entries.len();
                 }
                 if !bits.is_empty() {
-                    let lane = u64::from(sum) * 256 + u64::from(large_tiles);
                     items.insert(
                         ItemKey { layer, lane, part: part as u32 },
                         ([occupancy, bits].concat(), boards),
@@ -160,13 +170,13 @@ fn stored(run: &std::path::Path, kind: ShardKind) -> BTreeMap<ItemKey, Vec<u8>> 
 }
 
 /// Compares the reach items of a job up to a layer.
-fn compare(board: &str, large: u8, until: u32) -> usize {
+fn compare(board: &str, large: u8, huge: u8, until: u32) -> usize {
     let place = Place::new();
     let run = place.join("run");
-    solve(&run, &format!("--board {board} --large {large} --until-layer {until}"));
+    solve(&run, &format!("--board {board} --large {large} --huge {huge} --until-layer {until}"));
     let game = Game::new(board, "score", "1/10");
     let largest = (game.cells() as u8 + 1).min(until.ilog2() as u8);
-    let writer = Writer { game: &game, cells: game.cells(), large, largest };
+    let writer = Writer { game: &game, cells: game.cells(), large, huge, largest };
     let stored = stored(&run, ShardKind::Reach);
     let mut known = BTreeSet::new();
     for (layer, boards) in game.enumerate(until) {
@@ -181,17 +191,19 @@ fn compare(board: &str, large: u8, until: u32) -> usize {
 
 #[test]
 fn reach_items_are_those_of_the_page() {
-    assert!(compare("2x2", 3, 60) > 40);
-    assert!(compare("3x3", 4, 40) > 30);
-    assert!(compare("4x2", 3, 34) > 30);
-    assert!(compare("1x6", 3, 50) > 30);
+    assert!(compare("2x2", 3, 16, 60) > 40);
+    assert!(compare("3x3", 4, 16, 40) > 30);
+    assert!(compare("4x2", 3, 16, 34) > 30);
+    assert!(compare("1x6", 3, 16, 50) > 30);
+    // Up to its last layer, with tiles of 256 apart.
+    assert!(compare("1x7", 4, 8, 508) > 100);
 }
 
 /// Where a mask with symmetries has more than 32,768 configs (A M15).
 #[test]
 fn rows_of_large_symmetric_masks_are_those_of_the_page() {
     let game = Game::new("5x2", "score", "1/10");
-    let writer = Writer { game: &game, cells: 10, large: 4, largest: 11 };
+    let writer = Writer { game: &game, cells: 10, large: 4, huge: 16, largest: 11 };
     let rows = writer.rows(0, 22);
     assert_eq!(rows.len(), 36_430);
     let mirrored = |config: &[u8]| (0..10).map(|cell| config[cell ^ 1]).collect::<Vec<_>>();
@@ -201,7 +213,7 @@ fn rows_of_large_symmetric_masks_are_those_of_the_page() {
         images.iter().all(|image| image >= config)
     });
     assert_eq!(canonical.count(), 9_141);
-    assert!(compare("5x2", 4, 22) > 10);
+    assert!(compare("5x2", 4, 16, 22) > 10);
 }
 
 /// The values of an item are those of its entries, in their order.
@@ -214,7 +226,7 @@ fn values_items_are_those_of_the_page() {
         let game = Game::new(job, objective, "1/10");
         let solution = game.solve();
         let largest = if objective == "score" { game.cells() as u8 + 1 } else { 3 };
-        let writer = Writer { game: &game, cells: game.cells(), large: 3, largest };
+        let writer = Writer { game: &game, cells: game.cells(), large: 3, huge: 16, largest };
         let values = stored(&run, ShardKind::Values);
         let bound = number(&summary["start"]["error_bound"]);
         let mut compared = 0;

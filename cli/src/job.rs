@@ -27,6 +27,9 @@ pub struct JobArgs {
     /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     large: Option<u8>,
+    /// Tiles of at least 2^N divide what is worked on together: changes speed and memory, not results
+    #[arg(long, value_name = "N", hide = true)]
+    huge: Option<u8>,
     /// Which layers' values to store: N for two in every N (3 or more), all, or starts for those of the starts alone.
     /// Changes the size and how long queries take, not results: what is not stored is worked out when it is asked for
     #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true, default_value_t)]
@@ -42,7 +45,11 @@ impl JobArgs {
             Some(large) => Params::with_large(board, objective, spawn4, precision, self.until_layer, large),
             None => Params::new(board, objective, spawn4, precision, self.until_layer),
         };
-        let params = params.map_err(|error| Failure::usage(error.to_string()))?;
+        let divided = |params: Params| match self.huge {
+            Some(huge) => params.with_huge(huge),
+            None => Ok(params),
+        };
+        let params = params.and_then(divided).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(params.with_kept(self.keep))
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use exact2048_game::lane::{self, Step};
+use exact2048_game::lane;
 use exact2048_game::{KeptLayers, Lane, Layer, Params, SpawnKind};
 use exact2048_solution::{Phase, Segment};
 use rustc_hash::FxHashMap;
@@ -234,16 +234,10 @@ impl Planner {
 
     fn link_lanes(&mut self, params: &Params) {
         for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].owned).collect::<Vec<_>>() {
-            for step in Step::all(params) {
-                let other = match self.segment.phase {
-                    Phase::Enumerate => self.lanes[lane].lane.before(step, params.large),
-                    Phase::BackUp => self.lanes[lane].lane.after(step, params.large),
-                };
-                let Some(&other) = other.and_then(|other| self.index.get(&other)) else { continue };
-                if other != lane && !self.lanes[lane].depends_on.contains(&other) {
-                    self.lanes[lane].depends_on.push(other);
-                    self.lanes[other].needed_by.push(lane);
-                }
+            for other in self.segment.phase.needs(self.lanes[lane].lane, params) {
+                let Some(&other) = self.index.get(&other) else { continue };
+                self.lanes[lane].depends_on.push(other);
+                self.lanes[other].needed_by.push(lane);
             }
         }
     }

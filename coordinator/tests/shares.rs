@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use exact2048_coordinator::{Action, Planner, Stage, Task, Totals};
-use exact2048_game::lane::{Step, lanes, layer_range};
+use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Owners, Phase, Segment, assign};
 use proptest::prelude::*;
@@ -13,15 +13,6 @@ use proptest::prelude::*;
 fn params(board: &str) -> Params {
     let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
-}
-
-/// The lanes of the same layer that a lane's blocks are built on.
-fn inputs(params: &Params, phase: Phase, lane: Lane) -> Vec<Lane> {
-    let of = |step| match phase {
-        Phase::Enumerate => lane.before(step, params.large),
-        Phase::BackUp => lane.after(step, params.large),
-    };
-    Step::all(params).into_iter().filter_map(of).filter(|&other| other != lane).collect()
 }
 
 struct Share {
@@ -85,7 +76,7 @@ fn run(
         if let Some(task) = share.planner.next_task() {
             if let Some((layer, lane, stage)) = task.block() {
                 assert_eq!(owners.owner(lane), me, "only what it owns");
-                let inputs = inputs(params, segment.phase, lane);
+                let inputs = segment.phase.needs(lane, params);
                 for input in inputs.into_iter().filter(|_| stage == Stage::Second) {
                     assert!(!exists(layer, input) || share.has.contains(&(layer, input)), "inputs first");
                 }
@@ -102,11 +93,10 @@ fn run(
         let totals = Totals { states: u64::from(is_second), sealed_bytes: 10, ..Totals::default() };
         if let Some((layer, lane, Stage::First)) = task.block() {
             assert!(share.has.insert((layer, lane)), "each block once");
+            let needed_by = segment.phase.needed_by(lane, params);
             for (other, to) in shares.iter_mut().enumerate().filter(|&(other, _)| other != me) {
-                let needs = |to: &Lane| {
-                    owners.owner(*to) == other && inputs(params, segment.phase, *to).contains(&lane)
-                };
-                if ranges.keys().any(needs) {
+                let is_its = |to: &Lane| ranges.contains_key(to) && owners.owner(*to) == other;
+                if needed_by.iter().any(is_its) {
                     to.arriving[me].push_back((layer, lane));
                 }
             }

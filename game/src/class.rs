@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use crate::board::Board;
 use crate::columns::Columns;
+use crate::huge::HugeTiles;
 use crate::lane::{Lane, layer_range};
 use crate::layer::Layer;
 use crate::params::Params;
@@ -303,7 +304,8 @@ impl Space {
             .min()?;
         let layer = Layer(board.tile_sum(cells));
         let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
-        let lane = Lane { k: k as u8, large_sum };
+        let huge = HugeTiles::of(sequence, self.params.huge);
+        let lane = Lane { k: k as u8, large_sum, huge };
         Some(Split { lane, layer, mask: image.index, config, sequence })
     }
 

@@ -1,22 +1,36 @@
 //! Layers and lanes: how the state space is cut, and which block needs which.
 //!
-//! Within a [layer](Layer), the *lane* (k, T) of a board is the number of its large tiles
-//! and their sum; layer × lane is a *block*. A spawn keeps the lane; a move with `m` merges of large
-//! tiles and `j` births of new ones leads from lane (k, T) to (k − m + j, T + j·2^h), in the same layer.
+//! Within a [layer](Layer), the *lane* (k, T, H) of a board is the number of its large tiles, their sum, and which
+//! *huge* tiles are among them; layer × lane is a *block*. A spawn keeps the lane; a move with `m` merges of large tiles
+//! and `j` births of new ones leads from lane (k, T, H) to (k − m + j, T + j·2^h, H'), in the same layer. On boards
+//! whose lanes are small without it no tile is huge.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::huge::HugeTiles;
 use crate::layer::Layer;
 use crate::params::Params;
 
-/// A lane: number `k` of large tiles and their sum `large_sum`. Ordered as moves lead through them:
-/// by sum, then from many tiles to few.
+/// A lane: number `k` of large tiles, their sum `large_sum`, and the huge ones among them. Ordered as moves lead
+/// through them: by sum, then from many tiles to few.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Lane {
     /// Number of large tiles.
     pub k: u8,
     /// Sum of the large tiles.
     pub large_sum: u32,
+    /// The huge tiles.
+    pub huge: HugeTiles,
+}
+
+impl std::fmt::Display for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "k={} sum={}", self.k, self.large_sum)?;
+        if self.huge.is_empty() { Ok(()) } else { write!(f, " huge={}", self.huge) }
+    }
 }
 
 impl PartialOrd for Lane {
@@ -27,32 +41,62 @@ impl PartialOrd for Lane {
 
 impl Ord for Lane {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.large_sum, other.k).cmp(&(other.large_sum, self.k))
+        let key = |lane: &Self| (lane.large_sum, Reverse(lane.k), lane.huge);
+        key(self).cmp(&key(other))
     }
 }
 
 impl Lane {
-    /// The lane as one number, for keys in files; ordered by sum, then by number of tiles.
+    /// A lane without huge tiles.
+    pub const fn new(k: u8, large_sum: u32) -> Self {
+        Self { k, large_sum, huge: HugeTiles::NONE }
+    }
+
+    /// The lane as one number, for keys in files: huge tiles highest, then the sum, then the number of tiles.
     pub fn code(self) -> u64 {
-        u64::from(self.large_sum) << 8 | u64::from(self.k)
+        u64::from(self.huge.0) << 32 | u64::from(self.large_sum) << 8 | u64::from(self.k)
     }
 
     /// The lane of a [`Lane::code`], `None` where the number is no lane's.
     pub fn from_code(code: u64) -> Option<Self> {
-        let lane = Self { k: (code & 0xff) as u8, large_sum: u32::try_from(code >> 8).ok()? };
-        (lane.k <= 16).then_some(lane)
+        let huge = HugeTiles((code >> 32) as u32);
+        let lane = Self { k: (code & 0xff) as u8, large_sum: (code as u32) >> 8, huge };
+        (lane.k <= 16 && huge.len() <= lane.k && huge.sum() <= lane.large_sum).then_some(lane)
     }
 
-    /// The lane that a move with `step` leads to from here.
-    pub fn after(self, step: Step, large: u8) -> Option<Self> {
-        let k = (self.k + step.births).checked_sub(step.merges)?;
-        Some(Self { k, large_sum: self.large_sum + (u32::from(step.births) << large) })
+    /// The lanes that a move with `step` can lead to from here, among them some that have no board.
+    pub fn after(self, step: Step, params: &Params) -> Vec<Self> {
+        let Some(k) = (self.k + step.births).checked_sub(step.merges) else { return Vec::new() };
+        let large_sum = self.large_sum + (u32::from(step.births) << params.large);
+        let huge = self.huge.after(step.merges, params.huge);
+        huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
-    /// The lane that a move with `step` comes from to end here.
-    pub fn before(self, step: Step, large: u8) -> Option<Self> {
-        let k = (self.k + step.merges).checked_sub(step.births)?;
-        Some(Self { k, large_sum: self.large_sum.checked_sub(u32::from(step.births) << large)? })
+    /// The lanes that a move with `step` can come from to end here, among them some that have no board.
+    pub fn before(self, step: Step, params: &Params) -> Vec<Self> {
+        let k = (self.k + step.merges).checked_sub(step.births);
+        let large_sum = self.large_sum.checked_sub(u32::from(step.births) << params.large);
+        let Some((k, large_sum)) = k.zip(large_sum) else { return Vec::new() };
+        let huge = self.huge.before(step.merges, params.huge);
+        huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
+    }
+}
+
+impl Lane {
+    /// The other lanes that moves can lead to from here, among them some that have no board.
+    pub fn led_to(self, params: &Params) -> BTreeSet<Self> {
+        let mut lanes: BTreeSet<_> =
+            Step::all(params).into_iter().flat_map(|step| self.after(step, params)).collect();
+        lanes.remove(&self);
+        lanes
+    }
+
+    /// The other lanes that moves can lead here from, among them some that have no board.
+    pub fn led_from(self, params: &Params) -> BTreeSet<Self> {
+        let mut lanes: BTreeSet<_> =
+            Step::all(params).into_iter().flat_map(|step| self.before(step, params)).collect();
+        lanes.remove(&self);
+        lanes
     }
 }
 
@@ -80,25 +124,24 @@ impl Step {
 /// All lanes of a run that have at least one sequence, in order.
 pub fn lanes(params: &Params) -> Vec<Lane> {
     let most_large = params.most_cells_with(params.large);
-    let mut found = std::collections::BTreeSet::from([Lane { k: 0, large_sum: 0 }]);
-    // Sums of k tiles that obey the tile bound, built from the largest exponent down.
-    let mut sums = std::collections::BTreeSet::from([(0usize, 0u64)]);
+    let mut found = BTreeSet::from([Lane::new(0, 0)]);
+    // Sets of tiles that obey the tile bound, built from the largest exponent down.
+    let mut sets = found.clone();
     for exponent in (params.large..=params.largest_exponent()).rev() {
         let most = params.most_cells_with(exponent);
-        let mut next = sums.clone();
-        for &(k, sum) in &sums {
-            for count in 1..=most.saturating_sub(k) {
-                next.insert((k + count, sum + ((count as u64) << exponent)));
-            }
+        let mut next = sets.clone();
+        for &set in &sets {
+            let one_more = |lane: &Lane| {
+                let huge = if exponent < params.huge { lane.huge } else { lane.huge.with(exponent) };
+                Some(Lane { k: lane.k + 1, large_sum: lane.large_sum + (1 << exponent), huge })
+            };
+            let more = std::iter::successors(Some(set), one_more).skip(1);
+            next.extend(more.take(most.saturating_sub(usize::from(set.k))));
         }
-        sums = next;
+        sets = next;
     }
-    let last = u64::from(params.last_layer().0);
-    found.extend(
-        sums.into_iter()
-            .filter(|&(k, sum)| k <= most_large && sum <= last)
-            .map(|(k, sum)| Lane { k: k as u8, large_sum: sum as u32 }),
-    );
+    let last = params.last_layer().0;
+    found.extend(sets.into_iter().filter(|lane| usize::from(lane.k) <= most_large && lane.large_sum <= last));
     found.into_iter().collect()
 }
 
@@ -112,28 +155,54 @@ pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::huge::LEAST_HUGE;
+    use crate::{Objective, Precision, Spawn4};
+
+    fn params(board: &str) -> Params {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    }
 
     #[test]
     fn lanes_are_ordered_as_moves_lead() {
-        let params = Params::new(
-            "3x3".parse().unwrap(),
-            crate::Objective::Score,
-            crate::Spawn4::default(),
-            crate::Precision::Bits32,
-            None,
-        )
-        .unwrap();
-        let lanes = lanes(&params);
-        // 543 of them occur; the others obey the tile bound, and no more is asked of them.
-        assert_eq!(lanes.len(), 548);
-        for &lane in &lanes {
-            assert_eq!(Lane::from_code(lane.code()), Some(lane));
-            for step in Step::all(&params).into_iter().filter(|&s| s != Step::STAY) {
-                if let Some(target) = lane.after(step, params.large) {
-                    assert!(target > lane, "{lane:?} {step:?}");
-                    assert_eq!(target.before(step, params.large), Some(lane));
+        let params = params("3x3");
+        // 543 of the lanes without huge tiles occur; the others obey the tile bound, and no more is asked of them.
+        for (params, count) in [(params.clone(), 548), (params.with_huge(LEAST_HUGE).unwrap(), 1008)] {
+            let lanes = lanes(&params);
+            assert_eq!(lanes.len(), count);
+            for &lane in &lanes {
+                assert_eq!(Lane::from_code(lane.code()), Some(lane));
+                for step in Step::all(&params).into_iter().filter(|&s| s != Step::STAY) {
+                    for target in lane.after(step, &params) {
+                        assert!(target > lane, "{lane:?} {step:?}");
+                        assert!(target.before(step, &params).contains(&lane), "{lane:?} {step:?}");
+                    }
+                    for source in lane.before(step, &params) {
+                        assert!(source.after(step, &params).contains(&lane), "{lane:?} {step:?}");
+                    }
                 }
             }
         }
+    }
+
+    #[test]
+    fn other_numbers_are_no_lanes() {
+        let huge = HugeTiles::NONE.with(9);
+        let code = |k, large_sum| Lane { k, large_sum, huge }.code();
+        assert!(Lane::from_code(code(1, 512)).is_some());
+        for wrong in [code(0, 512), code(2, 510), code(17, 1024)] {
+            assert_eq!(Lane::from_code(wrong), None, "{wrong:x}");
+        }
+    }
+
+    /// Lanes without huge tiles are those whose sums and numbers are the same, together.
+    #[test]
+    fn huge_tiles_divide_lanes() {
+        let params = params("4x2");
+        let undivided: BTreeSet<_> = lanes(&params).into_iter().collect();
+        let divided = lanes(&params.with_huge(LEAST_HUGE).unwrap());
+        assert!(divided.len() > undivided.len());
+        let together: BTreeSet<_> = divided.iter().map(|lane| Lane::new(lane.k, lane.large_sum)).collect();
+        assert_eq!(together, undivided);
     }
 }

@@ -18,7 +18,7 @@
 //! | | |
 //! |---|---|
 //! | how boards rise: the first layer, the next, what spawns add, with their weights | [`layer`] |
-//! | which blocks there are, and which lanes moves lead to | [`lane`] |
+//! | which blocks there are, and which lanes moves lead to | [`lane`], [`huge`] |
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
 //! | where moves, spawns and symmetries lead | [`transitions`], [`patterns`], [`maps`] |
@@ -31,6 +31,7 @@ pub mod board;
 pub mod class;
 pub mod columns;
 pub mod fixed;
+pub mod huge;
 pub mod kept;
 pub mod lane;
 pub mod layer;
@@ -52,6 +53,7 @@ pub mod transitions;
 pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
+pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;
 pub use layer::{Layer, SpawnKind};

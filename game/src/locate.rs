@@ -3,10 +3,14 @@
 //! The solver makes the rows of a class and the columns of a lane once and uses all of them. Whoever asks about single
 //! boards would wait for tables of which one entry is wanted: [`Locator`] counts instead. Numbers are the same.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
+use crate::huge::{HugeTiles, NO_HUGE};
 use crate::lane::Lane;
 use crate::layer::Layer;
 use crate::params::Params;
@@ -39,8 +43,8 @@ pub struct Locator {
     orbits: OrbitCounts,
     /// By number of large tiles and half of the small sum.
     classes: Vec<Vec<OnceLock<ClassRanks>>>,
-    /// By number of large tiles and their sum in units of the smallest large tile.
-    lanes: Vec<Vec<OnceLock<ColumnRanks>>>,
+    /// By number of large tiles and their sum in units of the smallest large tile: by the huge ones among them.
+    lanes: Vec<Vec<OnceLock<FxHashMap<HugeTiles, ColumnRanks>>>>,
 }
 
 /// The rows of a class.
@@ -56,7 +60,6 @@ impl Locator {
     /// For the boards of a run. Cost: some milliseconds on a board of 16 cells.
     pub fn new(params: &Params) -> Self {
         let (space, cells) = (Space::new(params), params.cells());
-        let unmade = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
         let classes = (0..=cells).map(|k| {
             let sums = ((cells - k) << (params.large - 1)) / 2 + 1;
             (0..sums).map(|_| OnceLock::new()).collect()
@@ -65,7 +68,7 @@ impl Locator {
         Self {
             orbits: OrbitCounts::new(cells, params.large),
             classes: classes.collect(),
-            lanes: (0..=cells).map(|_| unmade(units)).collect(),
+            lanes: (0..=cells).map(|_| (0..units).map(|_| OnceLock::new()).collect()).collect(),
             space,
         }
     }
@@ -81,7 +84,7 @@ impl Locator {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
         let unit = (lane.large_sum >> self.space.params().large) as usize;
         let lane_slot = self.lanes.get(lane.k as usize)?.get(unit)?;
-        let columns = lane_slot.get_or_init(|| ColumnRanks::new(self.space.params(), lane));
+        let columns = lane_slot.get_or_init(|| self.lanes_like(lane)).get(&lane.huge)?;
         let column = columns.column(sequence)?;
 
         let id = ClassId::of(layer, lane)?;
@@ -105,6 +108,16 @@ impl Locator {
             column,
             columns: columns.len(),
         })
+    }
+
+    /// Counts the columns of all lanes with as many large tiles and the same sum, by the huge ones among them.
+    fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
+        let params = self.space.params();
+        let all =
+            ColumnRanks::new(&Params { huge: NO_HUGE, ..params.clone() }, Lane::new(lane.k, lane.large_sum));
+        let huge: BTreeSet<_> =
+            all.multisets().map(|multiset| HugeTiles::of(multiset, params.huge)).collect();
+        huge.into_iter().map(|huge| (huge, ColumnRanks::new(params, Lane { huge, ..lane }))).collect()
     }
 
     /// Counts the rows of a class.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::{BoardSize, MAX_EXPONENT};
 use crate::fixed::Scale;
+use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
 use crate::objective::{Objective, Spawn4};
@@ -55,9 +56,21 @@ pub struct Params {
     pub until_layer: Option<u32>,
     /// Tiles of at least `2^large` are *large*: they are in the sequence, not in the skeleton.
     pub large: u8,
+    /// Large tiles of at least `2^huge` are *huge*: boards with different ones are in different lanes.
+    #[serde(default = "no_huge", skip_serializing_if = "is_no_huge")]
+    pub huge: u8,
     /// Which layers' values are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: KeptLayers,
+}
+
+/// Manifests say nothing of huge tiles where there are none.
+fn no_huge() -> u8 {
+    NO_HUGE
+}
+
+fn is_no_huge(huge: &u8) -> bool {
+    *huge == NO_HUGE
 }
 
 /// Manifests say nothing of the layers that all runs kept before there was a choice.
@@ -112,6 +125,9 @@ pub enum ParamsError {
     /// The split between small and large tiles is out of range.
     #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
     Large(u8),
+    /// The exponent from which tiles are huge is out of range.
+    #[error("huge tiles cannot start at exponent {0}: expected {LEAST_HUGE} to {NO_HUGE}")]
+    Huge(u8),
 }
 
 impl Params {
@@ -127,7 +143,7 @@ impl Params {
         let params = split_at(4)?;
         match board.cells() {
             12.. if params.last_layer() <= FEW_SEQUENCES => split_at(3),
-            12 if params.last_layer() > MANY_SEQUENCES => split_at(5),
+            12 if params.last_layer() > MANY_SEQUENCES => split_at(5)?.with_huge(HUGE_OF_MANY),
             _ => Ok(params),
         }
     }
@@ -142,11 +158,20 @@ impl Params {
         large: u8,
     ) -> Result<Self, ParamsError> {
         let kept = KeptLayers::default();
-        let mut params = Self { board, objective, spawn4, precision, until_layer, large, kept };
+        let huge = NO_HUGE;
+        let mut params = Self { board, objective, spawn4, precision, until_layer, large, huge, kept };
         if let Objective::Reach { exponent } = objective {
             // With the wanted tile as the only large one, no board that counts has a large tile.
             params.large = large.min(exponent);
         }
+        params.check()?;
+        Ok(params)
+    }
+
+    /// The same run, with lanes divided by tiles that are huge from an exponent on; values and counts do not depend on it,
+    /// speed and sizes do.
+    pub fn with_huge(self, huge: u8) -> Result<Self, ParamsError> {
+        let params = Self { huge, ..self };
         params.check()?;
         Ok(params)
     }
@@ -182,6 +207,9 @@ impl Params {
         }
         if !(3..=6).contains(&self.large) {
             return Err(ParamsError::Large(self.large));
+        }
+        if !(LEAST_HUGE..=NO_HUGE).contains(&self.huge) {
+            return Err(ParamsError::Huge(self.huge));
         }
         Ok(())
     }
@@ -253,6 +281,10 @@ const FEW_SEQUENCES: Layer = Layer(1024);
 /// Boards of 12 cells are split at tile 32 where there are layers above this one: nearly all their states have so many
 /// large tiles that maps between sequences of more of them would cost more than the rows (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
+
+/// Tiles that are huge on these boards: of at least 512. That divides the largest lanes by three or more, and there are
+/// hardly any moves between the parts that do not change other things too (`docs/dev/performance.md`).
+const HUGE_OF_MANY: u8 = 9;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,9 @@
 //! that needs them all, and far too much for a question about one board. Here only the multisets of exponents are
 //! listed, of which a lane has some hundreds, and the rest is counting.
 
+use crate::board::MAX_EXPONENT;
 use crate::columns::{Sequence, pack};
+use crate::huge::LEAST_HUGE;
 use crate::lane::Lane;
 use crate::params::Params;
 
@@ -21,8 +23,10 @@ impl ColumnRanks {
     /// The numbers of a lane's columns. Cost: some microseconds, at most about a hundred.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let mut multisets = Vec::new();
-        let largest = params.largest_exponent();
-        multisets_of(params, lane.k, lane.large_sum, largest, &mut Vec::new(), &mut multisets);
+        if let Some((mut chosen, left, sum)) = huge_tiles(params, lane) {
+            let highest = params.largest_exponent().min(params.huge - 1);
+            multisets_of(params, left, sum, highest, &mut chosen, &mut multisets);
+        }
         multisets.sort_unstable();
         let mut len = 0;
         let groups = multisets.into_iter().map(|multiset| {
@@ -110,6 +114,21 @@ impl Left {
     }
 }
 
+/// The huge exponents of a lane, sorted downward, with the number and the sum of its other tiles; `None` where they break
+/// the tile bound.
+fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
+    let mut chosen = Vec::new();
+    for exponent in (LEAST_HUGE..=MAX_EXPONENT).rev() {
+        chosen.extend(std::iter::repeat_n(exponent, usize::from(lane.huge.count(exponent))));
+        let has = lane.huge.count(exponent) > 0;
+        if has && (exponent < params.huge || chosen.len() > params.most_cells_with(exponent)) {
+            return None;
+        }
+    }
+    let left = lane.k.checked_sub(lane.huge.len())?;
+    Some((chosen, left, lane.large_sum.checked_sub(lane.huge.sum())?))
+}
+
 /// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
 /// sorted downward behind what is `chosen` already.
 fn multisets_of(
@@ -144,6 +163,7 @@ fn multisets_of(
 mod tests {
     use super::*;
     use crate::columns::Columns;
+    use crate::huge::NO_HUGE;
     use crate::lane::lanes;
     use crate::{Objective, Precision, Spawn4};
 
@@ -175,13 +195,16 @@ mod tests {
             let params = params(board, objective);
             let columns: u64 = lanes(&params).into_iter().map(|lane| agree(&params, lane, 1)).sum();
             assert!(columns > 0);
+            let divided = params.with_huge(LEAST_HUGE).unwrap();
+            let of_divided: u64 = lanes(&divided).into_iter().map(|lane| agree(&divided, lane, 1)).sum();
+            assert_eq!(of_divided, columns, "{board} {objective}");
         }
     }
 
     #[test]
     fn columns_of_the_largest_lanes_have_the_numbers_of_the_solver() {
-        // With the split at tile 16 its lanes are the widest of all.
-        let of_4x3 = Params { large: 4, ..params("4x3", "score") };
+        // With the split at tile 16 and without huge tiles its lanes are the widest of all.
+        let of_4x3 = Params { large: 4, huge: NO_HUGE, ..params("4x3", "score") };
         assert_eq!(agree(&of_4x3, largest_lane(&of_4x3, u64::MAX), 997), 6_451_200);
         let of_4x4 = params("4x4", "reach:64");
         assert_eq!(agree(&of_4x4, largest_lane(&of_4x4, u64::MAX), 101), 1_167_621);
@@ -192,11 +215,11 @@ mod tests {
     #[test]
     fn sequences_of_other_lanes_have_no_number() {
         let params = params("3x3", "score");
-        let ranks = ColumnRanks::new(&params, Lane { k: 3, large_sum: 64 });
+        let ranks = ColumnRanks::new(&params, Lane::new(3, 64));
         assert_eq!(ranks.len(), 3);
         assert_eq!(ranks.column(pack(&[4, 4, 5])), Some(0));
         assert_eq!(ranks.column(pack(&[4, 4, 4])), None);
         assert_eq!(ranks.column(pack(&[5, 5, 5])), None);
-        assert!(ColumnRanks::new(&params, Lane { k: 1, large_sum: 48 }).is_empty());
+        assert!(ColumnRanks::new(&params, Lane::new(1, 48)).is_empty());
     }
 }

@@ -198,7 +198,7 @@ mod tests {
                 let births = pattern.0.iter().filter(|&&s| s == Source::Born).count() as u8;
                 for lane in lanes(&params).into_iter().filter(|lane| lane.k == 3) {
                     let k = pattern.0.len() as u8;
-                    let target = Lane { k, large_sum: lane.large_sum + (u32::from(births) << params.large) };
+                    let target = Lane::new(k, lane.large_sum + (u32::from(births) << params.large));
                     let (source, target) = (Columns::new(&params, lane), Columns::new(&params, target));
                     let none = target.len() as u32;
                     let expected: Vec<u32> = source

@@ -4,6 +4,7 @@
 //! sends and reads keeps its meaning.
 
 use exact2048_game::Params;
+use exact2048_game::huge::NO_HUGE;
 
 /// Version 1 of all services.
 #[allow(
@@ -30,6 +31,7 @@ impl From<&Params> for v1::RunParameters {
             precision_bits: u8::from(params.precision).into(),
             until_layer: params.until_layer,
             large_exponent: params.large.into(),
+            huge_exponent: if params.huge == NO_HUGE { 0 } else { params.huge.into() },
             kept: Some(v1::KeptLayers { period: params.kept.period(), width: params.kept.width() }),
         }
     }

@@ -1,6 +1,8 @@
 //! What the journal says of a finished range of layers.
 
-use exact2048_game::Layer;
+use std::collections::BTreeSet;
+
+use exact2048_game::{Lane, Layer, Params};
 use serde::{Deserialize, Serialize};
 
 /// The two passes of a run.
@@ -19,6 +21,22 @@ impl Phase {
         match self {
             Self::Enumerate => "enumerate",
             Self::BackUp => "back up",
+        }
+    }
+
+    /// The other lanes whose block of the same layer this pass needs for a lane's block, among them some that have none.
+    pub fn needs(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
+        match self {
+            Self::Enumerate => lane.led_from(params),
+            Self::BackUp => lane.led_to(params),
+        }
+    }
+
+    /// The other lanes whose block of the same layer needs a lane's block in this pass, among them some that have none.
+    pub fn needed_by(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
+        match self {
+            Self::Enumerate => lane.led_to(params),
+            Self::BackUp => lane.led_from(params),
         }
     }
 }

@@ -16,11 +16,10 @@ pub const PART_ENTRIES: usize = 1 << 16;
 
 /// An item that does not parse: the file passed its checksums, so it was written by other code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("item of layer {layer}, lane k={k} sum={large_sum}, part {part}: expected {expected}, found {found}")]
+#[error("item of layer {layer}, lane {lane}, part {part}: expected {expected}, found {found}")]
 pub struct PayloadError {
     layer: u32,
-    k: u8,
-    large_sum: u32,
+    lane: Lane,
     part: u32,
     expected: String,
     found: String,
@@ -29,8 +28,8 @@ pub struct PayloadError {
 impl PayloadError {
     /// What was expected of the item of a key, and what was found.
     pub fn new(key: ItemKey, expected: String, found: String) -> Self {
-        let lane = Lane::from_code(key.lane).unwrap_or(Lane { k: u8::MAX, large_sum: 0 });
-        Self { layer: key.layer, k: lane.k, large_sum: lane.large_sum, part: key.part, expected, found }
+        let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
+        Self { layer: key.layer, lane, part: key.part, expected, found }
     }
 }
 
@@ -254,7 +253,7 @@ mod tests {
             let values: Vec<u32> = (0..rows * stride).map(|i| i as u32 * 7).collect();
             let (mut bits_back, mut values_back) = (vec![0u64; bits.len()], vec![0u32; values.len()]);
             let held = RowSet::all(rows);
-            let lane = Lane { k: 1, large_sum: 16 };
+            let lane = Lane::new(1, 16);
             for part in 0..parts.count() {
                 let key = Parts::key(Layer(100), lane, part);
                 let item = parts.encode_reach(part, &held, &bits);

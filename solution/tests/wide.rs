@@ -9,6 +9,7 @@ use std::time::Instant;
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::{Columns, pack, unpack};
+use exact2048_game::huge::NO_HUGE;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
@@ -176,11 +177,11 @@ fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
     run.append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None })).unwrap();
 }
 
-/// With the split that version 0.1 chose: then the lanes of 4×3 are the widest of all.
+/// With the split that version 0.1 chose and no huge tile: then the lanes of 4×3 are the widest of all.
 fn params(board: &str, objective: &str) -> Params {
     let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
     let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
-    Params { large: params.large.min(4), ..params }
+    Params { large: params.large.min(4), huge: NO_HUGE, ..params }
 }
 
 /// A board of a lane: one of its sequences, spread over the cells, with small tiles in what is left.
@@ -195,16 +196,16 @@ fn board_of(params: &Params, lane: Lane, small: &[u8], seed: usize) -> Board {
 
 /// The widest lane of 4×3, with small tiles of every residue of the layer modulo 8.
 fn boards_of_4x3(params: &Params) -> Vec<Board> {
-    let widest = Lane { k: 10, large_sum: 11_760 };
+    let widest = Lane::new(10, 11_760);
     assert_eq!(Columns::count(params, widest), 6_451_200);
     let small: [&[u8]; 4] = [&[1, 0], &[2, 0], &[2, 1], &[3, 0]];
     small.iter().enumerate().map(|(seed, small)| board_of(params, widest, small, seed)).collect()
 }
 
 fn boards_of_4x4(params: &Params) -> Vec<Board> {
-    let widest = Lane { k: 15, large_sum: 264 };
+    let widest = Lane::new(15, 264);
     assert!(Columns::count(params, widest) > 1_000_000);
-    let half = Lane { k: 8, large_sum: 136 };
+    let half = Lane::new(8, 136);
     let small: [&[u8]; 2] = [&[1], &[2]];
     let few: [&[u8]; 2] = [&[1, 2, 0, 0, 1], &[2, 2, 2, 1, 1, 0]];
     let full = small.iter().enumerate().map(|(seed, small)| board_of(params, widest, small, seed));

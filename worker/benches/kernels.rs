@@ -23,7 +23,7 @@ use exact2048_worker::kernels::{BitMoves, MoveRun, Rows};
 use exact2048_worker::pieces::Pieces;
 
 /// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
-const LANE: Lane = Lane { k: 4, large_sum: 16 + 64 + 256 + 512 };
+const LANE: Lane = Lane::new(4, 16 + 64 + 256 + 512);
 const CLASS: ClassId = ClassId { k: 4, small_sum: 16 };
 
 struct Setup {

@@ -20,12 +20,13 @@ use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 
-const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE]]]
+const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE [HUGE]]]]
   BOARD    rows x columns, for example 4x3
   LAYER    tile sum of the first layer that is timed
   LAYERS   how many are timed, upward and then downward (default 2)
   THREADS  compute threads (default 1)
-  LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)";
+  LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)
+  HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)";
 
 /// Every entry of every block is reachable, and has some value.
 struct Full {
@@ -196,7 +197,7 @@ impl Bench {
     }
 }
 
-fn params(board: &str, layer: u32, large: Option<u8>) -> Result<Params, ParamsError> {
+fn params(board: &str, layer: u32, large: Option<u8>, huge: Option<u8>) -> Result<Params, ParamsError> {
     let board = board.parse().map_err(|_| ParamsError::BelowFirstLayer(0))?;
     let with = |objective| match large {
         Some(large) => {
@@ -205,7 +206,9 @@ fn params(board: &str, layer: u32, large: Option<u8>) -> Result<Params, ParamsEr
         None => Params::new(board, objective, Spawn4::default(), Precision::Bits32, None),
     };
     // Boards whose largest tiles do not fit: all tiles that the layer can hold are below the wanted one.
-    with(Objective::Score).or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))
+    let params = with(Objective::Score);
+    let params = params.or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))?;
+    huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge))
 }
 
 /// The largest resident set of this process so far.
@@ -226,15 +229,16 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let large = args.get(4).and_then(|text| text.parse().ok());
-    let params = match params(board, layer, large) {
+    let exponent = |at: usize| args.get(at).and_then(|text| text.parse().ok());
+    let params = match params(board, layer, exponent(4), exponent(5)) {
         Ok(params) => params,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
         }
     };
-    println!("{board}, layer {layer}, large tiles from 2^{}, {threads} threads", params.large);
+    let Params { large, huge, .. } = params;
+    println!("{board}, layer {layer}, large tiles from 2^{large}, huge from 2^{huge}, {threads} threads");
     let full = Arc::new(Full { space: Space::new(&params) });
     let bench = Bench { params, full, threads: threads.max(1) as usize };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(bench.threads).build().expect("threads start");

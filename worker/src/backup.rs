@@ -14,10 +14,11 @@ use exact2048_storage::ShardKind;
 
 use crate::area::Area;
 use crate::blocks::{Entries, ValueBlock};
+use crate::enumerate::move_runs;
+use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
-use crate::kernels::{MoveRun, Rows};
 use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -163,23 +164,26 @@ impl<V: Value> Worker<V> {
         });
         let own_lane = tables.columns.lane();
         for group in &moves.groups {
-            let Some(target_lane) = own_lane.after(group.step, self.tables.params().large) else { continue };
-            let after = self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());
-            if after.is_none() && !self.backup.can_win() {
-                continue;
+            for target_lane in own_lane.after(group.step, self.tables.params()) {
+                let after =
+                    self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());
+                if after.is_none() && !self.backup.can_win() {
+                    continue;
+                }
+                let target = self.tables.lane_or_empty(target_lane);
+                let nothing = self.padding_row(&target);
+                let no_rows = RowSet::all(0);
+                let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
+                let after = after.as_ref().map_or(not_computed, |block| block.rows());
+                let mut maps = self.tables.maps(cache, tables, &target);
+                maps.for_each_some(&group.patterns, |patterns, maps| {
+                    let runs = move_runs(group, patterns, maps);
+                    let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
+                    pieces.map_of(&mut states, stride, |slots, states| {
+                        self.kernels.maxima(&plan, slots, states);
+                    });
+                });
             }
-            let target = self.tables.lane_or_empty(target_lane);
-            let nothing = self.padding_row(&target);
-            let no_rows = RowSet::all(0);
-            let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
-            let after = after.as_ref().map_or(not_computed, |block| block.rows());
-            let mut maps = self.tables.maps(cache, tables, &target);
-            maps.for_each_some(&group.patterns, |patterns, maps| {
-                let runs: Vec<MoveRun<'_>> =
-                    group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
-                let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
-                pieces.map_of(&mut states, stride, |slots, states| self.kernels.maxima(&plan, slots, states));
-            });
         }
         states
     }

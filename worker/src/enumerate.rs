@@ -17,7 +17,7 @@ use exact2048_storage::ShardKind;
 use crate::bits::{BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
 use crate::kernels::bit_moves::or_permuted;
-use crate::kernels::index_map::Permutation;
+use crate::kernels::index_map::{IndexMap, Permutation};
 use crate::kernels::{BitMoves, BitSpawns, MoveRun};
 use crate::pieces::{Pieces, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
@@ -122,8 +122,9 @@ impl<V: crate::Value> Worker<V> {
     /// The afterstates of a block, counted.
     fn move_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let mut sources = Vec::new();
-        for &step in &self.steps {
-            let Some(lane) = place.lane.before(step, self.tables.params().large) else { continue };
+        let params = self.tables.params();
+        let before = |&step: &Step| place.lane.before(step, params).into_iter().map(move |lane| (step, lane));
+        for (step, lane) in self.steps.iter().flat_map(before) {
             let Some(class) = self.tables.class(place.layer, lane) else { continue };
             let Some(tables) = self.tables.lane(lane) else { continue };
             let states = self.states(place.layer, lane)?;
@@ -153,8 +154,7 @@ impl<V: crate::Value> Worker<V> {
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let mut maps = self.tables.maps(cache, tables, place.tables);
             maps.for_each_some(&group.patterns, |patterns, maps| {
-                let runs: Vec<MoveRun<'_>> =
-                    group.edges_of(patterns).zip(maps).map(|(edges, map)| MoveRun { edges, map }).collect();
+                let runs = move_runs(group, patterns, maps);
                 let plan = BitMoves { runs: &runs, states: states.source() };
                 afterstates.map_pieces(&pieces, |afterstates| self.kernels.move_bits(&plan, afterstates));
             });
@@ -354,6 +354,16 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
     let mut matrix = BitMatrix::new(Arc::new(RowSet::new(held)), words);
     rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
     matrix
+}
+
+/// The edges of some patterns of a group, with their maps; without those that no column takes part in.
+pub(crate) fn move_runs<'a>(
+    group: &'a MoveGroup,
+    patterns: Range<usize>,
+    maps: &[&'a IndexMap],
+) -> Vec<MoveRun<'a>> {
+    let runs = group.edges_of(patterns).zip(maps).map(|(edges, &map)| MoveRun { edges, map });
+    runs.filter(|run| !run.map.is_empty()).collect()
 }
 
 /// The moves of a step, if the class has any.

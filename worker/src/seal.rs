@@ -65,7 +65,7 @@ impl Unsealed {
     /// Takes the blocks of a layer out, in the order of the lanes.
     fn take(&self, layer: Layer) -> Vec<Packed> {
         let mut blocks = self.lock();
-        let first = (layer, Lane { k: u8::MAX, large_sum: 0 });
+        let first = (layer, Lane::new(u8::MAX, 0));
         let mut of_layer = blocks.split_off(&first);
         let mut above = of_layer.split_off(&(Layer(layer.0 + 1), first.1));
         blocks.append(&mut above);

@@ -109,7 +109,7 @@ proptest! {
     ) {
         let params = params("3x2", Precision::Bits32);
         let worker = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
-        for lane in [*index.get(&lanes(&params)), Lane { k, large_sum: sum }] {
+        for lane in [*index.get(&lanes(&params)), Lane::new(k, sum)] {
             // Most are refused, some happen to be blocks.
             let _ = worker.accept_states(Layer(layer), lane, &bytes[..]);
             let _ = worker.accept_after_values(Layer(layer), lane, &bytes[..]);
@@ -121,7 +121,7 @@ proptest! {
         let params = params("3x2", Precision::Bits32);
         let sender = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         let receiver = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
-        let lane = Lane { k: 0, large_sum: 0 };
+        let lane = Lane::new(0, 0);
         for layer in (4..=12).step_by(2).map(Layer) {
             sender.enumerate_states(layer, lane, HELPERS).unwrap();
             sender.enumerate_afterstates(layer, lane, HELPERS).unwrap();

@@ -24,15 +24,21 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let until_layer = message.until_layer;
     let params = match message.large_exponent {
         0 => Params::new(board, objective, spawn4, precision, until_layer),
-        large => {
-            let large = u8::try_from(large).unwrap_or(u8::MAX);
-            Params::with_large(board, objective, spawn4, precision, until_layer, large)
-        }
+        large => Params::with_large(board, objective, spawn4, precision, until_layer, exponent(large)),
     };
     let params = params.map_err(|error| WireError::field("parameters", error))?;
+    let params = match message.huge_exponent {
+        0 => params,
+        huge => params.with_huge(exponent(huge)).map_err(|error| WireError::field("huge_exponent", error))?,
+    };
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
     let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
     Ok(params.with_kept(kept.unwrap_or_default()))
+}
+
+/// An exponent, which is checked later: one that does not fit is out of range for all uses.
+fn exponent(number: u32) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]
@@ -47,14 +53,14 @@ pub(super) mod tests {
         let spawns = prop::sample::select(vec!["0.1", "1/3", "0", "1"]);
         let until = prop::option::of((2u32..20).prop_map(|half| 2 * half));
         let kept = prop::sample::select(vec!["1/1", "2/4", "3/16"]);
-        (boards, objectives, spawns, any::<bool>(), until, 3u8..7, kept).prop_filter_map(
+        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), kept).prop_filter_map(
             "not every board has every layer",
-            |(board, objective, spawn4, wide, until, large, kept)| {
+            |(board, objective, spawn4, wide, until, (large, huge), kept)| {
                 let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
                 let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
                 let spawn4 = spawn4.parse().unwrap();
                 let params = Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
-                Some(params.with_kept(kept.parse().unwrap()))
+                Some(params.with_huge(huge).ok()?.with_kept(kept.parse().unwrap()))
             },
         )
     }
@@ -79,6 +85,7 @@ pub(super) mod tests {
             (RunParameters { precision_bits: 1 << 20, ..good.clone() }, "precision_bits"),
             (RunParameters { until_layer: Some(5), ..good.clone() }, "parameters"),
             (RunParameters { large_exponent: 300, ..good.clone() }, "parameters"),
+            (RunParameters { huge_exponent: 7, ..good.clone() }, "huge_exponent"),
             (RunParameters { kept: Some(v1::KeptLayers { period: 4, width: 1 }), ..good.clone() }, "kept"),
             (RunParameters::default(), "rows"),
         ] {

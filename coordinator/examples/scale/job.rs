@@ -1,7 +1,7 @@
 //! The blocks of a job: how many states each holds, and which needs which.
 
 use exact2048_game::class::Space;
-use exact2048_game::lane::{self, Step};
+use exact2048_game::lane;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::Phase;
 
@@ -38,13 +38,10 @@ impl Job {
         let scale = states as f64 / entries;
         lanes.iter_mut().flat_map(|lane| &mut lane.states).for_each(|states| *states *= scale);
         for from in 0..lanes.len() {
-            for step in Step::all(&params) {
-                let Some(after) = names[from].after(step, params.large) else { continue };
+            for after in names[from].led_to(&params) {
                 let Ok(to) = names.binary_search(&after) else { continue };
-                if to != from && !lanes[from].after.contains(&to) {
-                    lanes[from].after.push(to);
-                    lanes[to].before.push(from);
-                }
+                lanes[from].after.push(to);
+                lanes[to].before.push(from);
             }
         }
         let layers = (params.last_layer().0 as usize - 4) / 2 + 1;

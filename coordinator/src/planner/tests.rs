@@ -41,13 +41,10 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
                 };
                 let own = !exists(before, lane) || done.contains(&(before, lane, Stage::Second));
                 assert!(own, "the lane's own blocks in order: {layer} {lane:?}");
-                for step in Step::all(params).into_iter().filter(|_| stage == Stage::Second) {
-                    let other = match segment.phase {
-                        Phase::Enumerate => lane.before(step, params.large),
-                        Phase::BackUp => lane.after(step, params.large),
-                    };
-                    let ready = |other| !exists(layer, other) || done.contains(&(layer, other, Stage::First));
-                    assert!(other.is_none_or(ready), "inputs first: {layer} {lane:?} {step:?}");
+                let needed = segment.phase.needs(lane, params);
+                for other in needed.into_iter().filter(|_| stage == Stage::Second) {
+                    let ready = !exists(layer, other) || done.contains(&(layer, other, Stage::First));
+                    assert!(ready, "inputs first: {layer} {lane:?} {other:?}");
                 }
                 for needed in [layer.0, layer.0.saturating_sub(2), layer.0.saturating_sub(4)] {
                     let needed = match segment.phase {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::board::Board;
 use crate::columns::Columns;
+use crate::huge::NO_HUGE;
 use crate::lane::{lanes, layer_range};
 use crate::maps::Between;
 use crate::patterns::{PatternId, Patterns};
@@ -19,10 +20,11 @@ struct Game {
 }
 
 impl Game {
-    fn new(board: &str, large: u8) -> Self {
+    fn new(board: &str, large: u8, huge: u8) -> Self {
         let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
         let params =
             Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap();
+        let params = params.with_huge(huge).unwrap();
         Self { space: Space::new(&params), patterns: Patterns::default(), params }
     }
 
@@ -96,25 +98,33 @@ impl Game {
     }
 }
 
-const GAMES: [(&str, u8); 7] =
-    [("2x2", 3), ("3x2", 3), ("3x2", 4), ("1x5", 3), ("2x3", 5), ("1x6", 4), ("7x1", 3)];
+const GAMES: [(&str, u8, u8); 7] = [
+    ("2x2", 3, NO_HUGE),
+    ("3x2", 3, NO_HUGE),
+    ("3x2", 4, NO_HUGE),
+    ("1x5", 3, NO_HUGE),
+    ("2x3", 5, NO_HUGE),
+    ("1x6", 4, NO_HUGE),
+    ("7x1", 3, 8),
+];
 
 #[test]
 fn moves_lead_where_the_rules_say() {
-    for (board, large) in GAMES {
-        let game = Game::new(board, large);
+    for (board, large, huge) in GAMES {
+        let game = Game::new(board, large, huge);
         let mut moves_seen = 0;
         game.each_block(|_, class, columns| {
             let boards = game.boards(class, columns);
             let transitions = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
             let mut found = vec![BTreeSet::new(); boards.len()];
             for group in &transitions.moves(game.maker()).groups {
-                let lane = columns.lane().after(group.step, large).unwrap();
-                let (target, to) =
-                    (game.space.class(group.target).unwrap(), Columns::new(&game.params, lane));
-                for (edges, &pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
-                    let edges = edges.iter().map(|edge| (edge.from, edge.to));
-                    game.follow(&mut found, (columns, &to), target, pattern, edges);
+                for lane in columns.lane().after(group.step, &game.params) {
+                    let (target, to) =
+                        (game.space.class(group.target).unwrap(), Columns::new(&game.params, lane));
+                    for (edges, &pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
+                        let edges = edges.iter().map(|edge| (edge.from, edge.to));
+                        game.follow(&mut found, (columns, &to), target, pattern, edges);
+                    }
                 }
             }
             for (&board, found) in boards.iter().zip(found) {
@@ -135,8 +145,8 @@ fn moves_lead_where_the_rules_say() {
 
 #[test]
 fn spawns_lead_where_the_rules_say() {
-    for (board, large) in GAMES {
-        let game = Game::new(board, large);
+    for (board, large, huge) in GAMES {
+        let game = Game::new(board, large, huge);
         let mut spawns_seen = 0;
         game.each_block(|layer, class, columns| {
             let boards = game.boards(class, columns);
@@ -179,7 +189,7 @@ fn spawns_lead_where_the_rules_say() {
 /// What is made for some of the rows is what is made for all of them.
 #[test]
 fn rows_that_are_left_out_change_nothing() {
-    let game = Game::new("3x2", 3);
+    let game = Game::new("3x2", 3, NO_HUGE);
     let class = game.space.class(ClassId { k: 2, small_sum: 8 }).unwrap();
     let all = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
     let every_third = (0..class.rows() as u32).step_by(3);

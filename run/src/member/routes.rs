@@ -1,8 +1,7 @@
 //! Which member needs which block of which other.
 
-use exact2048_game::lane::{Step, lanes, layer_range};
+use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
-use exact2048_solution::Phase;
 use rustc_hash::FxHashMap;
 
 use super::Seat;
@@ -13,14 +12,9 @@ fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
     let all = lanes(params);
     let alive: FxHashMap<Lane, (Layer, Layer)> =
         all.iter().map(|&lane| (lane, layer_range(params, lane))).collect();
-    let steps = Step::all(params);
     for &lane in &all {
-        for &step in &steps {
-            let built_on_it = match segment.phase {
-                Phase::Enumerate => lane.after(step, params.large),
-                Phase::BackUp => lane.before(step, params.large),
-            };
-            if let Some((other, &layers)) = built_on_it.and_then(|other| Some((other, alive.get(&other)?))) {
+        for other in segment.phase.needed_by(lane, params) {
+            if let Some(&layers) = alive.get(&other) {
                 call(lane, other, layers);
             }
         }
@@ -78,7 +72,7 @@ mod tests {
     use super::*;
     use exact2048_coordinator::cluster::WorkerId;
     use exact2048_game::{Objective, Params, Precision, Spawn4};
-    use exact2048_solution::{Segment, assign};
+    use exact2048_solution::{Phase, Segment, assign};
 
     fn seat(board: &str, members: usize, me: usize) -> Seat {
         let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());

@@ -92,8 +92,8 @@ fn summand(layer: Layer, lane: Lane, to: WorkerId, checksum: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const LANE: Lane = Lane { k: 1, large_sum: 16 };
-    const OTHER: Lane = Lane { k: 1, large_sum: 32 };
+    const LANE: Lane = Lane::new(1, 16);
+    const OTHER: Lane = Lane::new(1, 32);
     const LAYER: Layer = Layer(100);
 
     #[test]

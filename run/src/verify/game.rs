@@ -38,7 +38,9 @@ impl Game {
             Objective::Score => heaviest().map(potential_of).sum(),
             Objective::Reach { .. } => 1,
         };
-        let lane_code = |e: u64| if e >= u64::from(params.large) { 256 << e | 1 } else { 0 };
+        let large = |e: u64| if e >= u64::from(params.large) { 256 << e | 1 } else { 0 };
+        let huge = |e: u64| if e >= u64::from(params.huge) { 1 << (4 * e) } else { 0 };
+        let lane_code = |e: u64| large(e) + huge(e);
         Self {
             lane_codes: (0..256).map(|two| lane_code(two & 15) + lane_code(two >> 4)).collect(),
             geometry: Geometry::new(params.board),
@@ -81,7 +83,8 @@ impl Game {
         self.fraction_bits
     }
 
-    /// The code of a board's lane: the sum of its large tiles times 256, and their number.
+    /// The code of a board's lane: from the lowest bit on the number of its large tiles, in 8 bits, their sum, in 24, and
+    /// how many huge tiles of each exponent from 8 on there are, 4 each.
     #[inline]
     pub fn lane(&self, board: u64) -> u64 {
         board.to_le_bytes().iter().map(|&two| self.lane_codes[usize::from(two)]).sum()
@@ -144,6 +147,11 @@ impl Game {
             Precision::Bits64 => to_nearest_64(sum, count),
         }
     }
+}
+
+/// The sum of the large tiles of a lane and their number, from its code.
+pub fn lane_tiles(lane: u64) -> (u32, usize) {
+    (lane as u32 >> 8, (lane & 255) as usize)
 }
 
 /// `sum / count` to the nearest integer; of two that are equally near, the larger one.

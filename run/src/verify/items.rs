@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Problem;
+use super::game::lane_tiles;
 
 /// The items of one layer and kind by key, with their decoded frames.
 pub struct Items {
@@ -122,5 +123,8 @@ impl Items {
 
 /// The key of an item for people.
 pub fn item_text(layer: u32, lane: u64, part: u32) -> String {
-    format!("item of layer {layer}, {} large tiles of sum {}, part {part}", lane & 255, lane >> 8)
+    let (sum, tiles) = lane_tiles(lane);
+    let huge: Vec<u64> = (8..16).flat_map(|e| (0..lane >> (4 * e) & 15).map(move |_| 1 << e)).collect();
+    let among = if huge.is_empty() { String::new() } else { format!(", {huge:?} of them") };
+    format!("item of layer {layer}, {tiles} large tiles of sum {sum}{among}, part {part}")
 }

@@ -4,9 +4,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::game::Game;
+use super::game::{Game, lane_tiles};
 use super::geometry::Geometry;
 
 /// Stands for a large tile in a skeleton: no small tile has this exponent.
@@ -147,7 +147,7 @@ impl<'a> Layout<'a> {
 
     /// The block of a lane in a layer; `None` where it has no entry.
     pub fn block(&self, layer: u32, lane: u64) -> Option<Block> {
-        let (sum, tiles) = (u32::try_from(lane >> 8).ok()?, (lane & 255) as usize);
+        let (sum, tiles) = lane_tiles(lane);
         let small_sum = layer.checked_sub(sum)?;
         if tiles > self.cells || small_sum % 2 != 0 {
             return None;
@@ -165,10 +165,8 @@ impl<'a> Layout<'a> {
         if listed <= MOST_KEPT {
             return;
         }
-        classes.retain(|&(tiles, small_sum), _| {
-            let lane = u64::from(layer.saturating_sub(small_sum)) << 8 | tiles as u64;
-            lanes.binary_search(&lane).is_ok()
-        });
+        let needed: FxHashSet<_> = lanes.iter().map(|&lane| lane_tiles(lane)).collect();
+        classes.retain(|&(tiles, small_sum), _| needed.contains(&(layer.saturating_sub(small_sum), tiles)));
     }
 
     /// Where a board is, and with it all its images.
@@ -280,21 +278,24 @@ impl<'a> Layout<'a> {
         if let Some(columns) = lock(&self.columns).get(&lane) {
             return Arc::clone(columns);
         }
-        let columns = Arc::new(self.make_columns(tiles, sum));
+        let columns = Arc::new(self.make_columns(lane, tiles, sum));
         lock(&self.columns).insert(lane, Arc::clone(&columns));
         columns
     }
 
-    /// All sequences of so many large exponents whose tiles have this sum.
-    fn make_columns(&self, tiles: usize, sum: u32) -> Vec<u64> {
+    /// All sequences of a lane's large exponents: their number and the sum of their tiles are given.
+    fn make_columns(&self, lane: u64, tiles: usize, sum: u32) -> Vec<u64> {
         let mut multisets = Vec::new();
         self.multisets(tiles, sum, self.game.largest_exponent(), &mut Vec::new(), &mut multisets);
+        // The other lanes with this number and sum have other huge tiles.
+        let packed = |exponents: &[u8]| exponents.iter().fold(0, |packed, &e| packed << 4 | u64::from(e));
+        multisets.retain(|exponents| self.game.lane(packed(exponents)) == lane);
         multisets.sort_unstable();
         let mut sequences = Vec::new();
         for descending in multisets {
             let mut exponents: Vec<u8> = descending.into_iter().rev().collect();
             loop {
-                sequences.push(exponents.iter().fold(0, |sequence, &e| sequence << 4 | u64::from(e)));
+                sequences.push(packed(&exponents));
                 if !next_arrangement(&mut exponents) {
                     break;
                 }
@@ -516,9 +517,10 @@ mod tests {
     use exact2048_game::columns::Columns;
     use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
 
-    fn params(board: &str, large: u8) -> Params {
+    fn params(board: &str, large: u8, huge: u8) -> Params {
         let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap()
+        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large);
+        params.unwrap().with_huge(huge).unwrap()
     }
 
     fn random(seed: &mut u64) -> u64 {
@@ -530,8 +532,10 @@ mod tests {
     #[test]
     fn boards_are_where_the_solver_has_them() {
         // 5x2 and 4x3 have classes whose symmetric masks number all configs.
-        for (board, large) in [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4)] {
-            let params = params(board, large);
+        let boards =
+            [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
+        for ((board, large), huge) in boards.into_iter().flat_map(|board| [(board, 16), (board, 8)]) {
+            let params = params(board, large, huge);
             let (game, space) = (Game::new(&params), Space::new(&params));
             let layout = Layout::new(&game);
             let mut seed = 5;
@@ -545,7 +549,7 @@ mod tests {
                 for _ in 0..random(&mut seed) % 3 {
                     let cell = random(&mut seed) as usize % params.cells();
                     board = board & !(15 << (4 * cell))
-                        | (u64::from(large) + random(&mut seed) % 2) << (4 * cell);
+                        | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
                 }
                 if board == 0 {
                     continue;
@@ -572,8 +576,10 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_the_solver_has_them() {
-        for (board, large) in [("2x2", 3), ("3x2", 4), ("2x4", 3), ("3x3", 4)] {
-            let params = params(board, large);
+        for (board, large, huge) in
+            [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
+        {
+            let params = params(board, large, huge);
             let (game, space) = (Game::new(&params), Space::new(&params));
             let layout = Layout::new(&game);
             for lane in lane::lanes(&params) {
@@ -583,7 +589,7 @@ mod tests {
                     "{lane:?}"
                 );
             }
-            for lane in [Lane { k: 0, large_sum: 0 }, Lane { k: 2, large_sum: 2 << large }] {
+            for lane in [Lane::new(0, 0), Lane::new(2, 2 << large)] {
                 for layer in (4..=120).step_by(2) {
                     let rows = ClassId::of(Layer(layer), lane)
                         .and_then(|id| space.class(id))
@@ -598,7 +604,7 @@ mod tests {
     /// The example of `docs/dev/format.md`.
     #[test]
     fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
-        let game = Game::new(&params("5x2", 4));
+        let game = Game::new(&params("5x2", 4, 16));
         let layout = Layout::new(&game);
         assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
     }

@@ -63,6 +63,11 @@ pub struct SparseMap {
 }
 
 impl IndexMap {
+    /// Whether no column takes part.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Sparse(map) if map.pairs.is_empty())
+    }
+
     /// The map of a pattern from the columns of one lane to those of another; `None` stands for the pattern that leaves
     /// sequences alone. Cost: about a nanosecond a column.
     pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
@@ -242,7 +247,7 @@ mod tests {
         merge.set_item(0, Source::Merged(0));
         merge.set_condition(0, 1, true);
         let known = patterns.known(patterns.intern(&[merge])).pop().flatten();
-        let columns = Columns::new(&params, Lane { k: 2, large_sum: 16 });
+        let columns = Columns::new(&params, Lane::new(2, 16));
         let between = Between { params: &params, patterns: &patterns, source: &columns, target: &columns };
         Permutation::new(&between, known.as_deref());
     }

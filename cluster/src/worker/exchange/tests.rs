@@ -18,7 +18,7 @@ const PRESENCE: Presence = Presence { secret: Secret::new([9; 16]), incarnation:
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
 const SECRET: [u8; 16] = [7; 16];
-const LANE: Lane = Lane { k: 1, large_sum: 16 };
+const LANE: Lane = Lane::new(1, 16);
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A block: who sent it, where it belongs, its checksum, and its bytes.
