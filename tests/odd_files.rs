@@ -163,7 +163,7 @@ fn a_directory_that_holds_something_is_not_removed() {
     fs::remove_file(&shard).unwrap();
     fs::create_dir(&shard).unwrap();
     fs::write(shard.join("holiday.jpg"), "not ours").unwrap();
-    let words = ["found a directory that is not empty", "Move it away, and run the same command again"];
+    let words = ["found a directory that is not empty", "Move it away, and try again"];
     on_run(&solved.run(), "info", &[]).exits(1).says(&words);
     try_solve(&solved.run(), "--board 2x2").exits(1).says(&words);
     assert!(shard.join("holiday.jpg").is_file());

@@ -47,13 +47,12 @@ fn tls_encrypts_and_names_the_server() {
     assert!(server.url.starts_with("https://"));
     query(&server, &[ca.trust()]).exits(0);
     let foreign = other.trust();
-    told(&query(&server, std::slice::from_ref(&foreign)), &["cannot connect", &foreign[1], "give --tls-ca"]);
+    told(&query(&server, std::slice::from_ref(&foreign)), &["cannot connect", &foreign[1], "--tls-ca"]);
     told(&query(&server, &[]), &["cannot connect", "not trust", "--tls-ca"]);
     let plain = server.url.replace("https", "http");
     told(&exact2048(["query", "--server", &plain, BOARD]), &["write https:// instead of http://"]);
     let log = server.stop().stderr;
-    for words in
-        ["protection=TLS", "peer=127.0.0.1:", "its --tls-ca is missing", "the client does not speak TLS"]
+    for words in ["protection=TLS", "peer=127.0.0.1:", "it was given no CA", "the client does not speak TLS"]
     {
         assert!(log.contains(words), "{words:?} is missing from {log}");
     }

@@ -110,6 +110,9 @@ pub fn failure(status: &Status) -> anyhow::Error {
         Code::InvalidArgument => Failure::usage(message).into(),
         // As `solve` has it of a place that holds another job.
         Code::FailedPrecondition if reason.as_deref() == Some("OTHER_RUN") => Failure::usage(message).into(),
+        Code::FailedPrecondition if reason.as_deref() == Some("DOES_NOT_FIT") => {
+            anyhow!("{message} (--memory SIZE and --threads N of exact2048 worker)")
+        }
         Code::NotFound | Code::AlreadyExists | Code::FailedPrecondition => anyhow!(message),
         _ => refusal("coordinator", status),
     }

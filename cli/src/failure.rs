@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use exact2048_solution::{QueryError, RunError};
-use exact2048_storage::StorageError;
+use exact2048_storage as storage;
+use exact2048_text::with_causes;
 
-use crate::display;
-use crate::network;
+use crate::{display, network, remedy};
 
 /// A failure with an exit code of its own.
 #[derive(Clone, Debug)]
@@ -54,10 +54,13 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// An error with what caused it, on one line.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+/// An error with what caused it and what to type against it, on one line.
+pub fn text(error: &anyhow::Error) -> String {
+    let text = with_causes(&**error);
+    match remedy::of(error) {
+        Some(remedy) => format!("{text} ({remedy})"),
+        None => text,
+    }
 }
 
 /// Prints an error to stderr and gives its exit code.
@@ -66,7 +69,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         // The reader has read enough, as in `exact2048 layers | head`.
         return ExitCode::SUCCESS;
     }
-    let message = format!("{error:#}");
+    let message = text(error);
     if !message.is_empty() {
         display::say(&format!("error: {message}"));
     }
@@ -106,14 +109,9 @@ pub fn code(error: &anyhow::Error) -> u8 {
         return 2;
     }
     let is_usage = match error.downcast_ref::<RunError>() {
-        Some(RunError::Params(_) | RunError::OtherJob { .. }) => true,
-        Some(RunError::Storage(error)) => holds_something_else(error),
-        _ => error.downcast_ref().is_some_and(holds_something_else),
+        Some(RunError::Params(_)) => true,
+        // A place was named that belongs to something else.
+        _ => remedy::kind(error).is_some_and(|(kind, _)| kind == storage::ErrorKind::Occupied),
     };
     if is_usage { 2 } else { 1 }
-}
-
-/// Whether a place was named that belongs to something else.
-fn holds_something_else(error: &StorageError) -> bool {
-    matches!(error, StorageError::NotEmpty { .. } | StorageError::NotADirectory { .. })
 }

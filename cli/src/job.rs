@@ -3,7 +3,7 @@
 use anyhow::Result;
 use exact2048_game::{BoardSize, KeptLayers, Objective, Params, Precision, Spawn4};
 
-use crate::Failure;
+use crate::{Failure, failure};
 
 /// What is to be computed.
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,8 @@ impl JobArgs {
             Some(huge) => params.with_huge(huge),
             None => Ok(params),
         };
-        let params = params.and_then(divided).map_err(|error| Failure::usage(error.to_string()))?;
+        let params = params.and_then(divided);
+        let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
         Ok(params.with_kept(self.keep))
     }
 }

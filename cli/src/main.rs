@@ -18,6 +18,7 @@ mod output;
 mod place;
 mod plan;
 mod progress;
+mod remedy;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
 mod shell;

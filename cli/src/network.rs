@@ -6,18 +6,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use exact2048_net::client::{ClientOptions, ConnectError};
+use exact2048_cluster::coordinator::QueueError;
+use exact2048_cluster::worker::TurnedAway;
+use exact2048_net::client::{ClientOptions, ConnectError, Lack};
 use exact2048_net::limits::Limits;
 use exact2048_net::logs::LogFormat;
+use exact2048_net::monitoring::MonitoringError;
 use exact2048_net::serve::{ServeError, ServerOptions};
 use exact2048_net::tls::{TlsError, TlsFiles};
 use exact2048_net::token::{Token, TokenError};
+use exact2048_storage::ErrorKind;
 use tonic::{Code, Status};
 
 use crate::Failure;
 
 /// The token, where no file is named. Not an option: other users of the machine can read command lines.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
+
+/// How a token is given.
+const TOKEN: &str = "name a file with its token with --token-file, or put the token into EXACT2048_TOKEN";
 
 /// Connections and requests at once of those that others of a cluster call all the time, unless told otherwise.
 const OF_CLUSTERS: (usize, usize) = (8192, 4096);
@@ -161,13 +168,52 @@ pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
         Code::Unimplemented => anyhow!(
             "there is no {who} at this address (something else answers there): is it the right host and port?"
         ),
-        code @ Code::Unauthenticated => anyhow!(
-            "the {who} said {code:?}: {message}. Name a file with its token with --token-file, or put the token into \
-             {TOKEN_VARIABLE}"
-        ),
+        code @ Code::Unauthenticated => anyhow!("the {who} said {code:?}: {message} ({TOKEN})"),
         // What has a source is not what it said, but what happened on the way.
         _ if status.source().is_some() => anyhow!("cannot reach the {who}: {message}"),
         code => anyhow!("the {who} said {code:?}: {message}"),
+    }
+}
+
+/// The options that help against an error of a server or a client, if any do.
+pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
+    let of_tls = |error: &TlsError| match error {
+        TlsError::Half { .. } | TlsError::Pair { .. } => Some("--tls-cert FILE and --tls-key FILE"),
+        TlsError::CaAlone => Some("--tls-cert FILE and --tls-key FILE, besides --tls-ca FILE"),
+        _ => None,
+    };
+    match error.downcast_ref::<ServeError>() {
+        Some(ServeError::Exposed(_)) => {
+            return Some(
+                "--tls-cert and --tls-key, with --token-file or --tls-ca; --listen 127.0.0.1:PORT; or --insecure",
+            );
+        }
+        Some(ServeError::Tls(error)) => return of_tls(error),
+        Some(ServeError::Listen { .. }) => return Some("--listen ADDR"),
+        _ => {}
+    }
+    match error.downcast_ref::<ConnectError>() {
+        Some(ConnectError::PlainToken { .. }) => return Some("--insecure"),
+        Some(ConnectError::Tls(error)) => return of_tls(error),
+        Some(ConnectError::Transport { reason, .. }) => {
+            return reason.lacks.map(|lack| match lack {
+                Lack::Ca => "--tls-ca FILE",
+                Lack::Certificate => "--tls-cert FILE and --tls-key FILE",
+            });
+        }
+        _ => {}
+    }
+    if let Some(MonitoringError::Listen { .. }) = error.downcast_ref() {
+        return Some("--metrics-listen ADDR");
+    }
+    match error.downcast_ref::<QueueError>() {
+        Some(QueueError::Owned { .. } | QueueError::NotAQueue { .. }) => return Some("--store DIR|URL"),
+        Some(error) if error.kind() == ErrorKind::UnsafeCache => return Some("--cache DIR"),
+        _ => {}
+    }
+    match error.downcast_ref::<TurnedAway>() {
+        Some(TurnedAway::Unknown { .. }) => Some(TOKEN),
+        _ => None,
     }
 }
 

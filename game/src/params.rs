@@ -84,7 +84,7 @@ pub enum ParamsError {
     /// A tile of the game would not fit four bits.
     #[error(
         "a {board} board can reach the tile {largest}, and boards are packed for tiles up to 32,768: \
-         give --objective reach:TILE with a tile of at most 32,768, or --until-layer with a layer below 65,536"
+         give the objective reach:TILE with a tile of at most 32,768, or end at a layer below 65,536"
     )]
     TileTooLarge {
         /// The board asked for.
@@ -103,18 +103,15 @@ pub enum ParamsError {
         largest: u64,
     },
     /// The layer to stop at is below the first.
-    #[error("--until-layer {0} is below the first layer: a game starts with a tile sum of at least 4")]
+    #[error("layer {0} is below the first layer: a game starts with a tile sum of at least 4")]
     BelowFirstLayer(u32),
     /// The layer to stop at is odd.
-    #[error("--until-layer {0} is not a layer: tile sums are even, as {below} and {above} are",
+    #[error("{0} is not a layer: tile sums are even, as {below} and {above} are",
         below = .0 - 1, above = .0.saturating_add(1))]
     OddLayer(u32),
-    /// The last layer to enumerate lies behind the last one that there is.
-    #[error(
-        "--until-layer {layer} is above the last layer of {board}: expected at most {last}; without --until-layer the \
-         whole board is solved"
-    )]
-    BehindLastLayer {
+    /// The last layer to enumerate lies above the last one that there is.
+    #[error("layer {layer} is above the last layer of {board}: expected at most {last}")]
+    AboveLastLayer {
         /// The layer asked for.
         layer: u32,
         /// The board.
@@ -196,7 +193,7 @@ impl Params {
             }
             let last = Self { until_layer: None, ..self.clone() }.last_layer();
             if layer > last.0 {
-                return Err(ParamsError::BehindLastLayer { layer, board: self.board, last: last.0 });
+                return Err(ParamsError::AboveLastLayer { layer, board: self.board, last: last.0 });
             }
             if Layer::of_sum(layer).is_none() {
                 return Err(ParamsError::OddLayer(layer));

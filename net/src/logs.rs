@@ -125,27 +125,6 @@ impl Default for Seldom {
     }
 }
 
-/// An error with what caused it, on one line. Some errors repeat their cause in their own text: it is told once.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| {
-        let cause = cause.to_string();
-        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
-    })
-}
-
-/// An error and what it comes from, one after the other.
-pub fn chain<'a>(
-    error: &'a (dyn std::error::Error + 'static),
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
-}
-
-/// What an error comes from in the end, without what it led to.
-pub fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    chain(error).last().map_or_else(String::new, ToString::to_string)
-}
-
 /// Seconds as log lines have them: thousandths are enough for people.
 pub fn seconds(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
@@ -154,23 +133,6 @@ pub fn seconds(time: std::time::Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("{text}")]
-    struct Failed {
-        text: &'static str,
-        source: Option<Box<Failed>>,
-    }
-
-    #[test]
-    fn causes_are_told_once() {
-        let refused = || Failed { text: "refused", source: None };
-        let repeated = Failed { text: "connect: refused", source: Some(Box::new(refused())) };
-        assert_eq!(with_causes(&repeated), "connect: refused");
-        let outer = Failed { text: "cannot", source: Some(Box::new(repeated)) };
-        assert_eq!(with_causes(&outer), "cannot: connect: refused");
-        assert_eq!(last_cause(&outer), "refused");
-    }
 
     #[test]
     fn times_are_told_in_thousandths() {

@@ -45,7 +45,7 @@ pub enum MonitoringError {
     #[error("cannot record metrics")]
     Recorder(#[from] BuildError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address} for metrics; choose another --metrics-listen")]
+    #[error("cannot listen on {address} for metrics; choose another address")]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -24,9 +24,8 @@ impl std::fmt::Display for Protection {
 /// A server would be open to a network.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "refusing to listen on {address}: it can be reached from other machines, and {lacks}. Give --tls-cert and --tls-key \
-     with a token (--token-file) or with --tls-ca for client certificates, listen on 127.0.0.1, or give --insecure if \
-     the network is trusted"
+    "refusing to listen on {address}: it can be reached from other machines, and {lacks}. Give a certificate and its \
+     key, with a token or a CA for client certificates; or listen on 127.0.0.1; or allow it where the network is trusted"
 )]
 pub struct Exposed {
     address: SocketAddr,

@@ -42,7 +42,7 @@ pub enum ServeError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}; choose another --listen, with port 0 for any that is free")]
+    #[error("cannot listen on {address}; choose another address, with port 0 for any that is free")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -110,7 +110,7 @@ impl Capacity {
             let asked = limits.connections;
             tracing::warn!(
                 "only {connections} connections of {asked} are taken at once: this process may have {descriptors} files \
-                 open. Raise the limit (ulimit -n) or lower --max-connections"
+                 open. Raise the limit (ulimit -n) or take fewer connections"
             );
         }
         Self { connections: Pool::new(connections), requests: Room::new(limits.requests), descriptors }

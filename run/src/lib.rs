@@ -1,7 +1,7 @@
 //! What is done with a run as a whole.
 //!
-//! [`member`] computes what is missing of it on the threads of a machine, alone or with others, [`verify`] checks it with code that the solver
-//! does not share, [`damaged_shards`] and [`blamed_shard`] find what has to be made again.
+//! [`member`] computes what is missing of it on the threads of a machine, alone or with others, [`verify`] checks it with
+//! code that the solver does not share, and [`damaged_shards`] finds what has to be made again.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
@@ -9,4 +9,4 @@ pub mod member;
 mod mend;
 pub mod verify;
 
-pub use mend::{blamed_shard, damaged_shards};
+pub use mend::damaged_shards;

@@ -3,28 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use exact2048_solution::{Catalog, CatalogShard, ReadError, RunError};
-use exact2048_storage::{ShardKind, StorageError};
-use exact2048_worker::WorkerError;
-
-use crate::member::CrewError;
-
-/// The shard that an error blames, where making it again can help.
-pub fn blamed_shard(catalog: &Catalog, error: &CrewError) -> Option<Arc<CatalogShard>> {
-    let shard_of = |error: &StorageError| {
-        let file = error.lost_file()?;
-        catalog.shards().into_iter().find(|shard| shard.path == file)
-    };
-    match error {
-        CrewError::Worker(WorkerError::Read(ReadError::Storage(error)) | WorkerError::Storage(error))
-        | CrewError::Storage(error)
-        | CrewError::Run(RunError::Storage(error)) => shard_of(error),
-        CrewError::Worker(WorkerError::Read(ReadError::ItemMissing(key))) => {
-            catalog.find(ShardKind::Values, *key)
-        }
-        CrewError::Worker(_) | CrewError::Run(_) | CrewError::Threads { .. } | CrewError::Panicked => None,
-    }
-}
+use exact2048_solution::{Catalog, CatalogShard};
+use exact2048_storage::StorageError;
 
 /// Reads every committed shard, and returns those that are lost or damaged, so that they must be made again.
 ///
@@ -53,7 +33,7 @@ pub fn damaged_shards(
                     let Err(error) = read(shard) else { continue };
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     match &mut *found {
-                        Ok(damaged) if error.lost_file().is_some() => {
+                        Ok(damaged) if error.blames().is_some() => {
                             warn(&error);
                             damaged.push(Arc::clone(shard));
                         }

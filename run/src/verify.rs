@@ -39,12 +39,11 @@ mod stored;
 mod table;
 mod whole;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::Layer;
 use exact2048_solution::Run;
-use exact2048_storage::StorageError;
+use exact2048_storage::{Place, StorageError};
 use rayon::ThreadPool;
 
 use game::Game;
@@ -60,10 +59,10 @@ pub enum Problem {
     #[error(transparent)]
     File(#[from] StorageError),
     /// The files are whole, and what they say is wrong.
-    #[error("{}{}: {what}: expected {expected}, found {found}", .file.display(), at(*.offset))]
+    #[error("{file}{}: {what}: expected {expected}, found {found}", at(*.offset))]
     Content {
         /// The file that says it, or the folder of the journal.
-        file: PathBuf,
+        file: Place,
         /// Where the frame that says it starts in the file, where it is one frame's.
         offset: Option<u64>,
         /// What is wrong.

@@ -1,11 +1,9 @@
 //! What the failures of the oracle are called over gRPC.
 
-use std::borrow::Cow;
-use std::ffi::OsStr;
-
 use exact2048_net::status;
-use exact2048_solution::{QueryError, ReadError};
-use exact2048_storage::{ErrorKind, StorageError};
+use exact2048_net::text::with_causes;
+use exact2048_solution::{Blame, QueryError, ReadError};
+use exact2048_storage::ErrorKind;
 use tonic::Status;
 
 /// The status of a failed question. What names files of the server goes to its log alone.
@@ -13,9 +11,9 @@ pub fn of_query(error: &QueryError) -> Status {
     match error {
         QueryError::Board(error) => status::invalid_argument("board", error),
         QueryError::Unreachable { .. } => Status::not_found(error.to_string()),
-        QueryError::NotSolved { .. } => Status::failed_precondition(error.to_string()),
+        QueryError::NotSolved(_) => Status::failed_precondition(error.to_string()),
         QueryError::Read(unread) => {
-            tracing::error!(error = %chain(unread), "a question failed");
+            tracing::error!(error = with_causes(unread), "a question failed");
             of_read(unread)
         }
         QueryError::GivenUp => Status::cancelled("the client gave the request up"),
@@ -29,48 +27,33 @@ pub fn of_panic(error: &tokio::task::JoinError) -> Status {
 }
 
 fn of_read(error: &ReadError) -> Status {
-    let mend = "solve on the run makes it again, or resume of its job; this server finds it then";
-    match error {
-        ReadError::Storage(storage) => match lost_shard(storage) {
-            // The name alone: where the run is, is the server's business.
-            Some(name) => Status::data_loss(format!("{name} is damaged or missing; {mend}")),
-            None if storage.kind() == ErrorKind::Unavailable => {
-                status::unavailable("the server cannot read a file of the run at the moment; try again")
-            }
-            None => Status::data_loss(format!(
-                "a file of the run is of no use; the server's log says why; {mend}"
-            )),
-        },
-        ReadError::NotCovered { .. } => Status::failed_precondition(error.to_string()),
-        ReadError::Payload(_) | ReadError::ItemMissing(_) => {
-            Status::data_loss(format!("a shard of the run is damaged; the server's log says how; {mend}"))
+    let mend = "it is computed again when the run is continued, and this server finds it then";
+    match (error.kind(), error.blames()) {
+        // The name alone: where the run is, is the server's business.
+        (_, Some(Blame::Shard(shard))) => Status::data_loss(format!("{shard} is damaged or missing; {mend}")),
+        (ErrorKind::Unavailable, _) => {
+            status::unavailable("the server cannot read a file of the run at the moment; try again")
         }
+        (ErrorKind::NotComputed, _) => Status::failed_precondition(error.to_string()),
+        _ => Status::data_loss(format!("a file of the run is of no use; the server's log says why; {mend}")),
     }
-}
-
-/// The name of the file that is lost, if that is what failed.
-fn lost_shard(error: &StorageError) -> Option<Cow<'_, str>> {
-    error.lost_file()?.file_name().map(OsStr::to_string_lossy)
-}
-
-/// An error and what it came from.
-fn chain(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(Some(error), |error| error.source());
-    sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_storage::{ItemKey, ShardKind};
+    use exact2048_storage::{ItemKey, RunId, ShardIdentity, ShardKind, ShardReader, StorageError};
     use tonic::Code;
 
     #[test]
     fn failures_are_told_apart_and_name_no_folder() {
-        let file = || std::path::PathBuf::from("/srv/secret/values-4-20.shard");
+        let file = std::path::Path::new("/no/such/secret/values-4-20.shard");
         let source = std::io::Error::other("the disk is away");
-        let away = StorageError::Io { doing: "read", path: file(), source };
-        let gone = StorageError::ShardMissing { file: file() };
+        let away = StorageError::Io { doing: "read", place: file.into(), source };
+        let (run, kind) = (RunId::random(), ShardKind::Values);
+        let identity =
+            ShardIdentity { run, kind, rows: 2, cols: 2, first_layer: 4, last_layer: 20, rule_hash: 0 };
+        let gone = ShardReader::open(file, &identity).unwrap_err();
         let reach = ShardKind::Reach;
         for (error, code) in [
             (ReadError::Storage(away), Code::Unavailable),

@@ -8,6 +8,7 @@ use exact2048_net::limits::Limits;
 use exact2048_net::serve::{Bound, Ended};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1::query_server::QueryServer;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
@@ -74,7 +75,7 @@ async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
         let reading = Arc::clone(&served);
         match tokio::task::spawn_blocking(move || reading.refresh()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "cannot read the run again"),
+            Ok(Err(error)) => tracing::warn!(error = with_causes(&*error), "cannot read the run again"),
             Err(error) => tracing::error!(%error, "cannot read the run again"),
         }
     }

@@ -124,7 +124,7 @@ impl Snapshot {
             phase: messages::phase(run),
             layers: run.layer_counts(),
             fingerprint: run.fingerprint(),
-            not_solved,
+            not_solved: not_solved.map(|why| why.to_string()),
             start,
             oracle,
         })

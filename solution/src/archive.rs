@@ -2,11 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use exact2048_storage::{ItemKey, ShardKind, StorageError};
+use exact2048_storage::{ErrorKind, ItemKey, ShardId, ShardKind, StorageError};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
 use crate::parts::PayloadError;
+
+/// What is to blame for an error: making that shard again helps.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Blame {
+    /// This shard.
+    Shard(ShardId),
+    /// The shard that has this item, or should have it.
+    Item(ShardKind, ItemKey),
+}
 
 /// Why what is published cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -18,16 +27,42 @@ pub enum ReadError {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// An item that must be there is not.
-    #[error("the shard that covers layer {} has no values for lane {:#x}, part {}; remove the values shard of that layer and run solve again", .0.layer, .0.lane, .0.part)]
+    #[error(
+        "the shard of values that covers layer {} has none for lane {:#x}, part {}. Remove the shard: it is computed \
+         again when the run is continued",
+        .0.layer, .0.lane, .0.part
+    )]
     ItemMissing(ItemKey),
     /// No shard covers the layer.
-    #[error("no {kind:?} shard covers layer {layer}; run solve again to recompute it")]
+    #[error("no {kind:?} shard covers layer {layer}: it is computed when the run is continued")]
     NotCovered {
         /// Kind of shard.
         kind: ShardKind,
         /// The layer.
         layer: u32,
     },
+}
+
+impl ReadError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Storage(error) => error.kind(),
+            Self::Payload(_) | Self::ItemMissing(_) => ErrorKind::DataLoss,
+            Self::NotCovered { .. } => ErrorKind::NotComputed,
+        }
+    }
+
+    /// What is to blame. An item that does not parse blames nothing: its shard is whole, and would be made the same again.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
+            Self::ItemMissing(key) => Some(Blame::Item(ShardKind::Values, *key)),
+            Self::Payload(_) | Self::NotCovered { .. } => None,
+        }
+    }
 }
 
 /// A source of published items: the shards of the run.

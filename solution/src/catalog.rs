@@ -1,16 +1,16 @@
 //! Which shard covers which layer.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{
-    ItemKey, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
+    ItemKey, Place, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::archive::Blame;
 use crate::commit::{Commit, Phase};
 use crate::owners::{Owners, assign};
 
@@ -88,8 +88,8 @@ pub struct CatalogShard {
     pub commit: Arc<Commit>,
     /// What the journal says of it.
     pub record: ShardRecord,
-    /// Its file, or the URL of its object in the form of a path.
-    pub path: PathBuf,
+    /// Where it is.
+    pub place: Place,
     /// Tells it from every other shard that the catalog ever held.
     pub serial: u64,
     identity: ShardIdentity,
@@ -242,7 +242,7 @@ impl Catalog {
     fn shard(&self, commit: &Arc<Commit>, record: ShardRecord) -> CatalogShard {
         CatalogShard {
             commit: Arc::clone(commit),
-            path: self.files.path(&record.file),
+            place: self.files.place(&record.id()),
             record,
             serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
             identity: self.identity(commit.phase, commit.first, commit.last),
@@ -263,8 +263,19 @@ impl Catalog {
     }
 
     /// Forgets the range of a shard that is lost or damaged.
-    pub fn remove(&self, path: &Path) {
-        self.retain(|range| range.shards.iter().all(|shard| shard.path != path));
+    pub fn remove(&self, shard: &CatalogShard) {
+        self.retain(|range| range.shards.iter().all(|other| other.serial != shard.serial));
+    }
+
+    /// The shard that an error blames, if it counts.
+    pub fn blamed(&self, blame: &Blame) -> Option<Arc<CatalogShard>> {
+        match blame {
+            Blame::Shard(id) => {
+                let ranges = self.read();
+                ranges.iter().flat_map(|range| &range.shards).find(|shard| shard.record.id() == *id).cloned()
+            }
+            Blame::Item(kind, key) => self.find(*kind, *key),
+        }
     }
 
     /// All shards, by phase and first layer.

@@ -11,12 +11,12 @@ use exact2048_game::locate::{Locator, Place};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Layer, Objective, Params, Precision};
-use exact2048_storage::ItemKey;
+use exact2048_storage::{ErrorKind, ItemKey};
 
-use crate::archive::{Archive, ReadError};
+use crate::archive::{Archive, Blame, ReadError};
 use crate::catalog::Catalog;
 use crate::parts::{PART_ENTRIES, Parts};
-use crate::run::Run;
+use crate::run::{NotSolved, Run};
 
 mod decoded;
 mod search;
@@ -54,17 +54,35 @@ pub enum QueryError {
         reason: String,
     },
     /// The run is not solved yet.
-    #[error("{reason}")]
-    NotSolved {
-        /// What is missing.
-        reason: String,
-    },
+    #[error(transparent)]
+    NotSolved(#[from] NotSolved),
     /// A shard could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Nobody wants the answer any more.
     #[error("the question was given up before it was answered")]
     GivenUp,
+}
+
+impl QueryError {
+    /// What can be done about it; `None` where it is the question that has no answer.
+    #[must_use]
+    pub fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Read(error) => Some(error.kind()),
+            Self::NotSolved(_) => Some(ErrorKind::NotComputed),
+            Self::Board(_) | Self::Unreachable { .. } | Self::GivenUp => None,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Read(error) => error.blames(),
+            _ => None,
+        }
+    }
 }
 
 /// Whether the answer to a question is still wanted. Asked for every state that is searched for and every part
@@ -155,7 +173,7 @@ impl Oracle {
     /// [`QueryError::NotSolved`] where the run is not solved.
     pub fn with_cache(run: &Run, cache_bytes: u64) -> Result<Self, QueryError> {
         if let Some(reason) = run.why_not_solved() {
-            return Err(QueryError::NotSolved { reason });
+            return Err(reason.into());
         }
         let params = run.params().clone();
         let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use exact2048_game::{Params, ParamsError};
-use exact2048_storage::{Location, RunDir, ShardRecord, StorageError, TypedRun};
+use exact2048_storage::{ErrorKind, Location, Place, RunDir, ShardRecord, StorageError, TypedRun};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::archive::ShardArchive;
+use crate::archive::{Blame, ShardArchive};
 use crate::catalog::{Catalog, JournalRecord, Record};
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::leftovers;
@@ -20,18 +20,18 @@ pub enum RunError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The parameters in the manifest.
-    #[error("the manifest of {path} does not describe a run: {reason}")]
+    #[error("the manifest of {place} does not describe a run: {reason}")]
     Manifest {
-        /// The directory or URL of the run.
-        path: String,
+        /// The run.
+        place: Place,
         /// What is wrong.
         reason: String,
     },
     /// A journal record.
-    #[error("record {number} of the journal of {path} is not understood: {reason}")]
+    #[error("record {number} of the journal of {place} is not understood: {reason}")]
     Journal {
-        /// The directory or URL of the run.
-        path: String,
+        /// The run.
+        place: Place,
         /// Its number in the journal.
         number: u64,
         /// What is wrong.
@@ -39,13 +39,13 @@ pub enum RunError {
     },
     /// There are more shards that no record of the journal names than an interrupted command leaves.
     #[error(
-        "{path} lacks records of its journal: {shards} of its shards ({bytes} bytes) are named by none, more than an \
-         interrupted command leaves. Restore the folder journal from a copy; or have these shards removed and what they \
-         hold computed again with solve --discard-shards"
+        "{place} lacks records of its journal: {shards} of its shards ({bytes} bytes) are named by none, more than an \
+         interrupted command leaves. Restore the folder journal from a copy; or have these shards discarded: \
+         what they hold is computed again"
     )]
     UnnamedShards {
-        /// The directory or URL of the run.
-        path: String,
+        /// The run.
+        place: Place,
         /// How many.
         shards: usize,
         /// Their bytes together.
@@ -56,11 +56,12 @@ pub enum RunError {
     Params(#[from] ParamsError),
     /// The directory holds a run with other parameters.
     #[error(
-        "{path} holds another job: its {field} is {found}, and {wanted} was asked for; choose another --run, or ask for what it holds"
+        "{place} holds another job: its {field} is {found}, and {wanted} was asked for; choose another place, or ask for \
+         what it holds"
     )]
     OtherJob {
-        /// The directory or URL of the run.
-        path: String,
+        /// The run.
+        place: Place,
         /// The parameter that differs.
         field: &'static str,
         /// Its value in the run.
@@ -68,6 +69,43 @@ pub enum RunError {
         /// The value asked for.
         wanted: String,
     },
+}
+
+impl RunError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Storage(error) => error.kind(),
+            Self::Manifest { .. } | Self::Journal { .. } | Self::UnnamedShards { .. } => ErrorKind::DataLoss,
+            Self::Params(_) => ErrorKind::Refused,
+            Self::OtherJob { .. } => ErrorKind::Occupied,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
+            _ => None,
+        }
+    }
+}
+
+/// Why the states of a run have no values, or not all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotSolved {
+    /// It was never to have any.
+    #[error(
+        "this run is not solved: it only enumerates, up to layer {0}; a run of the whole board has values"
+    )]
+    OnlyEnumerates(u32),
+    /// They are still to be computed, this segment first.
+    #[error(
+        "this run is not solved: there is still to {} layers {} to {}; continue it", .0.phase.name(), .0.first, .0.last
+    )]
+    Unfinished(Segment),
 }
 
 /// What becomes of shards that no record of the journal names, where there are more than an interrupted command leaves.
@@ -131,12 +169,12 @@ impl Run {
         unnamed: Unnamed,
     ) -> Result<Self, RunError> {
         let location = location.into();
-        let path = location.to_string();
+        let place = location.place();
         let Some(held) = RunDir::find_params(&location)? else {
-            let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&path, &e))?;
+            let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&place, &e))?;
             return Self::load(TypedRun::create(&location, &params)?);
         };
-        require_same(&path, &parse_params(&path, held)?, wanted)?;
+        require_same(&place, &parse_params(&place, held)?, wanted)?;
         let run = Self::open_again(location)?;
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
@@ -164,7 +202,7 @@ impl Run {
     fn loss(&self, files: &HashMap<String, u64>) -> Option<RunError> {
         let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
         leftovers::shows_loss(&unnamed, self.dir.records_before()).then(|| RunError::UnnamedShards {
-            path: self.dir.path().display().to_string(),
+            place: self.dir.place().clone(),
             shards: unnamed.len(),
             bytes: unnamed.iter().filter_map(|file| files.get(*file)).sum(),
         })
@@ -176,7 +214,7 @@ impl Run {
     ///
     /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results.
     pub fn require(&self, wanted: &Params) -> Result<(), RunError> {
-        require_same(&self.dir.path().display().to_string(), &self.params, wanted)
+        require_same(self.dir.place(), &self.params, wanted)
     }
 
     /// Opens a run that there is to write to it, and removes nothing: what was opened before may still be going to
@@ -190,8 +228,7 @@ impl Run {
     }
 
     fn load(dir: TypedRun<JournalRecord>) -> Result<Self, RunError> {
-        let path = dir.path().display().to_string();
-        let params = parse_params(&path, dir.params().clone())?;
+        let params = parse_params(dir.place(), dir.params().clone())?;
         let catalog = Arc::new(Catalog::new(&dir, &params, rule_hash(&params)));
         let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
         let mut run = Self { dir, params, catalog, archive, records: 0, last_record: None };
@@ -217,8 +254,12 @@ impl Run {
             self.last_record = Some(last.clone());
         }
         for (number, record) in records {
-            let path = || self.dir.path().display().to_string();
-            self.catalog.add(record).map_err(|reason| RunError::Journal { path: path(), number, reason })?;
+            let place = || self.dir.place().clone();
+            self.catalog.add(record).map_err(|reason| RunError::Journal {
+                place: place(),
+                number,
+                reason,
+            })?;
         }
         Ok(())
     }
@@ -297,7 +338,7 @@ impl Run {
         for (shard, looked) in doubtful.iter().zip(self.catalog.files().look(&look)?) {
             match looked {
                 Ok(()) => {}
-                Err(error) if error.lost_file().is_some() => commits.push(Commit::clone(&shard.commit)),
+                Err(error) if error.blames().is_some() => commits.push(Commit::clone(&shard.commit)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -333,21 +374,12 @@ impl Run {
     }
 
     /// Why states have no values, or not all of them; `None` for a solved run.
-    pub fn why_not_solved(&self) -> Option<String> {
-        let reason = match (self.params.until_layer, self.missing().first()) {
-            (Some(layer), _) => format!(
-                "it only enumerates, up to layer {layer}; solve without --until-layer in another directory"
-            ),
-            (None, Some(next)) => format!(
-                "there is still to {} layers {} to {}; resume its job if a cluster works on it, else give the solve \
-                 command that began it again",
-                next.phase.name(),
-                next.first,
-                next.last
-            ),
-            (None, None) => return None,
-        };
-        Some(format!("this run is not solved: {reason}"))
+    pub fn why_not_solved(&self) -> Option<NotSolved> {
+        match (self.params.until_layer, self.missing().first()) {
+            (Some(layer), _) => Some(NotSolved::OnlyEnumerates(layer)),
+            (None, Some(&next)) => Some(NotSolved::Unfinished(next)),
+            (None, None) => None,
+        }
     }
 
     /// The fingerprint of a solved run.
@@ -361,14 +393,14 @@ impl Run {
 }
 
 /// The parameters in a manifest.
-fn parse_params(path: &str, params: serde_json::Value) -> Result<Params, RunError> {
-    let params: Params = serde_json::from_value(params).map_err(|e| manifest_error(path, &e))?;
+fn parse_params(place: &Place, params: serde_json::Value) -> Result<Params, RunError> {
+    let params: Params = serde_json::from_value(params).map_err(|e| manifest_error(place, &e))?;
     params.check()?;
     Ok(params)
 }
 
 /// Requires that a run has the parameters asked for.
-fn require_same(path: &str, held: &Params, wanted: &Params) -> Result<(), RunError> {
+fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
     let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
     let fields = [
         ("board", held.board.to_string(), wanted.board.to_string()),
@@ -376,11 +408,11 @@ fn require_same(path: &str, held: &Params, wanted: &Params) -> Result<(), RunErr
         ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
         ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
         ("until-layer", until(held), until(wanted)),
-        ("--keep", held.kept.to_string(), wanted.kept.to_string()),
+        ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
     ];
     for (field, found, wanted) in fields {
         if found != wanted {
-            return Err(RunError::OtherJob { path: path.to_owned(), field, found, wanted });
+            return Err(RunError::OtherJob { place: place.clone(), field, found, wanted });
         }
     }
     Ok(())
@@ -392,8 +424,8 @@ fn rule_hash(params: &Params) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-fn manifest_error(path: &str, error: &serde_json::Error) -> RunError {
-    RunError::Manifest { path: path.to_owned(), reason: error.to_string() }
+fn manifest_error(place: &Place, error: &serde_json::Error) -> RunError {
+    RunError::Manifest { place: place.clone(), reason: error.to_string() }
 }
 
 #[cfg(test)]
@@ -560,7 +592,7 @@ mod tests {
         *bytes.last_mut().unwrap() ^= 1;
         store.put(&object, bytes.into()).now_or_never().unwrap().unwrap();
         shard().reader().unwrap().verify().unwrap();
-        let is_lost = |read: Result<(), StorageError>| read.unwrap_err().lost_file().is_some();
+        let is_lost = |read: Result<(), StorageError>| read.unwrap_err().blames().is_some();
         assert!(is_lost(shard().check()));
         assert!(is_lost(shard().original().and_then(ShardReader::verify)));
     }

@@ -3,17 +3,19 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::io::Errno;
 
 use crate::publish::{full_folder, not_a_file};
+use crate::{Place, ShardId};
 
-/// What a caller can do about a [`StorageError`], so that it need not take the variants apart.
+/// What can be done about an error of this crate or of one that reads or writes runs by it, so that nobody has to take
+/// nested variants apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is nothing of what was asked for: no run, no bucket.
+    /// There is nothing of what was asked for: no run, no bucket, no shard.
     NotFound,
     /// Something else is in the place that was asked for.
     Occupied,
@@ -31,6 +33,10 @@ pub enum ErrorKind {
     Unavailable,
     /// A setting, a permission or a property of the place has to be changed first.
     Refused,
+    /// Other users can change the folder for copies of shards: another one has to be chosen.
+    UnsafeCache,
+    /// What was asked for is not computed: the run has to be continued first.
+    NotComputed,
     /// A mistake in the program.
     Internal,
 }
@@ -47,23 +53,19 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    fn of(file: &Path) -> Self {
-        if file.extension().is_some_and(|extension| extension == "json") {
-            Self::Restore
-        } else {
-            Self::MakeAgain
-        }
+    fn of(file: &Place) -> Self {
+        if file.shard().is_some() { Self::MakeAgain } else { Self::Restore }
     }
 }
 
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::MakeAgain => "The command that made it computes the shard again: solve, or resume on a cluster",
+            Self::MakeAgain => "The shard is computed again when the run is continued",
             Self::Restore => "Restore the file from a copy: the run cannot be read without it",
             Self::RestoreOrRemove => {
                 "Restore the file from a copy. If there is none, remove it while nobody writes the run: it is the last \
-                 record of the journal, and the command that made it computes again what it stood for"
+                 record of the journal, and what it stood for is computed again when the run is continued"
             }
         })
     }
@@ -71,110 +73,105 @@ impl fmt::Display for Remedy {
 
 /// Any failure of this crate.
 ///
-/// An [`io::Error`] is the `source()` of the variants that have one and is not repeated in their text: print
-/// the whole chain.
+/// Texts say what was expected, what was found and what helps, in words that fit any program: which command or option
+/// that is, a program says by [`kind`](StorageError::kind). An [`io::Error`] is the `source()` of the variants that have
+/// one and is not repeated in their text: print the whole chain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// There is no run at this path.
-    #[error("{} is no run: {reason}. Check the path or URL, or start a run there first", path.display())]
+    /// There is no run at this place.
+    #[error("{place} is no run: {reason}. Check the path or URL, or start a run there first")]
     NotARun {
-        /// The path given.
-        path: PathBuf,
+        /// The place given.
+        place: Place,
         /// What is missing.
         reason: &'static str,
     },
 
     /// A new run was asked for where one exists.
-    #[error("{} already holds a run. Resume it, or choose another place", path.display())]
+    #[error("{place} already holds a run. Resume it, or choose another place")]
     AlreadyARun {
-        /// The path given.
-        path: PathBuf,
+        /// The place given.
+        place: Place,
     },
 
     /// A new run was asked for in a directory that holds something else.
-    #[error(
-        "{} cannot become a run: it holds {}, which no run put there. Choose an empty place",
-        path.display(), found.display()
-    )]
+    #[error("{place} cannot become a run: it holds {found}, which no run put there. Choose an empty place")]
     NotEmpty {
-        /// The path given.
-        path: PathBuf,
+        /// The place given.
+        place: Place,
         /// The first thing found in the way.
-        found: PathBuf,
+        found: Place,
     },
 
     /// A run was asked for at the name of a file.
-    #[error("{} is a file, and a run is a directory. Choose another place", path.display())]
+    #[error("{place} is a file, and a run is a directory. Choose another place")]
     NotADirectory {
-        /// The path given.
-        path: PathBuf,
+        /// The place given.
+        place: Place,
     },
 
     /// Something else has the name of a folder of the run.
     #[error(
-        "{} is {found}, and a run has a folder there. Put the folder back in its place, or remove what is there; the \
-         commands say then what is missing",
-        path.display()
+        "{folder} is {found}, and a run has a folder there. Put the folder back in its place, or remove what is there: \
+         what is missing shows then"
     )]
     NotAFolder {
         /// The folder.
-        path: PathBuf,
+        folder: Place,
         /// What has its name.
         found: &'static str,
     },
 
     /// There is a journal or a shard, but nothing that says of which run.
     #[error(
-        "{} holds a run that lost its manifest.json: {} is there. Restore manifest.json from a copy, or choose another \
-         place",
-        path.display(), found.display()
+        "{place} holds a run that lost its manifest.json: {found} is there. Restore manifest.json from a copy, or choose \
+         another place"
     )]
     ManifestMissing {
-        /// The directory or URL.
-        path: PathBuf,
+        /// The run.
+        place: Place,
         /// A file that only runs have.
-        found: PathBuf,
+        found: Place,
     },
 
     /// There is no such bucket.
-    #[error("there is no bucket {bucket}, which {} is in. Create it, or correct the URL", place.display())]
+    #[error("there is no bucket {bucket}, which {place} is in. Create it, or correct the URL")]
     NoBucket {
-        /// The URL given.
-        place: PathBuf,
+        /// The place given.
+        place: Place,
         /// The name of the bucket.
         bucket: String,
     },
 
     /// Other users could change what is in the folder for copies of shards.
-    #[error("{} cannot hold copies of shards: {reason}. Give a folder of your own with --cache", folder.display())]
+    #[error("{folder} cannot hold copies of shards: {reason}. Choose a folder that only you can change")]
     UnsafeCache {
         /// The folder.
-        folder: PathBuf,
+        folder: Place,
         /// Who could change it.
         reason: String,
     },
 
     /// Another process writes this run.
     #[error(
-        "{} is being written by {}. Wait for it to end, or stop it, and run the same command again",
-        path.display(), pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+        "{place} is being written by {}. Wait for it to end, or stop it, and try again",
+        pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]
     Locked {
-        /// The run directory.
-        path: PathBuf,
+        /// The run.
+        place: Place,
         /// The process that holds the lock, when it could be read.
         pid: Option<u32>,
     },
 
     /// The file was written by a later version of this program.
     #[error(
-        "{} has format version {found}, this program reads up to version {supported}. Use a newer program",
-        file.display()
+        "{file} has format version {found}, this program reads up to version {supported}. Use a newer program"
     )]
     NewerVersion {
         /// The manifest or shard.
-        file: PathBuf,
+        file: Place,
         /// The version it states.
         found: u32,
         /// The newest version this crate reads.
@@ -182,30 +179,29 @@ pub enum StorageError {
     },
 
     /// The system does not let this process write here.
-    #[error("{} cannot be written. Check its permissions and that its file system is not read-only", path.display())]
+    #[error("{place} cannot be written. Check its permissions and that its file system is not read-only")]
     NotWritable {
         /// The file or folder.
-        path: PathBuf,
+        place: Place,
         /// What the system said.
         source: io::Error,
     },
 
     /// A write was asked for through [`RunDir::open_read_only`](crate::RunDir::open_read_only).
-    #[error("the run {} was opened for reading only. Open it for writing to change it", path.display())]
+    #[error("the run {place} was opened for reading only. Open it for writing to change it")]
     ReadOnly {
-        /// The run directory.
-        path: PathBuf,
+        /// The run.
+        place: Place,
     },
 
     /// The disk, or this user's share of it, is full.
     #[error(
-        "no space is left for {}{}. What was committed is safe: free some space and run the same command \
-         again, it resumes",
-        path.display(), needed.map_or_else(String::new, |bytes| format!(": writing {bytes} more bytes failed"))
+        "no space is left for {place}{}. What was committed is safe: free some space and start again, it resumes",
+        needed.map_or_else(String::new, |bytes| format!(": writing {bytes} more bytes failed"))
     )]
     Full {
         /// The file being written.
-        path: PathBuf,
+        place: Place,
         /// Length in bytes of the write that failed, where known.
         needed: Option<u64>,
         /// What the system said.
@@ -213,13 +209,10 @@ pub enum StorageError {
     },
 
     /// The bytes of a file are not what its format demands.
-    #[error(
-        "{} is damaged at byte {offset}: expected {expected}, found {found}. {}",
-        file.display(), remedy
-    )]
+    #[error("{file} is damaged at byte {offset}: expected {expected}, found {found}. {remedy}")]
     Damaged {
         /// The damaged file.
-        file: PathBuf,
+        file: Place,
         /// Where in the file, in bytes from its start.
         offset: u64,
         /// What should be there.
@@ -231,38 +224,37 @@ pub enum StorageError {
     },
 
     /// A shard that is committed is not there.
-    #[error("the shard {} is missing. {}", file.display(), Remedy::MakeAgain)]
+    #[error("the shard {file} is missing. {}", Remedy::MakeAgain)]
     ShardMissing {
         /// Where it was.
-        file: PathBuf,
+        file: Place,
     },
 
     /// A file of which nothing is known is not a shard.
-    #[error("{} is no shard: a shard begins with EX2048SH, this begins with {found}", file.display())]
+    #[error("{file} is no shard: a shard begins with EX2048SH, this begins with {found}")]
     NotAShard {
         /// The file.
-        file: PathBuf,
+        file: Place,
         /// Its first bytes.
         found: String,
     },
 
     /// A journal record is sound, but not one that the caller knows.
-    #[error("{} is not understood: {reason}. A newer program may have written it", file.display())]
+    #[error("{file} is not understood: {reason}. A newer program may have written it")]
     NotUnderstood {
         /// The file of the record.
-        file: PathBuf,
+        file: Place,
         /// What is wrong with it.
         reason: String,
     },
 
     /// The file is sound but belongs to something else: another run, board, rule set or place in the run.
     #[error(
-        "{} does not belong here: its {field} is {found}, expected {expected}. Put the right file in its place",
-        file.display()
+        "{file} does not belong here: its {field} is {found}, expected {expected}. Put the right file in its place"
     )]
     Foreign {
         /// The file.
-        file: PathBuf,
+        file: Place,
         /// The field that differs.
         field: &'static str,
         /// Its value in this run.
@@ -273,49 +265,46 @@ pub enum StorageError {
 
     /// A journal record appeared that this process did not write, although it holds the lock.
     #[error(
-        "{} exists already: another process writes this run in spite of the lock (does this file system \
-         support locks?). Stop the other one and run the same command again",
-        file.display()
+        "{file} exists already: another process writes this run in spite of the lock (does this file system support \
+         locks?). Stop the other one and start again"
     )]
     Conflict {
         /// The record that was to be created.
-        file: PathBuf,
+        file: Place,
     },
 
     /// Another process opened the run for writing after this one did, so that this one may write no more.
     #[error(
-        "{} was taken over by {by}: this process must stop. What it committed is safe; to go on here, stop the \
-         other one and run the same command again",
-        place.display()
+        "{place} was taken over by {by}: this process must stop. What it committed is safe; to go on here, stop the \
+         other one and start again"
     )]
     TakenOver {
         /// The run.
-        place: PathBuf,
+        place: Place,
         /// Who wrote in this process's stead.
         by: String,
     },
 
     /// The object store does not keep the promise that commits rest on.
     #[error(
-        "the store of {} does not keep objects from being overwritten: {found}. Two processes could destroy each \
-         other's work: use a server that supports If-None-Match on PUT (docs/stores.md), or a directory",
-        place.display()
+        "the store of {place} does not keep objects from being overwritten: {found}. Two processes could destroy each \
+         other's work: use a server that supports If-None-Match on PUT (docs/stores.md), or a directory"
     )]
     UnsafeStore {
         /// The run.
-        place: PathBuf,
+        place: Place,
         /// What the probe found.
         found: &'static str,
     },
 
     /// An object store failed, or said no.
     #[error(
-        "{doing} {} failed{after}. Check the address, the keys and their permissions, and that the store is up{}",
-        object.display(), if *doing == READING { "" } else { ". What was committed is safe: the same command resumes" }
+        "{doing} {place} failed{after}. Check the address, the keys and their permissions, and that the store is up{}",
+        if *doing == READING { "" } else { ". What was committed is safe: start again, it resumes" }
     )]
     Store {
         /// The object or the run.
-        object: PathBuf,
+        place: Place,
         /// What was being done to it.
         doing: &'static str,
         /// How long it was tried; empty if once.
@@ -334,10 +323,10 @@ pub enum StorageError {
     },
 
     /// An earlier write through the same value failed, so what is on disk is uncertain.
-    #[error("an earlier write to {} failed. Open the run again to go on from what is on disk", path.display())]
+    #[error("an earlier write to {place} failed. Open the run again to go on from what is on disk")]
     EarlierFailure {
         /// What was being written.
-        path: PathBuf,
+        place: Place,
     },
 
     /// A thing to be written, or to be held in memory, exceeds a limit of the format.
@@ -361,12 +350,12 @@ pub enum StorageError {
     },
 
     /// Any other failure of the system.
-    #[error("cannot {doing} {}", path.display())]
+    #[error("cannot {doing} {place}")]
     Io {
         /// What was being done, as in "cannot ...".
         doing: &'static str,
         /// The file or folder.
-        path: PathBuf,
+        place: Place,
         /// What the system said.
         source: io::Error,
     },
@@ -380,11 +369,10 @@ impl StorageError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotARun { .. } | Self::NoBucket { .. } => ErrorKind::NotFound,
-            Self::AlreadyARun { .. }
-            | Self::NotEmpty { .. }
-            | Self::NotADirectory { .. }
-            | Self::NotAShard { .. } => ErrorKind::Occupied,
+            Self::NotARun { .. } | Self::NoBucket { .. } | Self::NotAShard { .. } => ErrorKind::NotFound,
+            Self::AlreadyARun { .. } | Self::NotEmpty { .. } | Self::NotADirectory { .. } => {
+                ErrorKind::Occupied
+            }
             Self::Locked { .. } => ErrorKind::Busy,
             Self::TakenOver { .. } | Self::Conflict { .. } => ErrorKind::Fenced,
             Self::Damaged { .. }
@@ -395,82 +383,82 @@ impl StorageError {
             Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
             Self::Full { .. } => ErrorKind::Full,
             Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => ErrorKind::Unavailable,
-            Self::NotWritable { .. }
-            | Self::UnsafeStore { .. }
-            | Self::UnsafeCache { .. }
-            | Self::Settings { .. } => ErrorKind::Refused,
+            Self::UnsafeCache { .. } => ErrorKind::UnsafeCache,
+            Self::NotWritable { .. } | Self::UnsafeStore { .. } | Self::Settings { .. } => ErrorKind::Refused,
             Self::ReadOnly { .. } | Self::TooLarge { .. } | Self::InvalidInput { .. } => ErrorKind::Internal,
         }
     }
 
-    /// The shard or other file that is damaged, foreign or missing, where making that file again can help.
+    /// The shard that is damaged, foreign or missing, so that making it again helps.
     #[must_use]
-    pub fn lost_file(&self) -> Option<&Path> {
+    pub fn blames(&self) -> Option<&ShardId> {
         match self {
             Self::Damaged { file, .. } | Self::Foreign { file, .. } | Self::ShardMissing { file } => {
-                Some(file)
+                file.shard()
             }
             _ => None,
         }
     }
 
     /// Sorts an error of the system into [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
-    /// `doing` completes "cannot ... PATH".
-    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
-        let path = path.to_path_buf();
+    /// `doing` completes "cannot ... PLACE".
+    pub(crate) fn io(doing: &'static str, place: impl Into<Place>, source: io::Error) -> Self {
+        let place = place.into();
         match source.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::NotWritable { path, source }
+                Self::NotWritable { place, source }
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::Full { path, needed: None, source }
+                Self::Full { place, needed: None, source }
             }
-            _ => Self::Io { doing, path, source },
+            _ => Self::Io { doing, place, source },
         }
     }
 
     /// The same for a write of a known length in bytes.
-    pub(crate) fn write(path: &Path, length: usize, source: io::Error) -> Self {
-        match Self::io("write", path, source) {
-            Self::Full { path, source, .. } => Self::Full { path, needed: Some(length as u64), source },
+    pub(crate) fn write(place: impl Into<Place>, length: usize, source: io::Error) -> Self {
+        match Self::io("write", place, source) {
+            Self::Full { place, source, .. } => Self::Full { place, needed: Some(length as u64), source },
             other => other,
         }
     }
 
     /// The same for a read: a file that may not be read is not a file that cannot be written.
-    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
-        Self::Io { doing: "read", path: path.to_path_buf(), source }
+    pub(crate) fn read(place: impl Into<Place>, source: io::Error) -> Self {
+        Self::Io { doing: "read", place: place.into(), source }
     }
 
     /// The same for a read of a shard: whether it is lost, which making it again can help, or only cannot be read now.
-    pub(crate) fn read_shard(path: &Path, offset: u64, length: usize, source: io::Error) -> Self {
-        let damaged = |found: String| Self::damaged(path, offset, format!("{length} bytes"), found);
+    pub(crate) fn read_shard(file: &Place, offset: u64, length: usize, source: io::Error) -> Self {
+        let damaged = |found: String| Self::damaged(file, offset, format!("{length} bytes"), found);
         // Whatever has its name, the shard is made again in its place, unless that is somebody's.
-        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Self::read(path, full_folder());
+        let is_full = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if file.as_path().is_some_and(is_full) {
+            return Self::read(file, full_folder());
         }
         if let Some(found) = not_a_file(&source) {
-            return Self::damaged(path, 0, "a file", found);
+            return Self::damaged(file, 0, "a file", found);
         }
         match source.kind() {
             // One that another machine removed or replaced is stale to those who have it open.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => {
-                Self::ShardMissing { file: path.to_path_buf() }
+                Self::ShardMissing { file: file.clone() }
             }
             io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
             // A bad place of the disk: written anew, the shard gets another one.
             _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
-            _ => Self::read(path, source),
+            _ => Self::read(file, source),
         }
     }
 
     pub(crate) fn damaged(
-        file: &Path,
+        file: impl Into<Place>,
         offset: u64,
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        let (file, remedy) = (file.to_path_buf(), Remedy::of(file));
+        let file = file.into();
+        let remedy = Remedy::of(&file);
         Self::Damaged { file, offset, expected: expected.into(), found: found.into(), remedy }
     }
 }
@@ -482,13 +470,14 @@ mod tests {
     /// (A L3) What reading a shard ends with: lost where making it again helps, and else only out of reach.
     #[test]
     fn a_shard_that_cannot_be_read_is_lost_or_out_of_reach() {
-        let of = |error: io::Error| StorageError::read_shard(Path::new("x.shard"), 104, 50, error);
+        let place = Place::from(Path::new("x.shard")).of_lone_shard();
+        let of = |error: io::Error| StorageError::read_shard(&place, 104, 50, error);
         let of_system = |errno: Errno| of(io::Error::from_raw_os_error(errno.raw_os_error()));
         for lost in [Errno::IO, Errno::STALE, Errno::NOENT] {
             let error = of_system(lost);
             assert_eq!(
-                (error.kind(), error.lost_file()),
-                (ErrorKind::DataLoss, Some(Path::new("x.shard"))),
+                (error.kind(), error.blames()),
+                (ErrorKind::DataLoss, Some(&ShardId::of("x.shard"))),
                 "{error}"
             );
         }
@@ -496,12 +485,12 @@ mod tests {
         assert!(matches!(of_system(Errno::STALE), StorageError::ShardMissing { .. }));
         for (errno, found) in [(Errno::ISDIR, "found a directory"), (Errno::LOOP, "leads to itself")] {
             let error = of_system(errno);
-            assert!(error.lost_file().is_some() && error.to_string().contains(found), "{error}");
+            assert!(error.blames().is_some() && error.to_string().contains(found), "{error}");
         }
         assert!(of(io::ErrorKind::UnexpectedEof.into()).to_string().contains("the end of the file"));
         for passing in [Errno::MFILE, Errno::ACCESS, Errno::TIMEDOUT] {
             let error = of_system(passing);
-            assert_eq!((error.kind(), error.lost_file()), (ErrorKind::Unavailable, None), "{error}");
+            assert_eq!((error.kind(), error.blames()), (ErrorKind::Unavailable, None), "{error}");
         }
     }
 }

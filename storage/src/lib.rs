@@ -33,7 +33,7 @@
 //! let record = writer.finish()?; // published: complete and named, but nobody refers to it yet
 //! run.commit(&serde_json::json!({ "shard": record }))?; // committed
 //!
-//! let reader = ShardReader::open(&run.shard_path(&record.file), &identity)?;
+//! let reader = run.shards().open(&record, &identity)?;
 //! assert_eq!(reader.read(key)?.as_deref(), Some(&b"any bytes"[..]));
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok(())
@@ -50,6 +50,7 @@ mod ids;
 mod location;
 mod mapped;
 mod peers;
+mod place;
 mod publish;
 mod run;
 mod sealed;
@@ -65,6 +66,7 @@ pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
 pub use peers::{Outcome, Peers, WantedCopy};
+pub use place::{Place, ShardId};
 pub use run::{RunDir, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 use crate::publish::open_file;
 use crate::store::{Cache, Store, cache};
-use crate::{Peers, RunId, ShardReader, StorageError, shard};
+use crate::{Peers, Place, RunId, ShardReader, StorageError, shard};
 
 /// How this process uses object stores. Has no effect on directories.
 #[derive(Clone, Debug, Default)]
@@ -71,11 +71,12 @@ fn default_cache_folder() -> PathBuf {
 
 /// Where a run is. Nothing is looked up there before the run is opened or created.
 #[derive(Clone, Debug)]
-pub struct Location(pub(crate) Place);
+pub struct Location(pub(crate) Medium);
 
+/// What a run is kept on.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "there is no store to be in"))]
-pub(crate) enum Place {
+pub(crate) enum Medium {
     Folder(PathBuf),
     Store(StorePlace),
 }
@@ -130,10 +131,10 @@ impl Location {
             return Err(StorageError::InvalidInput { what });
         }
         Ok(Self(match &self.0 {
-            Place::Folder(path) => Place::Folder(path.join(name)),
-            Place::Store(place) => {
+            Medium::Folder(path) => Medium::Folder(path.join(name)),
+            Medium::Store(place) => {
                 let (store, settings) = (Arc::new(place.store.child(name)), place.settings.clone());
-                Place::Store(StorePlace { store, settings })
+                Medium::Store(StorePlace { store, settings })
             }
         }))
     }
@@ -142,8 +143,17 @@ impl Location {
     #[must_use]
     pub fn as_folder(&self) -> Option<&Path> {
         match &self.0 {
-            Place::Folder(path) => Some(path),
-            Place::Store(_) => None,
+            Medium::Folder(path) => Some(path),
+            Medium::Store(_) => None,
+        }
+    }
+
+    /// The same for errors.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match &self.0 {
+            Medium::Folder(path) => path.into(),
+            Medium::Store(place) => place.store.place(),
         }
     }
 
@@ -154,8 +164,8 @@ impl Location {
     /// As for [`ShardReader::open_any`], and failures of the store.
     pub fn open_shard(&self) -> Result<ShardReader, StorageError> {
         match &self.0 {
-            Place::Folder(path) => ShardReader::open_any(path),
-            Place::Store(place) => shard::open_lone_object(&place.store, &*place.open_cache()?),
+            Medium::Folder(path) => ShardReader::open_any(path),
+            Medium::Store(place) => shard::open_lone_object(&place.store, &*place.open_cache()?),
         }
     }
 }
@@ -167,16 +177,13 @@ pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
 impl fmt::Display for Location {
     /// As it was given.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Place::Folder(path) => path.display().fmt(f),
-            Place::Store(place) => place.store.url().display().fmt(f),
-        }
+        self.place().fmt(f)
     }
 }
 
 impl From<&Path> for Location {
     fn from(path: &Path) -> Self {
-        Self(Place::Folder(path.to_path_buf()))
+        Self(Medium::Folder(path.to_path_buf()))
     }
 }
 

@@ -139,9 +139,9 @@ impl TempFile {
     /// Gives the file a second name, unless something has that name: then [`StorageError::Conflict`].
     pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
         fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.to_path_buf() },
+            io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.into() },
             // Who has that name may have removed this file as one that an earlier process left.
-            io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.to_path_buf() },
+            io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.into() },
             _ => StorageError::io("create", name, e),
         })
     }
@@ -173,7 +173,7 @@ fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
 
 /// A folder has the name of a file and holds something, so that it cannot be replaced.
 pub(crate) fn full_folder() -> io::Error {
-    let advice = "Move it away, and run the same command again";
+    let advice = "Move it away, and try again";
     io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
 }
 

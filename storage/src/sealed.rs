@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::error::Category;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::StorageError;
 use crate::bytes::hex64;
 use crate::publish::{not_a_file, open_file};
+use crate::{Place, StorageError};
 
 const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
 const BEFORE_BODY: &str = "\",\"body\":";
@@ -57,7 +57,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
 const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
 
 /// The body of a sealed file with these contents, verified by its checksum.
-pub(crate) fn unseal<'a>(file: &Path, bytes: &'a [u8]) -> Result<&'a [u8], StorageError> {
+pub(crate) fn unseal<'a>(file: &Place, bytes: &'a [u8]) -> Result<&'a [u8], StorageError> {
     let envelope = || {
         let rest = bytes.strip_prefix(BEFORE_CHECKSUM.as_bytes())?;
         let (checksum, rest) = rest.split_at_checked(16)?;
@@ -79,7 +79,7 @@ pub(crate) fn unseal<'a>(file: &Path, bytes: &'a [u8]) -> Result<&'a [u8], Stora
 
 /// What the body of a sealed file stands for. `other` is the error where it is JSON, but not this.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(
-    file: &Path,
+    file: &Place,
     body: &'a [u8],
     other: impl FnOnce(serde_json::Error) -> StorageError,
 ) -> Result<T, StorageError> {
@@ -97,8 +97,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn open(bytes: &[u8]) -> Result<Value, StorageError> {
-        let file = Path::new("x");
-        parse(file, unseal(file, bytes)?, |e| panic!("{e}"))
+        let file = Place::from(Path::new("x"));
+        parse(&file, unseal(&file, bytes)?, |e| panic!("{e}"))
     }
 
     #[test]

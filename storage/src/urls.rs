@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use url::Url;
 
-use crate::location::{Place, StorePlace, refused};
+use crate::location::{Medium, StorePlace, refused};
 use crate::store::{FIRST_PATIENCE, PATIENCE, Patience, Store, s3};
 use crate::{Location, StorageError, StoreSettings};
 
@@ -61,7 +61,7 @@ impl Location {
             on_wait: settings.on_wait,
         };
         let store = Arc::new(Store::new(objects, url, prefix, patience));
-        Ok(Self(Place::Store(StorePlace { store, settings: settings.clone() })))
+        Ok(Self(Medium::Store(StorePlace { store, settings: settings.clone() })))
     }
 
     /// The URL of this place, which [`parse`](Self::parse) reads in any process that shares the file system or the
@@ -72,13 +72,13 @@ impl Location {
     /// [`StorageError::Settings`] for a path that cannot be spelled as a URL.
     pub fn url(&self) -> Result<String, StorageError> {
         match &self.0 {
-            Place::Folder(path) => {
+            Medium::Folder(path) => {
                 let absolute = std::path::absolute(path).map_err(|e| StorageError::read(path, e))?;
                 let url = Url::from_file_path(&absolute);
                 let unspeakable = |()| refused(&path.display().to_string(), "it has no URL");
                 url.map(String::from).map_err(unspeakable)
             }
-            Place::Store(place) => Ok(place.store.url().to_string_lossy().into_owned()),
+            Medium::Store(place) => Ok(place.store.url().to_owned()),
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         let store = Location::objects(objects, "s3://bucket/all%20runs/", "all%20runs", &settings).unwrap();
         let child = store.child("3x3").unwrap();
         assert_eq!(child.url().unwrap(), "s3://bucket/all%20runs/3x3");
-        let Place::Store(place) = &child.0 else { panic!("a store") };
+        let Medium::Store(place) = &child.0 else { panic!("a store") };
         assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
     }
 

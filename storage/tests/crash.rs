@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use common::{identity, names, new_run, write_small_shard};
+use common::{identity, names, new_run, shard_path, write_small_shard};
 use exact2048_storage::{RunDir, ShardReader, ShardRecord, StorageError};
 use serde_json::json;
 
@@ -127,7 +127,7 @@ fn after_a_crash_anywhere_the_next_writer_finds_all_or_nothing() {
             assert_eq!(run.commit(&json!(record)).unwrap(), 1, "{point}");
         }
         let record: ShardRecord = serde_json::from_value(run.records()[1].clone()).unwrap();
-        let reader = ShardReader::open(&run.shard_path(&record.file), &identity(run.run_id())).unwrap();
+        let reader = ShardReader::open(&shard_path(&run, &record.file), &identity(run.run_id())).unwrap();
         assert_eq!(reader.header_checksum(), record.header_checksum, "{point}");
         reader.verify().unwrap();
     }

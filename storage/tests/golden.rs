@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{identity, key, new_run, write_small_shard};
+use common::{identity, key, new_run, shard_path, write_small_shard};
 use exact2048_storage::{
     FORMAT_VERSION, Location, RunDir, ShardReader, ShardRecord, StorageError, StoreSettings,
 };
@@ -64,7 +64,7 @@ fn runs_of_every_version_are_read() {
         assert_eq!(run.records().len(), 1);
         assert_eq!(*run.params(), json!({ "rows": 3, "cols": 4 }));
         let record: ShardRecord = serde_json::from_value(run.records()[0].clone()).unwrap();
-        let reader = ShardReader::open(&run.shard_path(&record.file), &identity(run.run_id())).unwrap();
+        let reader = ShardReader::open(&shard_path(&run, &record.file), &identity(run.run_id())).unwrap();
         reader.verify().unwrap();
         assert_eq!(reader.header_checksum(), record.header_checksum);
         assert_eq!(reader.read(key(9, 1, 0)).unwrap().unwrap(), [5; 200]);
@@ -78,13 +78,13 @@ fn runs_of_every_version_are_read() {
 #[test]
 fn a_damaged_frame_is_named_by_its_offset() {
     let run = RunDir::open_read_only(&golden(1)).unwrap();
-    let path = run.shard_path("reach-000004-000120.shard");
+    let path = shard_path(&run, "reach-000004-000120.shard");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[104 + 24] ^= 1;
     let reader = ShardReader::from_bytes(&path, bytes, Some(&identity(run.run_id()))).unwrap();
     match reader.verify() {
         Err(error @ StorageError::Damaged { offset: 104, .. }) => {
-            assert!(error.to_string().contains("computes the shard again"), "{error}");
+            assert!(error.to_string().contains("is computed again"), "{error}");
         }
         other => panic!("{other:?}"),
     }

@@ -1,4 +1,4 @@
-//! Text that came from elsewhere, made fit for terminals and logs.
+//! Text that came from elsewhere, made fit for terminals and logs; and the text of errors.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -20,6 +20,29 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(plain)
+}
+
+/// An error and what it comes from, one after the other.
+pub fn chain<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
+/// An error with what caused it, on one line. Some errors repeat their cause in their own text: it is told once.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}
+
+/// What an error comes from in the end, without what it led to.
+#[must_use]
+pub fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    chain(error).last().map_or_else(String::new, ToString::to_string)
 }
 
 /// The first characters of a text, `most` at most, in quotes and with escapes; what is left out is shown by an ellipsis.
@@ -68,6 +91,30 @@ mod tests {
             assert_eq!(plain(text), shown);
         }
         assert!(matches!(plain("as it was"), Cow::Borrowed(_)));
+    }
+
+    #[derive(Debug)]
+    struct Failed(&'static str, Option<Box<Failed>>);
+
+    impl std::fmt::Display for Failed {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Failed {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let repeated = Failed("connect: refused", Some(Box::new(Failed("refused", None))));
+        assert_eq!(with_causes(&repeated), "connect: refused");
+        let outer = Failed("cannot", Some(Box::new(repeated)));
+        assert_eq!(with_causes(&outer), "cannot: connect: refused");
+        assert_eq!(last_cause(&outer), "refused");
     }
 
     #[test]

@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex};
 use exact2048_game::lane::Step;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{Archive, PayloadError, ReadError};
-use exact2048_storage::{ShardKind, StorageError};
+use exact2048_solution::{Archive, Blame, PayloadError, ReadError};
+use exact2048_storage::{ErrorKind, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
@@ -56,6 +56,29 @@ pub enum WorkerError {
     /// A block from another worker does not parse.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+}
+
+impl WorkerError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Read(error) => error.kind(),
+            Self::Storage(error) => error.kind(),
+            // Its sender is to blame, and no file.
+            Self::Payload(_) => ErrorKind::Internal,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Read(error) => error.blames(),
+            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
+            Self::Payload(_) => None,
+        }
+    }
 }
 
 /// What changes the speed and the memory of a worker, and no result.

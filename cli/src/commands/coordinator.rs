@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use exact2048_cluster::coordinator::{Gate, Shell, describe, serve};
 use exact2048_coordinator::cluster::Config;
 use exact2048_net::serve::{Bound, Ended};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
-use exact2048_storage::StorageError;
 
 use crate::network::ServerArgs;
 use crate::place::StoreOptions;
@@ -68,8 +67,7 @@ async fn coordinate(args: &Args) -> Result<()> {
     let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
     let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
-    let shell =
-        opening.await.context("the coordinator cannot start")?.map_err(|error| locked(args, error))?;
+    let shell = opening.await.context("the coordinator cannot start")??;
     if let Some(address) = args.server.metrics_listen {
         let of_shell = Arc::clone(&shell);
         let refresh = Arc::new(move || of_shell.record_metrics());
@@ -85,19 +83,4 @@ async fn coordinate(args: &Args) -> Result<()> {
         Ended::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
     }
     Ok(())
-}
-
-/// Says what it means that the queue is locked.
-fn locked(args: &Args, error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref() {
-        Some(StorageError::Locked { pid, .. }) => {
-            let holder = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
-            anyhow!(
-                "a coordinator runs on {} already: {holder} holds the lock of its queue. Stop it first, or choose \
-                 another --store",
-                args.store.display()
-            )
-        }
-        _ => error,
-    }
 }

@@ -93,7 +93,7 @@ fn describe(reader: &ShardReader) -> Shard<'_> {
     let total = |of: fn(&FrameInfo) -> u32| reader.frames().iter().map(|frame| u64::from(of(frame))).sum();
     let (raw_bytes, encoded_bytes) = (total(|f| f.raw_bytes), total(|f| f.encoded_bytes));
     Shard {
-        file: reader.path().display().to_string(),
+        file: reader.place().to_string(),
         format_version: exact2048_storage::FORMAT_VERSION,
         identity: reader.identity(),
         header_checksum: format!("{:016x}", reader.header_checksum()),

@@ -12,10 +12,10 @@ use exact2048_game::{Params, Precision};
 use exact2048_run::damaged_shards;
 use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
 use exact2048_storage::StorageError;
+use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
 use crate::embedded::solve;
-use crate::failure::with_causes;
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
@@ -84,7 +84,7 @@ pub fn main(args: &Args) -> Result<()> {
     // It needs most of them afterwards.
     let read = |shard: &CatalogShard| shard.original()?.verify();
     for shard in damaged_shards(run.catalog(), threads, read, &|| stop.load(Ordering::Relaxed), &warn)? {
-        run.catalog().remove(&shard.path);
+        run.catalog().remove(&shard);
     }
     let missing = run.missing();
     let before = recorded_seconds(&run);
@@ -116,8 +116,7 @@ pub fn main(args: &Args) -> Result<()> {
 /// Says what the job takes of the disk and of memory, and what is there.
 fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
-    let is_store = run.dir().path().to_string_lossy().contains("://");
-    let disk_bytes = if is_store { None } else { free_disk(run.dir().path()) };
+    let disk_bytes = run.dir().place().as_path().and_then(free_disk);
     let room = Room { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
         display::say(&note);

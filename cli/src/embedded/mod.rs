@@ -9,13 +9,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use exact2048_coordinator::Workload;
 use exact2048_game::value::Value;
-use exact2048_run::blamed_shard;
 use exact2048_solution::Run;
+use exact2048_text::with_causes;
 use exact2048_worker::{Tuning, Worker};
 
 use crate::Failure;
 use crate::display;
-use crate::failure::with_causes;
 use crate::progress::Progress;
 use segment::{Ended, run_segment};
 
@@ -35,19 +34,20 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc
             Ok(Ended::Stopped) => {
                 return Err(Failure::interrupted(format!(
                     "stopped; {} is intact, and the same command resumes it",
-                    run.dir().path().display()
+                    run.dir().place()
                 ))
                 .into());
             }
             Err(error) => {
-                let Some(shard) = blamed_shard(run.catalog(), &error) else { return Err(error.into()) };
+                let blamed = error.blames().and_then(|blame| run.catalog().blamed(&blame));
+                let Some(shard) = blamed else { return Err(error.into()) };
                 // Twice the same range: making it again does not help.
                 let range = (shard.commit.phase, shard.commit.first);
                 if !made_again.insert(range) {
                     return Err(error.into());
                 }
                 display::say(&format!("warning: {}; recomputing it", with_causes(&error)));
-                run.catalog().remove(&shard.path);
+                run.catalog().remove(&shard);
             }
         }
     }

@@ -18,3 +18,8 @@ impl ClientArgs {
 pub fn is_usage(_: &anyhow::Error) -> bool {
     false
 }
+
+/// No error is of the network.
+pub fn remedy(_: &anyhow::Error) -> Option<&'static str> {
+    None
+}

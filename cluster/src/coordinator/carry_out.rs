@@ -8,7 +8,7 @@ use std::time::Duration;
 use exact2048_coordinator::cluster::{
     Action, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, WorkerId,
 };
-use exact2048_net::logs::with_causes;
+use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
 use exact2048_storage::ErrorKind;
 use tokio::sync::mpsc;
@@ -260,12 +260,10 @@ impl From<AppendError> for Refused {
 
 /// Whether an error is one of the store as a whole, or of this process: no job is to blame for it.
 pub(super) fn is_of_store(error: &RunError) -> bool {
-    let RunError::Storage(error) = error else { return false };
     error.kind() == ErrorKind::Full || is_out_of_files(error)
 }
 
 /// Whether a run that cannot be opened now may be opened later without anybody's doing.
 fn may_be_opened_later(error: &RunError) -> bool {
-    let RunError::Storage(error) = error else { return false };
     matches!(error.kind(), ErrorKind::Busy | ErrorKind::Fenced | ErrorKind::Full | ErrorKind::Unavailable)
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Secret};
 use exact2048_net::client::{ClientOptions, connect};
-use exact2048_net::logs::with_causes;
 use exact2048_net::share::Pool;
 use exact2048_net::text::plain_words;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1::MeetRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use subtle::ConstantTimeEq;
@@ -50,8 +50,8 @@ pub struct Caller {
 pub enum Unmet {
     /// Nobody answers under its address, or not as a worker does.
     #[error(
-        "the coordinator cannot reach this worker at {address}: {why}. Start it with --advertise HOST:PORT where that is \
-         the wrong address"
+        "the coordinator cannot reach this worker at {address}: {why}. Where that is the wrong address, have it advertise \
+         another HOST:PORT"
     )]
     Unreachable {
         /// What its pull says.
@@ -118,7 +118,7 @@ impl Gate {
 
 /// Whether it is the worker that answers.
 async fn meet(client: &ClientOptions, pull: &Pull, caller: &Caller) -> Result<bool, String> {
-    let challenge = random::secret().map_err(|error| format!("{error:#}"))?;
+    let challenge = random::secret().map_err(|error| with_causes(&error))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;
     let request = MeetRequest { protocol_version: PROTOCOL_VERSION, challenge: challenge.bytes().to_vec() };
     let mut worker = ExchangeClient::new(connected).max_decoding_message_size(MOST_ANSWER_BYTES);

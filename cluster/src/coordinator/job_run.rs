@@ -185,7 +185,7 @@ fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
             Some((_, StorageError::ShardMissing { .. })) if begun.elapsed() < SHOWN_WITHIN => {
                 std::thread::sleep(PAUSE);
             }
-            Some((number, error)) if error.lost_file().is_some() => {
+            Some((number, error)) if error.blames().is_some() => {
                 return Err(NotAppended::Shard { number, error });
             }
             Some((_, error)) => return Err(AppendError::from(error).into()),

@@ -31,11 +31,13 @@ mod serve;
 mod service;
 mod shell;
 
+use exact2048_net::text::chain;
 use exact2048_solution::RunError;
 use exact2048_storage::StorageError;
 
 pub use gate::Gate;
 pub use observe::describe;
+pub use queue::QueueError;
 pub use serve::serve;
 pub use shell::Shell;
 
@@ -60,9 +62,8 @@ impl From<StorageError> for AppendError {
 }
 
 /// Whether this process, or the machine, has as many files open as it may.
-fn is_out_of_files(error: &StorageError) -> bool {
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-    let mut systems = causes.filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
+fn is_out_of_files(error: &RunError) -> bool {
+    let mut systems = chain(error).filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
     systems.any(|code| [EMFILE, ENFILE].contains(&code))
 }
 
@@ -81,7 +82,8 @@ mod tests {
     /// (B2) No job is to blame for it: it waits, and who submits one is told what is wrong.
     #[test]
     fn a_process_that_has_too_many_files_open_says_so() {
-        let error = |source| StorageError::Io { doing: "open", path: "run/lock".into(), source };
+        let place = || std::path::Path::new("run/lock").into();
+        let error = |source| RunError::from(StorageError::Io { doing: "open", place: place(), source });
         for (source, is_so) in [
             (Error::from_raw_os_error(EMFILE), true),
             (Error::from_raw_os_error(ENFILE), true),
@@ -89,7 +91,7 @@ mod tests {
         ] {
             assert_eq!(is_out_of_files(&error(source)), is_so);
         }
-        let error = RunError::from(error(Error::from_raw_os_error(EMFILE)));
+        let error = error(Error::from_raw_os_error(EMFILE));
         assert!(carry_out::is_of_store(&error));
         let status = requests::of_run(&error);
         assert_eq!(status.code(), Code::ResourceExhausted);

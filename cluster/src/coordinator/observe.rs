@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use exact2048_coordinator::cluster::{Action, Event, JobState, WorkerId, spell_epoch};
-use exact2048_net::logs::{Seldom, with_causes};
+use exact2048_net::logs::Seldom;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_solution::{RunError, kind_of};
 use exact2048_storage::ShardKind;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use exact2048_coordinator::cluster::{JobId, JobState, Summary};
 use exact2048_game::Params;
-use exact2048_storage::{Location, StorageError, TypedRun};
+use exact2048_storage::{ErrorKind, Location, Place, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -155,6 +155,52 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     Ok(jobs.into_values().collect())
 }
 
+/// Why a queue cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// Another coordinator has it open.
+    #[error(
+        "a coordinator runs on {store} already: {} holds the lock of its queue. Stop it first, or choose another place",
+        pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+    )]
+    Owned {
+        /// The store.
+        store: Place,
+        /// The process that has it open, when it could be read.
+        pid: Option<u32>,
+    },
+    /// The place holds something else.
+    #[error("{place} is not the queue of a coordinator: choose another place")]
+    NotAQueue {
+        /// Where the queue would be.
+        place: Place,
+    },
+    /// A record makes no sense after those before it.
+    #[error("{place}: {what}")]
+    Record {
+        /// The queue.
+        place: Place,
+        /// What is wrong.
+        what: String,
+    },
+    /// The directory or one of its files.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl QueueError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Owned { .. } => ErrorKind::Busy,
+            Self::NotAQueue { .. } => ErrorKind::Occupied,
+            Self::Record { .. } => ErrorKind::DataLoss,
+            Self::Storage(error) => error.kind(),
+        }
+    }
+}
+
 /// The queue, open for writing.
 #[derive(Debug)]
 pub struct Queue {
@@ -176,17 +222,23 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Those of opening a [`TypedRun`] for writing, among them [`StorageError::Locked`] where another coordinator on
-    /// this machine has it open; and what is wrong with what the place holds.
-    pub fn open(store: &Location) -> anyhow::Result<(Self, Vec<QueuedJob>)> {
+    /// [`QueueError::Owned`] where another coordinator on this machine has it open; those of opening a [`TypedRun`] for
+    /// writing; and what is wrong with what the place holds.
+    pub fn open(store: &Location) -> Result<(Self, Vec<QueuedJob>), QueueError> {
         let location = store.child(names::QUEUE)?;
         let purpose = json!({ "purpose": "coordinator" });
         let mut dir = match TypedRun::<QueueRecord>::find_params(&location)? {
             None => TypedRun::create(&location, &purpose)?,
-            Some(found) if found == purpose => TypedRun::open_for_writing(&location)?,
-            Some(_) => anyhow::bail!("{location} is not the queue of a coordinator: choose another --store"),
+            Some(found) if found == purpose => match TypedRun::open_for_writing(&location) {
+                Err(StorageError::Locked { pid, .. }) => {
+                    return Err(QueueError::Owned { store: store.place(), pid });
+                }
+                opened => opened?,
+            },
+            Some(_) => return Err(QueueError::NotAQueue { place: location.place() }),
         };
-        let jobs = replay(dir.take_records()).map_err(|what| anyhow::anyhow!("{location}: {what}"))?;
+        let jobs = replay(dir.take_records())
+            .map_err(|what| QueueError::Record { place: location.place(), what })?;
         let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None, fenced: None };
         queue.fence = queue.share(dir)? + 1;
         Ok((queue, jobs))
@@ -289,7 +341,7 @@ impl Queue {
     }
 
     fn writable(&mut self) -> Result<&mut TypedRun<QueueRecord>, AppendError> {
-        let closed = || StorageError::EarlierFailure { path: self.location.to_string().into() };
+        let closed = || StorageError::EarlierFailure { place: self.location.place() };
         self.dir.as_mut().ok_or_else(|| AppendError::Failed(closed().into()))
     }
 }
@@ -381,9 +433,10 @@ mod tests {
             drop(queue);
             RunDir::open_for_writing(store.child(names::QUEUE).unwrap()).unwrap().commit(&wrong).unwrap();
             let error = Queue::open(&store).unwrap_err();
-            let error = error.downcast_ref();
-            let Some(StorageError::NotUnderstood { file, .. }) = error else { panic!("{error:?}") };
-            assert!(file.ends_with("000002.json"), "{error:?}");
+            let QueueError::Storage(StorageError::NotUnderstood { file, .. }) = &error else {
+                panic!("{error:?}")
+            };
+            assert!(file.to_string().ends_with("000002.json"), "{error:?}");
         }
     }
 
@@ -396,7 +449,8 @@ mod tests {
         queue.append(&submitted("a")).unwrap();
         queue.confirm().unwrap();
         let error = Queue::open(&store).unwrap_err();
-        assert!(matches!(error.downcast_ref(), Some(StorageError::Locked { .. })), "{error}");
+        assert!(matches!(error, QueueError::Owned { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Busy);
         let first = queue.fence();
         drop(queue);
         let (mut queue, jobs) = Queue::open(&store).unwrap();

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use exact2048_coordinator::cluster::{Claim, Examined, JobId};
 use exact2048_game::Params;
-use exact2048_net::logs::with_causes;
+use exact2048_net::text::with_causes;
 use exact2048_run::damaged_shards;
-use exact2048_solution::{CatalogShard, Commit, Run};
+use exact2048_solution::{CatalogShard, Commit, Run, RunError};
 use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -35,19 +34,21 @@ impl Shell {
         tracing::info!(%job, "the shards of a job are read again");
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
         tokio::spawn(async move {
-            let read = spawn_blocking(move || damaged_commits(&location, &params, &stop)).await;
-            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.into()))).await;
+            let read = spawn_blocking(move || {
+                damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error))
+            });
+            let read = read.await;
+            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.to_string()))).await;
         });
     }
 
-    async fn end_recheck(self: &Arc<Self>, job: &JobId, read: Result<Vec<Commit>>) {
+    async fn end_recheck(self: &Arc<Self>, job: &JobId, read: Result<Vec<Commit>, String>) {
         let (check, commits) = match read {
             Ok(commits) => {
                 tracing::info!(%job, damaged_ranges = commits.len(), "the shards of a job were read again");
                 (Check::None, commits)
             }
             Err(error) => {
-                let error = format!("{error:#}");
                 tracing::warn!(%job, error, "the shards of a job cannot be read");
                 (Check::Failed(error), Vec::new())
             }
@@ -83,7 +84,11 @@ impl Shell {
 }
 
 /// The commits of a run of which a shard is lost or damaged. Reads every byte of it.
-fn damaged_commits(location: &Location, params: &Params, stop: &CancellationToken) -> Result<Vec<Commit>> {
+fn damaged_commits(
+    location: &Location,
+    params: &Params,
+    stop: &CancellationToken,
+) -> Result<Vec<Commit>, RunError> {
     let run = Run::open(location)?;
     run.require(params)?;
     let warn = |error: &StorageError| {
@@ -108,7 +113,7 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
     };
     match shard.check() {
         Ok(()) => Examined::Sound,
-        Err(error) if error.lost_file().is_some() => {
+        Err(error) if error.blames().is_some() => {
             tracing::warn!(run = %location, error = with_causes(&error), "a shard is computed again");
             Examined::Lost
         }

@@ -9,8 +9,8 @@ use exact2048_coordinator::cluster::{
     ClusterError, JobId, JobState, LeastMemory, Refusal, Submission, Summary,
 };
 use exact2048_game::Params;
-use exact2048_net::logs::with_causes;
 use exact2048_net::status::unavailable;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Location, RunDir};
@@ -237,22 +237,15 @@ fn exists(job: &v1::Job) -> Status {
 /// What a failure of a run is called. What the store says goes to the log as well.
 pub(super) fn of_run(error: &RunError) -> Status {
     let what = with_causes(error);
-    let storage = match error {
-        RunError::OtherJob { field, found, wanted, .. } => {
-            let what = format!(
-                "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for; choose \
-                 another name"
-            );
-            return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
-        }
-        RunError::Storage(storage) => storage,
-        _ => {
-            tracing::warn!(error = what, "a run cannot be read");
-            return status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what);
-        }
-    };
-    match storage.kind() {
-        _ if is_out_of_files(storage) => {
+    if let RunError::OtherJob { field, found, wanted, .. } = error {
+        let what = format!(
+            "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for; choose another \
+             name"
+        );
+        return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
+    }
+    match error.kind() {
+        _ if is_out_of_files(error) => {
             tracing::warn!(error = what, "no more files can be opened");
             let what = "the coordinator has as many files open as it may: try again later, or start it with a higher \
                         limit (ulimit -n)";
@@ -264,7 +257,7 @@ pub(super) fn of_run(error: &RunError) -> Status {
         }
         ErrorKind::Occupied => status_with_reason(Code::FailedPrecondition, "NO_RUN", what),
         ErrorKind::Busy | ErrorKind::Fenced => Status::failed_precondition(what),
-        ErrorKind::DataLoss | ErrorKind::NewerVersion | ErrorKind::Refused => {
+        ErrorKind::DataLoss | ErrorKind::NewerVersion | ErrorKind::Refused | ErrorKind::UnsafeCache => {
             tracing::warn!(error = what, "a run cannot be read");
             status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what)
         }

@@ -20,8 +20,8 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// Those of opening the queue, among them [`StorageError::Locked`](exact2048_storage::StorageError::Locked) if
-    /// another coordinator on this machine has it.
+    /// Those of opening the queue, among them [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on this
+    /// machine has it.
     pub fn open(store: Location, config: Config, gate: Gate, stop: CancellationToken) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;

@@ -10,6 +10,7 @@ use exact2048_coordinator::cluster::{
     WorkerId,
 };
 use exact2048_game::Params;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_storage::{Location, StorageError};
 use tokio::sync::{mpsc, watch};
@@ -354,7 +355,7 @@ impl Shell {
                 Ok(Ok(())) => {}
                 Ok(Err(AppendError::Fenced(reason))) => self.fence(reason),
                 Ok(Err(error)) => {
-                    let error = format!("{:#}", anyhow::Error::from(error));
+                    let error = with_causes(&error);
                     tracing::warn!(error, "cannot look whether another coordinator has taken over");
                 }
                 Err(error) => {

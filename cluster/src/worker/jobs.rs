@@ -6,17 +6,64 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{JobId, Share};
-use exact2048_game::Params;
 use exact2048_game::value::Value;
-use exact2048_solution::{Phase, Run, Segment, missing_segments};
-use exact2048_storage::{Location, StoreSettings};
+use exact2048_game::{Layer, Params};
+use exact2048_solution::{Phase, Run, RunError, Segment, missing_segments};
+use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
 use exact2048_worker::{Tuning, Worker};
 
 /// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
 const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why the run of a job cannot be worked on.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// It cannot be opened.
+    #[error("cannot open the run of job {job}")]
+    Open {
+        /// The job.
+        job: JobId,
+        /// Why.
+        source: RunError,
+    },
+    /// It cannot be read again.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It is another run.
+    #[error("the run has other parameters than the coordinator says: {held:?}, expected {wanted:?}")]
+    OtherParams {
+        /// Those of the run.
+        held: Box<Params>,
+        /// Those of the job.
+        wanted: Box<Params>,
+    },
+    /// It lacks what the share builds on.
+    #[error(
+        "the journal of {place} does not show what layers {first} to {last} build on, which the coordinator says is there"
+    )]
+    NotShown {
+        /// The run.
+        place: Place,
+        /// The lowest layer of the segment.
+        first: Layer,
+        /// The highest layer of the segment.
+        last: Layer,
+    },
+}
+
+impl JobError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Open { source: error, .. } | Self::Run(error) => error.kind(),
+            Self::OtherParams { .. } => ErrorKind::Occupied,
+            Self::NotShown { .. } => ErrorKind::Unavailable,
+        }
+    }
+}
 
 /// Opens the runs of jobs.
 pub struct Jobs {
@@ -46,7 +93,12 @@ impl Jobs {
     /// # Errors
     ///
     /// A run that cannot be opened, is another one, or lacks what the share builds on.
-    pub fn open<V: Value>(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob<V>> {
+    pub fn open<V: Value>(
+        &mut self,
+        share: &Share,
+        run_url: &str,
+        stop: &AtomicBool,
+    ) -> Result<OpenJob<V>, JobError> {
         let cached = self.last.take().filter(|(job, _)| *job == share.job);
         if let Some(mut open) = cached.and_then(|(_, open)| open.downcast::<OpenJob<V>>().ok())
             && open.run.reread().is_ok()
@@ -55,9 +107,10 @@ impl Jobs {
             wait_for_inputs(&mut open.run, share, stop)?;
             return Ok(*open);
         }
-        let location = Location::parse(run_url.as_ref(), &self.settings)?;
-        let mut run =
-            Run::open(&location).with_context(|| format!("cannot open the run of job {}", share.job))?;
+        let failed = |source| JobError::Open { job: share.job.clone(), source };
+        let location =
+            Location::parse(run_url.as_ref(), &self.settings).map_err(|error| failed(error.into()))?;
+        let mut run = Run::open(&location).map_err(failed)?;
         require_same(run.params(), &share.params)?;
         wait_for_inputs(&mut run, share, stop)?;
         let worker = Worker::new(run.params(), self.tuning, self.scratch.clone(), run.archive().clone());
@@ -70,25 +123,21 @@ impl Jobs {
     }
 }
 
-fn require_same(held: &Params, wanted: &Params) -> Result<()> {
-    anyhow::ensure!(
-        held == wanted,
-        "the run has other parameters than the coordinator says: {held:?}, expected {wanted:?}"
-    );
-    Ok(())
+fn require_same(held: &Params, wanted: &Params) -> Result<(), JobError> {
+    if held == wanted {
+        return Ok(());
+    }
+    Err(JobError::OtherParams { held: Box::new(held.clone()), wanted: Box::new(wanted.clone()) })
 }
 
 /// Waits until the journal shows all that a share builds on.
-fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()> {
+fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<(), JobError> {
     let begun = Instant::now();
     while !has_inputs(run, share.segment) && !stop.load(Ordering::Relaxed) {
-        anyhow::ensure!(
-            begun.elapsed() < PATIENCE,
-            "the journal of {} does not show what layers {} to {} build on, which the coordinator says is there",
-            run.dir().path().display(),
-            share.segment.first,
-            share.segment.last
-        );
+        if begun.elapsed() >= PATIENCE {
+            let Segment { first, last, .. } = share.segment;
+            return Err(JobError::NotShown { place: run.dir().place().clone(), first, last });
+        }
         std::thread::sleep(PAUSE);
         run.reread()?;
     }

@@ -9,7 +9,7 @@ use exact2048_coordinator::cluster::PROTOCOL_VERSION;
 use exact2048_coordinator::cluster::{Member, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
-use exact2048_net::logs::with_causes;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};

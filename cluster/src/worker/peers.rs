@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, WorkerId};
 use exact2048_net::client::{ClientOptions, Connected, connect};
-use exact2048_net::logs::with_causes;
+use exact2048_net::text::with_causes;
 use exact2048_proto::v1::FetchRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_storage::{Outcome, Peers, WantedCopy};

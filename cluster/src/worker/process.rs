@@ -13,11 +13,11 @@ use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal, spell_epoch};
 use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
-use exact2048_net::logs::{seconds, with_causes};
+use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
-use exact2048_net::text::plain_words;
+use exact2048_net::text::{plain_words, with_causes};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use exact2048_storage::{Peers, StoreSettings};
@@ -82,6 +82,31 @@ pub enum Ended {
     HandedBack,
     /// The time of grace was over before.
     CutOff,
+}
+
+/// Why a worker ends that was turned away: it would be again.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnedAway {
+    /// Something else answers in the coordinator's place.
+    #[error(
+        "there is no coordinator at {server} (something else answers there): is it the right host and port?"
+    )]
+    NoCoordinator {
+        /// Where it should be.
+        server: String,
+    },
+    /// The coordinator asks for a token, or for another one.
+    #[error("the coordinator refuses this worker: {message}")]
+    Unknown {
+        /// What it says.
+        message: String,
+    },
+    /// The coordinator gives no work to workers of this kind.
+    #[error("the coordinator refuses this worker: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
 }
 
 /// Works until it is told to stop.
@@ -347,7 +372,7 @@ impl Process {
         if let Some(needed) = needed.filter(|_| before != needed) {
             let (worker, threads, has) = (self.identity.id, self.options.threads, self.options.memory_bytes);
             tracing::warn!(%worker, "the job whose turn it is needs {} of memory with {threads} threads, and this \
-                worker may use {}: it waits for other jobs. Start it with more --memory, or fewer --threads",
+                worker may use {}: it waits for other jobs. Start it with more memory, or fewer threads",
                 sizes::needed(needed), sizes::available(has));
         }
     }
@@ -371,16 +396,12 @@ impl Process {
     fn unanswered(&mut self, status: &Status) -> Result<()> {
         let message = plain_words(status.message(), MOST_WORDS);
         match status.code() {
-            Code::Unimplemented => anyhow::bail!(
-                "there is no coordinator at {} (something else answers there): is it the right host and port?",
-                self.options.client.server
-            ),
-            Code::Unauthenticated => anyhow::bail!(
-                "the coordinator refuses this worker: {message}. Name a file with its token with --token-file, or put \
-                 the token into EXACT2048_TOKEN"
-            ),
+            Code::Unimplemented => {
+                return Err(TurnedAway::NoCoordinator { server: self.options.client.server.clone() }.into());
+            }
+            Code::Unauthenticated => return Err(TurnedAway::Unknown { message }.into()),
             Code::FailedPrecondition | Code::InvalidArgument => {
-                anyhow::bail!("the coordinator refuses this worker: {message}")
+                return Err(TurnedAway::Refused { message }.into());
             }
             code if self.outage.goes_on(Instant::now()) => {
                 let worker = self.identity.id;

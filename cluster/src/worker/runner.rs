@@ -8,12 +8,9 @@ use std::time::Duration;
 use exact2048_coordinator::cluster::{Failure, Share, WorkerReport, spell_epoch};
 use exact2048_game::Precision;
 use exact2048_game::value::Value;
-use exact2048_net::logs::with_causes;
-use exact2048_run::blamed_shard;
+use exact2048_net::text::with_causes;
 use exact2048_run::member::CrewError;
-use exact2048_solution::{ReadError, RunError};
-use exact2048_storage::{Attempt, Scratch, StorageError};
-use exact2048_worker::WorkerError;
+use exact2048_storage::{Attempt, ErrorKind, Scratch};
 use metrics::counter;
 
 use super::epoch::{Epoch, EpochFailure, Parts, Running};
@@ -92,7 +89,7 @@ impl Runner {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), Failure> {
         let opened = self.jobs.open::<V>(share, &assignment.run_url, stop);
-        let open: OpenJob<V> = opened.map_err(|error| Failure::Other(format!("{error:#}")))?;
+        let open: OpenJob<V> = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
@@ -143,22 +140,18 @@ impl Runner {
 
 /// What the coordinator is told of an error.
 fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure {
-    if let Some(shard) = blamed_shard(open.run.catalog(), error) {
+    if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
         let commit = &shard.commit;
         let (phase, first, last) = (commit.phase, commit.first, commit.last);
         let (job, file) = (share.job.clone(), shard.record.file.clone());
         return Failure::ShardLost { job, file, phase, first, last };
     }
-    let text = with_causes(error);
-    match error {
-        CrewError::Worker(
-            WorkerError::Storage(StorageError::Full { .. })
-            | WorkerError::Read(ReadError::Storage(StorageError::Full { .. })),
-        )
-        | CrewError::Storage(StorageError::Full { .. })
-        | CrewError::Run(RunError::Storage(StorageError::Full { .. })) => Failure::DiskFull(text),
-        _ => Failure::Other(text),
-    }
+    failure_of_kind(error.kind(), with_causes(error))
+}
+
+/// The same of an error that blames no shard.
+fn failure_of_kind(kind: ErrorKind, text: String) -> Failure {
+    if kind == ErrorKind::Full { Failure::DiskFull(text) } else { Failure::Other(text) }
 }
 
 /// Whether some bytes can be written.

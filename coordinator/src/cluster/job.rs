@@ -334,8 +334,8 @@ impl Plan {
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     format!(
-        "with {threads} it needs {} of memory, and the worker that comes nearest has {}; give workers more --memory, or \
-         fewer --threads",
+        "with {threads} it needs {} of memory, and the worker that comes nearest has {}; give workers more memory, or \
+         fewer threads",
         sizes::needed(needed_bytes),
         sizes::available(memory_bytes)
     )

@@ -19,7 +19,7 @@ use tonic::transport::Uri;
 use tower::Service;
 
 use super::ConnectError;
-use super::reasons::Reasons;
+use super::reasons::{Reason, Reasons};
 use crate::keepalive::KeepAlive;
 use crate::stream::Stream;
 use crate::tls::{TlsFiles, explain};
@@ -81,9 +81,9 @@ impl Dialer {
     /// Makes a connection.
     pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
         self.reasons.forget();
-        let noted = |reason: String| {
+        let noted = |reason: Reason| {
             self.reasons.note(reason.clone());
-            Unreachable(reason)
+            Unreachable(reason.text)
         };
         let mut stream = self.stream().await.map_err(noted)?;
         let first = self.first_bytes(&mut stream).await.map_err(noted)?;
@@ -92,7 +92,7 @@ impl Dialer {
 
     /// The first bytes of a server within TLS. In TLS 1.3 it looks at our certificate when for us the handshake is over:
     /// what it thinks of it comes in their place.
-    async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, String> {
+    async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
         if matches!(stream, Stream::Plain(_)) {
             return Ok(Bytes::new());
         }
@@ -104,30 +104,33 @@ impl Dialer {
                 Some(error) => explain::to_client(error, &self.files),
                 None => {
                     format!("it closed the connection after the TLS handshake: {error}; its log says more")
+                        .into()
                 }
             }),
             Ok(Ok(())) if read.filled().is_empty() => {
-                Err("it closed the connection after the TLS handshake; its log says more".to_owned())
+                Err("it closed the connection after the TLS handshake; its log says more".into())
             }
             Ok(Ok(())) | Err(_) => Ok(Bytes::copy_from_slice(read.filled())),
         }
     }
 
-    async fn stream(&self) -> Result<Stream, String> {
+    async fn stream(&self) -> Result<Stream, Reason> {
         // Each call takes one that is ready; this one always is.
         let mut http = self.http.clone();
         let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
         let stream = match connected {
             Ok(Ok(stream)) => stream.into_inner(),
             Ok(Err(error)) => {
-                let cause = crate::logs::last_cause(&error);
-                return Err(format!("{cause}; check host and port, and that a server is running there"));
+                let cause = crate::text::last_cause(&error);
+                return Err(
+                    format!("{cause}; check host and port, and that a server is running there").into()
+                );
             }
             Err(_) => {
                 let seconds = CONNECT_TIMEOUT.as_secs();
-                return Err(format!(
-                    "no answer within {seconds} s; check the host, and the networks on the way"
-                ));
+                let silent =
+                    format!("no answer within {seconds} s; check the host, and the networks on the way");
+                return Err(silent.into());
             }
         };
         self.keepalive.watch(&stream);
@@ -138,11 +141,12 @@ impl Dialer {
                 Some(error) => explain::to_client(error, &self.files),
                 None => format!(
                     "the connection ended before TLS had begun: {error}; check that the server has TLS"
-                ),
+                )
+                .into(),
             }),
             Err(_) => {
                 let seconds = HANDSHAKE_TIMEOUT.as_secs();
-                Err(format!("TLS did not begin within {seconds} s; check that the server has TLS"))
+                Err(format!("TLS did not begin within {seconds} s; check that the server has TLS").into())
             }
         }
     }
@@ -179,7 +183,7 @@ const CLOSED_AT_ONCE: &str = "it closed the connection at once: if it has TLS, w
 /// Notes that a connection failed before the server had said anything.
 fn closed_at_once(heard: bool, reasons: &Reasons) {
     if !heard {
-        reasons.note(CLOSED_AT_ONCE.to_owned());
+        reasons.note(CLOSED_AT_ONCE.into());
     }
 }
 
@@ -206,7 +210,7 @@ impl AsyncRead for Dialed {
             }
             Ok(()) if first && is_plain => {
                 if let Some(reason) = is_no_http2(&buf.filled()[before..]) {
-                    this.dialer.reasons.note(reason.to_owned());
+                    this.dialer.reasons.note(reason.into());
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, reason)));
                 }
             }

@@ -12,7 +12,7 @@ use crate::keepalive::KeepAlive;
 use crate::tls::{TlsError, TlsFiles};
 use crate::token::{ShowToken, Token};
 use dial::Dialer;
-pub use reasons::WithReasons;
+pub use reasons::{Lack, Reason, WithReasons};
 
 /// A connection that shows its token with every request.
 pub type Connected = InterceptedService<WithReasons, ShowToken>;
@@ -36,7 +36,7 @@ pub enum ConnectError {
     },
     /// The token would be readable on the way.
     #[error(
-        "refusing to send a token to {url}, which is not encrypted; use https://, or give --insecure if the network is \
+        "refusing to send a token to {url}, which is not encrypted; use https://, or allow it where the network is \
          trusted"
     )]
     PlainToken {
@@ -47,12 +47,12 @@ pub enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// Nobody answers there, or not as expected.
-    #[error("cannot connect to {url}: {reason}")]
+    #[error("cannot connect to {url}: {}", reason.text)]
     Transport {
         /// The URL.
         url: String,
         /// Why, and what may mend it.
-        reason: String,
+        reason: Reason,
     },
 }
 

@@ -15,15 +15,45 @@ use tonic::transport::Channel;
 use tonic::{Status, TimeoutExpired, transport};
 use tower::Service;
 
-use crate::logs::{chain, with_causes};
+use crate::text::{chain, with_causes};
+
+/// Why a connection failed, and what the client lacks, where that is why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reason {
+    /// In words.
+    pub text: String,
+    /// What would have helped; `None` where that is nothing of the client's.
+    pub lacks: Option<Lack>,
+}
+
+/// What a client lacks of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// The certificate of the CA that the server's certificate comes from.
+    Ca,
+    /// A certificate of its own that the server takes, and its key.
+    Certificate,
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { text, lacks: None }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
 
 /// Where it is noted why connections to a server fail.
 #[derive(Clone, Debug, Default)]
-pub struct Reasons(Arc<Mutex<Option<String>>>);
+pub struct Reasons(Arc<Mutex<Option<Reason>>>);
 
 impl Reasons {
     /// Notes why a connection failed.
-    pub fn note(&self, reason: String) {
+    pub fn note(&self, reason: Reason) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 
@@ -33,13 +63,13 @@ impl Reasons {
     }
 
     /// What an error of the transport comes from.
-    pub fn of(&self, error: &(dyn Error + 'static)) -> String {
+    pub fn of(&self, error: &(dyn Error + 'static)) -> Reason {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         noted.unwrap_or_else(|| {
             if chain(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_timeout)) {
-                return "it no longer answers: its host or the network is gone".to_owned();
+                return "it no longer answers: its host or the network is gone".into();
             }
-            with_causes(error)
+            with_causes(error).into()
         })
     }
 }
@@ -63,7 +93,7 @@ fn status(reasons: &Reasons, error: transport::Error) -> Status {
     let mut status = if chain(&error).any(|cause| cause.is::<TimeoutExpired>()) {
         Status::deadline_exceeded("no answer in the time that the request was given")
     } else {
-        Status::unavailable(reasons.of(&error))
+        Status::unavailable(reasons.of(&error).text)
     };
     status.set_source(Arc::new(error));
     status

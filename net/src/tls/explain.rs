@@ -1,10 +1,11 @@
-//! What went wrong between two that speak TLS, and which option mends it.
+//! What went wrong between two that speak TLS, and what mends it.
 
 use rustls::{AlertDescription as Alert, CertificateError as Bad, Error, InvalidMessage};
 use time::OffsetDateTime;
 
 use super::TlsFiles;
-use crate::logs::chain;
+use crate::client::{Lack, Reason};
+use crate::text::chain;
 
 /// A point in time as people read it.
 #[must_use]
@@ -19,28 +20,36 @@ fn date_of(time: rustls::pki_types::UnixTime) -> String {
 
 /// What is wrong with a connection, for the client, which has these files.
 #[must_use]
-pub fn to_client(error: &Error, files: &TlsFiles) -> String {
+pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
     let shown = files.cert.as_ref().map(|path| path.display());
+    let lacks = |lack, text: String| Reason { text, lacks: Some(lack) };
     match error {
         Error::InvalidCertificate(bad) => of_server(bad, files),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             "it does not speak TLS: write http:// instead of https://, or give the server a certificate"
-                .to_owned()
+                .into()
         }
         Error::NoApplicationProtocol | Error::AlertReceived(Alert::NoApplicationProtocol) => {
-            "something else answers there: it does not speak HTTP/2 within TLS".to_owned()
+            "something else answers there: it does not speak HTTP/2 within TLS".into()
         }
         Error::AlertReceived(alert) => match (alert, shown) {
             (Alert::CertificateRequired, _) | (Alert::HandshakeFailure | Alert::BadCertificate, None) => {
-                "it asks clients for a certificate: give yours with --tls-cert and --tls-key".to_owned()
+                lacks(
+                    Lack::Certificate,
+                    "it asks clients for a certificate: give yours, and its key".to_owned(),
+                )
             }
-            (Alert::UnknownCA | Alert::DecryptError, Some(cert)) => format!(
-                "it does not trust the certificate in {cert}: give --tls-cert one that comes from the CA that the server \
-                 was given with --tls-ca"
+            (Alert::UnknownCA | Alert::DecryptError, Some(cert)) => lacks(
+                Lack::Certificate,
+                format!(
+                    "it does not trust the certificate in {cert}: give one that comes from the CA that the server was \
+                     given for its clients"
+                ),
             ),
-            (Alert::CertificateExpired, Some(cert)) => {
-                format!("it refuses the certificate in {cert}, which has expired: give --tls-cert a new one")
-            }
+            (Alert::CertificateExpired, Some(cert)) => lacks(
+                Lack::Certificate,
+                format!("it refuses the certificate in {cert}, which has expired: give a new one"),
+            ),
             (
                 Alert::BadCertificate
                 | Alert::UnsupportedCertificate
@@ -48,33 +57,37 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> String {
                 | Alert::CertificateUnknown
                 | Alert::AccessDenied,
                 Some(cert),
-            ) => format!(
-                "it refuses the certificate in {cert} ({}): give --tls-cert one for clients (extendedKeyUsage \
-                 clientAuth) from the CA that the server was given with --tls-ca; the server's log says more",
-                words(*alert)
+            ) => lacks(
+                Lack::Certificate,
+                format!(
+                    "it refuses the certificate in {cert} ({}): give one for clients (extendedKeyUsage clientAuth) from \
+                     the CA that the server was given for its clients; the server's log says more",
+                    words(*alert)
+                ),
             ),
-            (alert, _) => format!("it ended the TLS connection: {}; its log says more", words(*alert)),
+            (alert, _) => format!("it ended the TLS connection: {}; its log says more", words(*alert)).into(),
         },
-        error => plain(error),
+        error => plain(error).into(),
     }
 }
 
 /// What is wrong with a server's certificate.
-fn of_server(bad: &Bad, files: &TlsFiles) -> String {
-    match bad {
-        // The signature is wrong where another CA has the same name.
-        Bad::UnknownIssuer | Bad::BadSignature => match &files.ca {
-            Some(ca) => format!(
-                "its certificate does not come from the CA in {}: give --tls-ca the certificate of the CA that the \
-                 server's comes from",
-                ca.display()
-            ),
-            None => "its certificate comes from a CA that this system does not trust: name the certificate of that CA \
-                     with --tls-ca"
-                .to_owned(),
-        },
-        bad => format!("its certificate cannot be trusted: {}", of_certificate(bad)),
+fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
+    // The signature is wrong where another CA has the same name.
+    if !matches!(bad, Bad::UnknownIssuer | Bad::BadSignature) {
+        return format!("its certificate cannot be trusted: {}", of_certificate(bad)).into();
     }
+    let text = match &files.ca {
+        Some(ca) => format!(
+            "its certificate does not come from the CA in {}: give the certificate of the CA that the server's comes from",
+            ca.display()
+        ),
+        None => {
+            "its certificate comes from a CA that this system does not trust: give the certificate of that CA"
+                .to_owned()
+        }
+    };
+    Reason { text, lacks: Some(Lack::Ca) }
 }
 
 /// What is wrong with a certificate, whoever shows it.
@@ -96,7 +109,7 @@ fn of_certificate(bad: &Bad) -> String {
             )
         }
         Bad::NotValidForName => "it is for another host".to_owned(),
-        Bad::UnknownIssuer | Bad::BadSignature => "it does not come from the CA of --tls-ca".to_owned(),
+        Bad::UnknownIssuer | Bad::BadSignature => "it does not come from the CA that is trusted here".to_owned(),
         Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => {
             "it is for another purpose (extendedKeyUsage: serverAuth for servers, clientAuth for clients)".to_owned()
         }
@@ -127,7 +140,7 @@ fn bare(name: &str) -> &str {
 pub fn to_server(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {
-            "the client showed no certificate, which --tls-ca asks for".to_owned()
+            "the client showed no certificate, which this server asks clients for".to_owned()
         }
         Error::InvalidCertificate(bad) => format!("the client's certificate is refused: {}", of_certificate(bad)),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
@@ -135,8 +148,7 @@ pub fn to_server(error: &Error) -> String {
         }
         Error::NoApplicationProtocol => "the client does not speak HTTP/2 within TLS".to_owned(),
         Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError) => {
-            "the client does not trust the CA that this server's certificate comes from: its --tls-ca is missing, or of \
-             another CA"
+            "the client does not trust the CA that this server's certificate comes from: it was given no CA, or another"
                 .to_owned()
         }
         Error::AlertReceived(Alert::CertificateExpired) => {
@@ -193,31 +205,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_which_option_mends_it() {
+    fn clients_are_told_what_mends_it() {
         let with_ca = TlsFiles { ca: Some("ca.pem".into()), ..TlsFiles::default() };
         let with_cert = TlsFiles { cert: Some("me.pem".into()), ..with_ca.clone() };
         let none = TlsFiles::default();
         let other = |error: webpki::Error| Bad::Other(OtherError(Arc::new(error)));
-        for (error, files, words) in [
-            (Error::InvalidCertificate(Bad::UnknownIssuer), &none, &["--tls-ca", "does not trust"][..]),
-            (Error::InvalidCertificate(Bad::UnknownIssuer), &with_ca, &["--tls-ca", "ca.pem"]),
+        let (ca, certificate) = (Some(Lack::Ca), Some(Lack::Certificate));
+        for (error, files, lacks, words) in [
+            (Error::InvalidCertificate(Bad::UnknownIssuer), &none, ca, &["does not trust"][..]),
+            (Error::InvalidCertificate(Bad::UnknownIssuer), &with_ca, ca, &["ca.pem"]),
             (
                 Error::InvalidCertificate(other(webpki::Error::CaUsedAsEndEntity)),
                 &none,
+                None,
                 &["CA itself", "docs/tls.md"],
             ),
-            (Error::InvalidCertificate(other(webpki::Error::UnsupportedCertVersion)), &none, &["version 1"]),
-            (Error::AlertReceived(Alert::CertificateRequired), &with_ca, &["--tls-cert", "--tls-key"]),
-            (Error::AlertReceived(Alert::UnknownCA), &with_cert, &["me.pem", "--tls-cert"]),
+            (
+                Error::InvalidCertificate(other(webpki::Error::UnsupportedCertVersion)),
+                &none,
+                None,
+                &["version 1"],
+            ),
+            (Error::AlertReceived(Alert::CertificateRequired), &with_ca, certificate, &["its key"]),
+            (Error::AlertReceived(Alert::UnknownCA), &with_cert, certificate, &["me.pem"]),
             (
                 Error::AlertReceived(Alert::BadCertificate),
                 &with_cert,
+                certificate,
                 &["me.pem", "bad certificate", "clientAuth"],
             ),
-            (Error::AlertReceived(Alert::InternalError), &none, &["internal error", "log"]),
-            (Error::InvalidMessage(InvalidMessage::InvalidContentType), &none, &["http://"]),
+            (Error::AlertReceived(Alert::InternalError), &none, None, &["internal error", "log"]),
+            (Error::InvalidMessage(InvalidMessage::InvalidContentType), &none, None, &["http://"]),
         ] {
             let told = to_client(&error, files);
+            assert_eq!(told.lacks, lacks, "{error:?}");
+            let told = told.text;
             assert!(words.iter().all(|word| told.contains(word)), "{error:?}: {told}");
             let raw = ["Other(", "OtherError", "UnknownIssuer", "AlertReceived"];
             assert!(!raw.iter().any(|raw| told.contains(raw)), "{told}");

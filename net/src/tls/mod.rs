@@ -41,12 +41,12 @@ pub enum TlsError {
         /// What is wrong.
         found: String,
     },
-    /// One of a pair of options is missing.
+    /// One of a pair of files is missing.
     #[error("{given} was given without {missing}: a certificate and its private key go together")]
     Half {
-        /// The option given.
+        /// The file given.
         given: &'static str,
-        /// The option missing.
+        /// The file missing.
         missing: &'static str,
     },
     /// Clients are to be asked for certificates by a server that has none.
@@ -54,9 +54,8 @@ pub enum TlsError {
     CaAlone,
     /// The key belongs to another certificate.
     #[error(
-        "the private key in {} does not belong to the certificate in {}: give --tls-key the key that the certificate \
-         of --tls-cert was made for (the certificate of the server itself comes first in its file, then those between \
-         it and its CA)", key.display(), cert.display()
+        "the private key in {} does not belong to the certificate in {}: give the key that the certificate was made for \
+         (the certificate of the server itself comes first in its file, then those between it and its CA)", key.display(), cert.display()
     )]
     Pair {
         /// The certificate's file.
@@ -178,8 +177,12 @@ impl TlsFiles {
     fn identity(&self) -> Result<Option<Identity>, TlsError> {
         let (cert, key) = match (&self.cert, &self.key) {
             (None, None) => return Ok(None),
-            (Some(_), None) => return Err(TlsError::Half { given: "--tls-cert", missing: "--tls-key" }),
-            (None, Some(_)) => return Err(TlsError::Half { given: "--tls-key", missing: "--tls-cert" }),
+            (Some(_), None) => {
+                return Err(TlsError::Half { given: "a certificate", missing: "a private key" });
+            }
+            (None, Some(_)) => {
+                return Err(TlsError::Half { given: "a private key", missing: "a certificate" });
+            }
             (Some(cert), Some(key)) => (cert, key),
         };
         let chain = certificates(cert)?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::{Action, Planner, Release, Task, Totals};
 use exact2048_game::value::Value;
-use exact2048_solution::{RunError, kind_of};
-use exact2048_storage::StorageError;
+use exact2048_solution::{Blame, RunError, kind_of};
+use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::{Worker, WorkerError};
 
 use super::dispatch::Dispatch;
@@ -35,7 +35,7 @@ pub enum CrewError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// There are not as many threads to be had.
-    #[error("cannot start {threads} compute threads: {error}; ask for fewer with --threads")]
+    #[error("cannot start {threads} compute threads: {error}; ask for fewer")]
     Threads {
         /// As many as were asked for.
         threads: usize,
@@ -45,6 +45,31 @@ pub enum CrewError {
     /// A task panicked, and the panic was printed.
     #[error("a task panicked, as said above: this is a defect of exact2048; what is committed is safe")]
     Panicked,
+}
+
+impl CrewError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Worker(error) => error.kind(),
+            Self::Storage(error) => error.kind(),
+            Self::Run(error) => error.kind(),
+            Self::Threads { .. } => ErrorKind::Refused,
+            Self::Panicked => ErrorKind::Internal,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Worker(error) => error.blames(),
+            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
+            Self::Run(error) => error.blames(),
+            Self::Threads { .. } | Self::Panicked => None,
+        }
+    }
 }
 
 /// Threads with a plan.

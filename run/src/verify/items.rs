@@ -106,7 +106,7 @@ impl Items {
         let ItemKey { layer, lane, part } = item.entry.key;
         let what = format!("{} {}", shard.record.kind, item_text(layer, lane, part));
         Problem::Content {
-            file: shard.path.clone(),
+            file: shard.place.clone(),
             offset: frame.map(|frame| frame.file_offset),
             what,
             expected,
@@ -116,7 +116,7 @@ impl Items {
 
     /// A problem of the layer.
     pub fn problem_of_all(&self, what: String, expected: String, found: String) -> Problem {
-        let file = self.shards.first().map_or_else(PathBuf::new, |shard| shard.path.clone());
+        let file = self.shards.first().map_or_else(|| PathBuf::new().into(), |shard| shard.place.clone());
         Problem::Content { file, offset: None, what, expected, found }
     }
 }

@@ -8,7 +8,7 @@ use super::game::Game;
 
 /// A problem of the journal.
 pub fn problem(run: &Run, what: String, expected: String, found: String) -> Problem {
-    Problem::Content { file: run.dir().path().join("journal"), offset: None, what, expected, found }
+    Problem::Content { file: run.dir().place().join("journal"), offset: None, what, expected, found }
 }
 
 /// Checks each commit by itself: its layers must be layers of the game; a commit of states has the counts of each

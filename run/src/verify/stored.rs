@@ -305,7 +305,9 @@ impl<'a> Stored<'a> {
         found: String,
     ) -> Problem {
         match self.run.catalog().find_layer(kind, layer).first() {
-            Some(shard) => Problem::Content { file: shard.path.clone(), offset: None, what, expected, found },
+            Some(shard) => {
+                Problem::Content { file: shard.place.clone(), offset: None, what, expected, found }
+            }
             None => journal::problem(self.run, what, expected, found),
         }
     }

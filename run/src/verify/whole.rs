@@ -86,5 +86,5 @@ fn compare(shard: &CatalogShard, of: &str, journal: u64, found: u64) -> Result<(
 }
 
 fn content(shard: &CatalogShard, what: &str, expected: String, found: String) -> Problem {
-    Problem::Content { file: shard.path.clone(), offset: None, what: what.to_owned(), expected, found }
+    Problem::Content { file: shard.place.clone(), offset: None, what: what.to_owned(), expected, found }
 }

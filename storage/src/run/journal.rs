@@ -13,7 +13,7 @@ use super::opening::Opening;
 use crate::error::Remedy;
 use crate::publish::{TempFile, crash_point, list_if_there, sync_folder};
 use crate::store::{Created, Store};
-use crate::{RunId, StorageError, sealed};
+use crate::{Place, RunId, StorageError, sealed};
 
 /// How often opening is tried while others append.
 const OPENINGS: u32 = 100;
@@ -178,7 +178,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     /// The contents of the file that the next record is or would be in.
     fn read_next(&self) -> Result<Option<Bytes>, StorageError> {
         match &self.home {
-            Home::Folder(_) => Ok(sealed::read(&self.next_path())?.map(Bytes::from)),
+            Home::Folder(folder) => Ok(sealed::read(&folder.join(file_name(self.next)))?.map(Bytes::from)),
             Home::Store(store) => store.read(&object_name(self.next)),
         }
     }
@@ -186,7 +186,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     /// Publishes the next record and returns its number. Only for the writer.
     pub(super) fn append(&mut self, record: &R) -> Result<u64, StorageError> {
         if self.failed {
-            return Err(StorageError::EarlierFailure { path: self.path().to_path_buf() });
+            return Err(StorageError::EarlierFailure { place: self.place() });
         }
         let sequence = self.next;
         let sealed = seal(&Numbered { run_id: self.run, sequence, record })?;
@@ -214,7 +214,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         match self.read_next()? {
             None => Ok(()),
             Some(_) if matches!(self.home, Home::Folder(_)) => {
-                Err(self.conflict(StorageError::Conflict { file: self.next_path() }))
+                Err(self.conflict(StorageError::Conflict { file: self.next_place() }))
             }
             Some(found) => Err(self.taken_over(&found)),
         }
@@ -248,12 +248,12 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
             }
         }
         let by = "others, again and again while it was opened".to_owned();
-        Err(StorageError::TakenOver { place: self.path().to_path_buf(), by })
+        Err(StorageError::TakenOver { place: self.place(), by })
     }
 
     /// Adds what the file of the next number holds.
     fn take(&mut self, contents: &[u8]) -> Result<(), StorageError> {
-        let entry = parse(&self.next_path(), contents, self.run, self.next)?;
+        let entry = parse(&self.next_place(), contents, self.run, self.next)?;
         self.push(entry);
         Ok(())
     }
@@ -266,24 +266,25 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         self.next += 1;
     }
 
-    fn path(&self) -> &Path {
+    fn place(&self) -> Place {
         match &self.home {
-            Home::Folder(folder) => folder,
-            Home::Store(store) => store.url(),
+            Home::Folder(folder) => folder.into(),
+            Home::Store(store) => store.place(),
         }
     }
 
-    fn next_path(&self) -> PathBuf {
+    /// Where the next record is or would be.
+    fn next_place(&self) -> Place {
         match &self.home {
-            Home::Folder(folder) => folder.join(file_name(self.next)),
-            Home::Store(store) => store.name(&object_name(self.next)),
+            Home::Folder(folder) => folder.join(file_name(self.next)).into(),
+            Home::Store(store) => store.place_of(&object_name(self.next)),
         }
     }
 
     /// The next record is not there, although a later one is.
     fn gap(&self, last: u64) -> StorageError {
         let expected = format!("a record, as there are records up to {last}");
-        StorageError::damaged(&self.next_path(), 0, expected, "no file")
+        StorageError::damaged(&self.next_place(), 0, expected, "no file")
     }
 
     /// The same for the first number up to `last` that is not among those found.
@@ -295,12 +296,12 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
 
     /// Another process wrote the record that this one was to write.
     fn taken_over(&self, found: &[u8]) -> StorageError {
-        let file = self.next_path();
+        let file = self.next_place();
         let by = match self.opening_in(found) {
             Some(opening) => opening.to_string(),
-            None => format!("another process, which wrote {}", file.display()),
+            None => format!("another process, which wrote {file}"),
         };
-        StorageError::TakenOver { place: self.path().to_path_buf(), by }
+        StorageError::TakenOver { place: self.place(), by }
     }
 
     /// The same in a folder, where it can only be so if an opening record says it: elsewhere there is the lock.
@@ -308,7 +309,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         let found = self.read_next().ok().flatten();
         match found.and_then(|contents| self.opening_in(&contents)) {
             Some(opening) => {
-                let (place, by) = (self.path().to_path_buf(), opening.to_string());
+                let (place, by) = (self.place(), opening.to_string());
                 StorageError::TakenOver { place, by }
             }
             None => conflict,
@@ -317,7 +318,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
 
     /// The opening record that this is as the next in the journal, if it is one.
     fn opening_in(&self, contents: &[u8]) -> Option<Opening> {
-        match parse::<IgnoredAny>(&self.next_path(), contents, self.run, self.next) {
+        match parse::<IgnoredAny>(&self.next_place(), contents, self.run, self.next) {
             Ok(Entry::Opening(opening)) => Some(opening),
             Ok(Entry::Record(_)) | Err(_) => None,
         }
@@ -333,7 +334,7 @@ fn seal(record: &impl Serialize) -> Result<Vec<u8>, StorageError> {
 
 /// What the file of the record of this number holds.
 fn parse<R: DeserializeOwned>(
-    file: &Path,
+    file: &Place,
     contents: &[u8],
     run: RunId,
     number: u64,
@@ -342,7 +343,7 @@ fn parse<R: DeserializeOwned>(
     let body = sealed::unseal(file, contents)?;
     let found: Found<'_> = sealed::parse(file, body, |e| fields(e.to_string()))?;
     let foreign = |field, expected: String, found: String| {
-        Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
+        Err(StorageError::Foreign { file: file.clone(), field, expected, found })
     };
     if found.run_id != run {
         return foreign("run id", run.to_string(), found.run_id.to_string());
@@ -353,7 +354,7 @@ fn parse<R: DeserializeOwned>(
     match (found.record, found.opened) {
         (Some(record), None) => serde_json::from_str(record.get())
             .map(Entry::Record)
-            .map_err(|e| StorageError::NotUnderstood { file: file.to_path_buf(), reason: e.to_string() }),
+            .map_err(|e| StorageError::NotUnderstood { file: file.clone(), reason: e.to_string() }),
         (None, Some(opening)) => Ok(Entry::Opening(opening)),
         (Some(_), Some(_)) => Err(fields("both `record` and `opened`".to_owned())),
         (None, None) => Err(fields("neither `record` nor `opened`".to_owned())),

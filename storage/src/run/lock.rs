@@ -26,7 +26,7 @@ impl Lock {
         match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(StorageError::Locked { path: folder.to_path_buf(), pid: holder(&file) });
+                return Err(StorageError::Locked { place: folder.into(), pid: holder(&file) });
             }
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }

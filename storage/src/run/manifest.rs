@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{JOURNAL, MANIFEST, SHARDS};
 use crate::publish::{TempFile, crash_point, list, sync_folder};
 use crate::store::{Created, Store};
-use crate::{FORMAT_VERSION, RunId, StorageError, sealed};
+use crate::{FORMAT_VERSION, Place, RunId, StorageError, sealed};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +51,7 @@ impl Manifest {
         crash_point!("manifest.synced");
         // Never over another one: where the lock does not hold between machines, one of two creations is refused.
         temp.link_to(&folder.join(MANIFEST)).map_err(|error| match error {
-            StorageError::Conflict { .. } => StorageError::AlreadyARun { path: folder.to_path_buf() },
+            StorageError::Conflict { .. } => StorageError::AlreadyARun { place: folder.into() },
             other => other,
         })?;
         crash_point!("manifest.linked");
@@ -68,24 +68,26 @@ impl Manifest {
                 crash_point!("store.manifest_created");
                 Ok(manifest)
             }
-            Created::Taken(_) => Err(StorageError::AlreadyARun { path: store.url().to_path_buf() }),
+            Created::Taken(_) => Err(StorageError::AlreadyARun { place: store.place() }),
         }
     }
 
     /// Reads the manifest of the run in `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self, StorageError> {
-        let not_a_run = |reason| StorageError::NotARun { path: folder.to_path_buf(), reason };
+        let not_a_run = |reason| StorageError::NotARun { place: folder.into(), reason };
         if !folder.try_exists().map_err(|e| StorageError::read(folder, e))? {
             return Err(not_a_run("it does not exist"));
         }
         if !folder.is_dir() {
-            return Err(StorageError::NotADirectory { path: folder.to_path_buf() });
+            return Err(StorageError::NotADirectory { place: folder.into() });
         }
         let file = folder.join(MANIFEST);
         match sealed::read(&file)? {
-            Some(contents) => Self::parse(file, &contents),
+            Some(contents) => Self::parse(file.into(), &contents),
             None => match find_record(folder)? {
-                Some(found) => Err(StorageError::ManifestMissing { path: folder.to_path_buf(), found }),
+                Some(found) => {
+                    Err(StorageError::ManifestMissing { place: folder.into(), found: found.into() })
+                }
                 None => Err(not_a_run(MISSING)),
             },
         }
@@ -94,18 +96,18 @@ impl Manifest {
     /// Reads the manifest of the run in a store.
     pub(super) fn read_in_store(store: &Store) -> Result<Self, StorageError> {
         if let Some(contents) = store.read(MANIFEST)? {
-            return Self::parse(store.name(MANIFEST), &contents);
+            return Self::parse(store.place_of(MANIFEST), &contents);
         }
-        let path = store.url().to_path_buf();
+        let place = store.place();
         for folder in [JOURNAL, SHARDS] {
             if let Some(found) = store.list(Some(folder), Some(1))?.first() {
-                return Err(StorageError::ManifestMissing { path, found: store.name(&found.name) });
+                return Err(StorageError::ManifestMissing { place, found: store.place_of(&found.name) });
             }
         }
-        Err(StorageError::NotARun { path, reason: MISSING })
+        Err(StorageError::NotARun { place, reason: MISSING })
     }
 
-    fn parse(file: PathBuf, contents: &[u8]) -> Result<Self, StorageError> {
+    fn parse(file: Place, contents: &[u8]) -> Result<Self, StorageError> {
         let fields =
             |e: serde_json::Error| StorageError::damaged(&file, 0, "the fields of a manifest", e.to_string());
         let body: Value = sealed::parse(&file, sealed::unseal(&file, contents)?, fields)?;

@@ -7,7 +7,8 @@ mod opening;
 mod shards;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
@@ -20,13 +21,13 @@ use self::manifest::{Manifest, find_record};
 use self::shards::Home;
 pub use self::shards::Shards;
 use crate::ids::writer_of;
-use crate::location::{Place, StorePlace};
+use crate::location::{Medium, StorePlace};
 use crate::publish::{
     TEMP_PREFIX, create_folder, list, list_if_there, not_a_folder, parent_of, remove_temps, sync_folder,
 };
 use crate::shard::Target;
 use crate::store::Store;
-use crate::{Location, RunId, Scratch, ShardIdentity, StorageError};
+use crate::{Location, Place, RunId, Scratch, ShardId, ShardIdentity, StorageError};
 
 const MANIFEST: &str = "manifest.json";
 const JOURNAL: &str = "journal";
@@ -44,7 +45,7 @@ pub type RunDir = TypedRun<Value>;
 #[derive(Debug)]
 pub struct TypedRun<R> {
     /// The directory, or the URL of the prefix.
-    path: PathBuf,
+    place: Place,
     home: Home,
     manifest: Manifest,
     journal: Journal<R>,
@@ -85,8 +86,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// [`StorageError::UnsafeStore`] or a failure of the system or the store.
     pub fn create(location: impl Into<Location>, params: &Value) -> Result<Self, StorageError> {
         match location.into().0 {
-            Place::Folder(path) => Self::create_folder(&path, params),
-            Place::Store(place) => Self::create_in_store(&place, params),
+            Medium::Folder(path) => Self::create_folder(&path, params),
+            Medium::Store(place) => Self::create_in_store(&place, params),
         }
     }
 
@@ -113,8 +114,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`] or a failure of the system or the store.
     pub fn require_unused(location: impl Into<Location>) -> Result<(), StorageError> {
         match location.into().0 {
-            Place::Folder(path) => check_unused(&path),
-            Place::Store(place) => check_unused_in_store(&place.store),
+            Medium::Folder(path) => check_unused(&path),
+            Medium::Store(place) => check_unused_in_store(&place.store),
         }
     }
 
@@ -139,8 +140,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// failure of the system or the store.
     pub fn open_for_writing(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
-            Place::Folder(path) => Self::open_folder_for_writing(&path),
-            Place::Store(place) => {
+            Medium::Folder(path) => Self::open_folder_for_writing(&path),
+            Medium::Store(place) => {
                 let manifest = Manifest::read_in_store(&place.store)?;
                 place.store.probe()?;
                 Self::in_store(&place, manifest)?.opened()
@@ -174,12 +175,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// As for [`open_for_writing`](Self::open_for_writing), without those of locking and writing.
     pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
-            Place::Folder(path) => {
+            Medium::Folder(path) => {
                 let manifest = Manifest::read(&path)?;
                 require_folders(&path)?;
                 Self::in_folder(&path, manifest, None)
             }
-            Place::Store(place) => Self::in_store(&place, Manifest::read_in_store(&place.store)?),
+            Medium::Store(place) => Self::in_store(&place, Manifest::read_in_store(&place.store)?),
         }
     }
 
@@ -190,8 +191,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// As for [`open_read_only`](Self::open_read_only).
     pub fn find_params(location: impl Into<Location>) -> Result<Option<Value>, StorageError> {
         let manifest = match location.into().0 {
-            Place::Folder(path) => Manifest::read(&path),
-            Place::Store(place) => Manifest::read_in_store(&place.store),
+            Medium::Folder(path) => Manifest::read(&path),
+            Medium::Store(place) => Manifest::read_in_store(&place.store),
         };
         match manifest {
             Ok(manifest) => Ok(Some(manifest.params)),
@@ -202,16 +203,15 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     fn in_folder(path: &Path, manifest: Manifest, writer: Option<Writer>) -> Result<Self, StorageError> {
         let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
-        let path = path.to_path_buf();
-        Ok(Self { home: Home::Folder(path.clone()), path, manifest, journal, writer })
+        Ok(Self { home: Home::Folder(path.to_path_buf()), place: path.into(), manifest, journal, writer })
     }
 
     /// The run in a store, for reading.
     fn in_store(place: &StorePlace, manifest: Manifest) -> Result<Self, StorageError> {
-        let store = std::sync::Arc::clone(&place.store);
-        let journal = Journal::replay_store(std::sync::Arc::clone(&store), manifest.run_id)?;
-        let path = store.url().to_path_buf();
-        Ok(Self { path, home: Home::Store(store, place.open_cache()?), manifest, journal, writer: None })
+        let store = &place.store;
+        let journal = Journal::replay_store(Arc::clone(store), manifest.run_id)?;
+        let home = Home::Store(Arc::clone(store), place.open_cache()?);
+        Ok(Self { place: store.place(), home, manifest, journal, writer: None })
     }
 
     /// The run of a store, for writing from now on.
@@ -241,10 +241,10 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(number)
     }
 
-    /// The directory, as given, or the URL of the run in the form of a path: for messages.
+    /// Where the run is, as it was given.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Who has the run open for writing at the moment, in words; `None` where nobody has, or that cannot be told: in a
@@ -254,7 +254,10 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// Where what has the name of the lock is no file: whoever opens the run for writing would be refused.
     pub fn held_by(&self) -> Result<Option<String>, StorageError> {
-        lock::held_by(&self.path)
+        match &self.home {
+            Home::Folder(path) => lock::held_by(path),
+            Home::Store(..) => Ok(None),
+        }
     }
 
     /// The id drawn when the run was created.
@@ -275,10 +278,10 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         &self.manifest.created_by
     }
 
-    /// Where the shard with this file name is or would be.
+    /// Where a shard is or would be.
     #[must_use]
-    pub fn shard_path(&self, file: &str) -> PathBuf {
-        self.shards().path(file)
+    pub fn shard_place(&self, shard: &ShardId) -> Place {
+        self.shards().place(shard)
     }
 
     /// The shards of the run, to open them.
@@ -492,7 +495,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     }
 
     fn writer(&self) -> Result<&Writer, StorageError> {
-        self.writer.as_ref().ok_or_else(|| StorageError::ReadOnly { path: self.path.clone() })
+        self.writer.as_ref().ok_or_else(|| StorageError::ReadOnly { place: self.place.clone() })
     }
 }
 
@@ -500,7 +503,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 fn require_folders(run: &Path) -> Result<(), StorageError> {
     for path in [JOURNAL, SHARDS].map(|name| run.join(name)) {
         if let Some(found) = not_a_folder(&path)? {
-            return Err(StorageError::NotAFolder { path, found });
+            return Err(StorageError::NotAFolder { folder: path.into(), found });
         }
     }
     Ok(())
@@ -511,13 +514,12 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
     if !path.try_exists().map_err(|e| StorageError::read(path, e))? {
         return Ok(());
     }
-    let not_empty =
-        |found: &Path| Err(StorageError::NotEmpty { path: path.to_path_buf(), found: found.to_path_buf() });
+    let not_empty = |found: &Path| Err(StorageError::NotEmpty { place: path.into(), found: found.into() });
     if !path.is_dir() {
-        return Err(StorageError::NotADirectory { path: path.to_path_buf() });
+        return Err(StorageError::NotADirectory { place: path.into() });
     }
     if path.join(MANIFEST).exists() {
-        return Err(StorageError::AlreadyARun { path: path.to_path_buf() });
+        return Err(StorageError::AlreadyARun { place: path.into() });
     }
     for entry in list(path)? {
         match entry.name.as_str() {
@@ -525,7 +527,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
-                    return Err(StorageError::ManifestMissing { path: path.to_path_buf(), found });
+                    return Err(StorageError::ManifestMissing { place: path.into(), found: found.into() });
                 }
                 if let Some(inside) = list(&entry.path)?.first() {
                     return not_empty(&inside.path);
@@ -543,11 +545,11 @@ fn check_unused_in_store(store: &Store) -> Result<(), StorageError> {
     let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
     // In this order: another process may create the run in this moment, its manifest first.
     if store.read(MANIFEST)?.is_some() {
-        return Err(StorageError::AlreadyARun { path: store.url().to_path_buf() });
+        return Err(StorageError::AlreadyARun { place: store.place() });
     }
     if let Some(object) = found {
-        let (path, found) = (store.url().to_path_buf(), store.name(&object.name));
-        return Err(StorageError::NotEmpty { path, found });
+        let (place, found) = (store.place(), store.place_of(&object.name));
+        return Err(StorageError::NotEmpty { place, found });
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Opening committed shards, wherever the run is.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,9 @@ use crate::ids::member_of;
 use crate::publish::open_file;
 use crate::shard::{Expected, HEAD_BYTES, StoredShard, Target, check_head};
 use crate::store::{Cache, Head, Store};
-use crate::{Attempt, RunId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy};
+use crate::{
+    Attempt, Place, RunId, ShardId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy,
+};
 
 /// The shards of a run. Cheap to clone; it outlives the run it came from, and any number of threads may use it.
 #[derive(Clone, Debug)]
@@ -54,15 +56,14 @@ impl Shards {
         self.home.target(identity.unique_name(attempt.opening, &attempt.which()))
     }
 
-    /// Where the shard with this file name is or would be: a path, or a URL in the form of a path.
+    /// Where a shard is or would be.
     #[must_use]
-    pub fn path(&self, file: &str) -> PathBuf {
-        // A record may say anything, and must not lead to other folders.
-        let file = Path::new(file).file_name().unwrap_or_default();
-        match &self.home {
-            Home::Folder(run) => run.join(SHARDS).join(file),
-            Home::Store(store, _) => store.name(SHARDS).join(file),
-        }
+    pub fn place(&self, shard: &ShardId) -> Place {
+        let place = match &self.home {
+            Home::Folder(run) => file_of(run, shard).into(),
+            Home::Store(store, _) => store.place_of(&object_of(shard)),
+        };
+        place.of_shard(shard.clone())
     }
 
     /// Opens the shard that a record names, which must be the one `expected`, and verifies its header and index. A
@@ -74,7 +75,10 @@ impl Shards {
     pub fn open(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<ShardReader, StorageError> {
         let committed = Expected::Committed(record, expected);
         match &self.home {
-            Home::Folder(_) => ShardReader::open_file(&self.path(&record.file), committed),
+            Home::Folder(run) => {
+                let shard = record.id();
+                ShardReader::open_file(&self.place(&shard), &file_of(run, &shard), committed)
+            }
             Home::Store(store, cache) => {
                 let stored = self.stored(store, cache, record);
                 let wanted = self.wanted(record);
@@ -119,21 +123,23 @@ impl Shards {
         shards: &[(&ShardRecord, ShardIdentity)],
     ) -> Result<Vec<Result<(), StorageError>>, StorageError> {
         let check = |(record, identity): &(&ShardRecord, ShardIdentity), head: &[u8], file_bytes| {
-            check_head(&self.path(&record.file), head, file_bytes, record, identity)
+            check_head(&self.place(&record.id()), head, file_bytes, record, identity)
         };
         match &self.home {
-            Home::Folder(_) => {
+            Home::Folder(run) => {
                 let look = |shard: &(&ShardRecord, ShardIdentity)| {
-                    let (head, file_bytes) = read_head(&self.path(&shard.0.file))?;
+                    let id = shard.0.id();
+                    let failed = |e| StorageError::read_shard(&self.place(&id), 0, index(HEAD_BYTES), e);
+                    let (head, file_bytes) = read_head(&file_of(run, &id)).map_err(failed)?;
                     check(shard, &head, file_bytes)
                 };
                 Ok(shards.iter().map(look).collect())
             }
             Home::Store(store, _) => {
-                let objects = shards.iter().map(|(record, _)| object_of(&self.path(&record.file)));
+                let objects = shards.iter().map(|(record, _)| object_of(&record.id()));
                 let found = store.read_heads(objects.collect(), HEAD_BYTES.into())?;
                 let look = |(shard, head): (&(&ShardRecord, ShardIdentity), Result<Option<Head>, _>)| {
-                    let missing = || StorageError::ShardMissing { file: self.path(&shard.0.file) };
+                    let missing = || StorageError::ShardMissing { file: self.place(&shard.0.id()) };
                     let head = head?.ok_or_else(missing)?;
                     check(shard, &head.first, head.bytes)
                 };
@@ -164,25 +170,26 @@ impl Shards {
     }
 
     fn stored(&self, store: &Arc<Store>, cache: &Arc<Cache>, record: &ShardRecord) -> StoredShard {
-        let object = object_of(&self.path(&record.file));
+        let (place, object) = (self.place(&record.id()), object_of(&record.id()));
         let entry = cache.entry(self.run, record.header_checksum);
-        StoredShard { store: Arc::clone(store), cache: Arc::clone(cache), object, entry }
+        StoredShard { store: Arc::clone(store), cache: Arc::clone(cache), place, object, entry }
     }
 }
 
-/// The name within the run of the object that is shown as `path`.
-fn object_of(path: &Path) -> String {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("{SHARDS}/{file}")
+/// The file of a shard in a directory.
+fn file_of(run: &Path, shard: &ShardId) -> PathBuf {
+    run.join(SHARDS).join(shard.file())
+}
+
+/// The name within the run of the object of a shard.
+fn object_of(shard: &ShardId) -> String {
+    format!("{SHARDS}/{}", shard.file())
 }
 
 /// The first bytes of a file, and its length.
-fn read_head(path: &Path) -> Result<(Vec<u8>, u64), StorageError> {
-    let read = || {
-        let file = open_file(path)?;
-        let mut head = Vec::new();
-        (&file).take(HEAD_BYTES.into()).read_to_end(&mut head)?;
-        Ok((head, file.metadata()?.len()))
-    };
-    read().map_err(|e| StorageError::read_shard(path, 0, index(HEAD_BYTES), e))
+fn read_head(path: &Path) -> io::Result<(Vec<u8>, u64)> {
+    let file = open_file(path)?;
+    let mut head = Vec::new();
+    (&file).take(HEAD_BYTES.into()).read_to_end(&mut head)?;
+    Ok((head, file.metadata()?.len()))
 }

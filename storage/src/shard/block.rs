@@ -1,12 +1,10 @@
 //! Blocks: a small header and a payload, checksummed together. Frames and the index are blocks.
 
-use std::path::Path;
-
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::codec::{self, Codec};
-use crate::StorageError;
 use crate::bytes::{Fields, hex64, index};
+use crate::{Place, StorageError};
 
 /// Length of the header of a block.
 pub(super) const BLOCK_HEADER_BYTES: usize = 24;
@@ -62,7 +60,7 @@ impl BlockHeader {
     }
 
     /// Everything that can be known about a block without decoding it; returns its codec.
-    fn check(&self, file: &Path, offset: u64, payload: &[u8]) -> Result<Codec, StorageError> {
+    fn check(&self, file: &Place, offset: u64, payload: &[u8]) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         if payload.len() as u64 != u64::from(self.encoded_bytes) {
             let expected = format!("a payload of {} bytes", self.encoded_bytes);
@@ -78,7 +76,7 @@ impl BlockHeader {
 
     /// The checks that need no payload: they keep a forged header from claiming memory that the file does not
     /// pay for.
-    pub(super) fn check_claims(&self, file: &Path, offset: u64) -> Result<Codec, StorageError> {
+    pub(super) fn check_claims(&self, file: &Place, offset: u64) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         let codec = Codec::from_number(self.codec)
             .ok_or_else(|| damaged("codec 0 or 1".to_owned(), format!("codec {}", self.codec)))?;
@@ -125,7 +123,7 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
 /// `expected` is the header as stated elsewhere in the file. Checked in this order: length, header, checksum,
 /// codec, claimed length, content.
 pub(super) fn open(
-    file: &Path,
+    file: &Place,
     offset: u64,
     bytes: &[u8],
     expected: &BlockHeader,

@@ -1,11 +1,9 @@
 //! The header of a shard. Its layout is in `docs/dev/format.md`.
 
-use std::path::Path;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::{Fields, hex64, index};
-use crate::{FORMAT_VERSION, RunId, ShardIdentity, ShardKind, StorageError};
+use crate::{FORMAT_VERSION, Place, RunId, ShardIdentity, ShardKind, StorageError};
 
 /// Length of the header in format version 1.
 pub(super) const HEADER_BYTES: u32 = 104;
@@ -64,7 +62,7 @@ impl Header {
     /// [`LONGEST_HEADER`] of it. Also returns its checksum.
     ///
     /// Checked in this order: magic, header length, checksum, version, fields, bounds.
-    pub(super) fn parse(file: &Path, bytes: &[u8], file_bytes: u64) -> Result<(Self, u64), StorageError> {
+    pub(super) fn parse(file: &Place, bytes: &[u8], file_bytes: u64) -> Result<(Self, u64), StorageError> {
         let damaged =
             |offset, expected: &str, found: String| StorageError::damaged(file, offset, expected, found);
         let short = || damaged(0, "the header of a shard", format!("a file of {file_bytes} bytes"));
@@ -87,7 +85,7 @@ impl Header {
             return Err(damaged(0, &expected, format!("checksum {}", hex64(actual))));
         }
         if version > FORMAT_VERSION {
-            let file = file.to_path_buf();
+            let file = file.clone();
             return Err(StorageError::NewerVersion { file, found: version, supported: FORMAT_VERSION });
         }
         if version != FORMAT_VERSION || length != HEADER_BYTES {
@@ -129,7 +127,7 @@ impl Header {
     }
 
     /// The relations between the fields and the file, so that no later offset leads outside.
-    fn check_bounds(&self, file: &Path, file_bytes: u64) -> Result<(), StorageError> {
+    fn check_bounds(&self, file: &Place, file_bytes: u64) -> Result<(), StorageError> {
         let identity = &self.identity;
         if identity.first_layer > identity.last_layer {
             let expected = format!("a last layer of at least {}", identity.first_layer);

@@ -3,13 +3,11 @@
 //! The items of a frame lie one behind the other, so that their offsets follow from their lengths and cannot
 //! contradict each other.
 
-use std::path::Path;
-
 use super::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
 use super::codec::Codec;
 use super::header::{HEADER_BYTES, Header};
 use crate::bytes::{Fields, index};
-use crate::{ItemKey, StorageError};
+use crate::{ItemKey, Place, StorageError};
 
 /// Bytes per frame: the offset of its block and a copy of the header of that block.
 const FRAME_BYTES: usize = 8 + BLOCK_HEADER_BYTES;
@@ -149,7 +147,7 @@ pub(super) struct Index {
 impl Index {
     /// Refuses an index that would take more than `limit` bytes, on the word of the header alone: nothing of it has been
     /// read yet.
-    pub(super) fn check_size(file: &Path, header: &Header, limit: u64) -> Result<(), StorageError> {
+    pub(super) fn check_size(file: &Place, header: &Header, limit: u64) -> Result<(), StorageError> {
         let content = content_bytes(header.frames.into(), header.items).unwrap_or(u64::MAX);
         let bytes = content.max(header.index_bytes.saturating_sub(BLOCK_HEADER_BYTES as u64));
         if bytes > block::MAX_RAW_BYTES {
@@ -168,7 +166,7 @@ impl Index {
     /// Its content is decoded only after the header's counts, the block's claim and the block's checksum agree,
     /// so that memory is spent on at most what the file pays for: 32 bytes per item and per frame, and while
     /// reading the content besides.
-    pub(super) fn parse(file: &Path, block: &[u8], header: &Header) -> Result<Self, StorageError> {
+    pub(super) fn parse(file: &Place, block: &[u8], header: &Header) -> Result<Self, StorageError> {
         let at = header.index_offset;
         let damaged = |expected: &str, found: String| StorageError::damaged(file, at, expected, found);
         let stated = BlockHeader::parse(&mut Fields(block))
@@ -194,7 +192,7 @@ impl Index {
 }
 
 /// The frame table. Frames must follow each other without a gap from the header up to the index.
-fn parse_frames(file: &Path, table: &[u8], header: &Header) -> Result<Vec<FrameInfo>, StorageError> {
+fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<FrameInfo>, StorageError> {
     let damaged = |what: String, found| StorageError::damaged(file, header.index_offset, what, found);
     let mut frames = Vec::with_capacity(table.len() / FRAME_BYTES);
     let mut next = u64::from(HEADER_BYTES);
@@ -228,7 +226,7 @@ fn parse_frames(file: &Path, table: &[u8], header: &Header) -> Result<Vec<FrameI
 
 /// The four columns of the items, which must fill the frames exactly; sorts the entries by key.
 fn parse_items(
-    file: &Path,
+    file: &Place,
     columns: &[u8],
     items: usize,
     frames: &[FrameInfo],

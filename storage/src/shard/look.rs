@@ -1,11 +1,9 @@
 //! Whether a shard is the one of a record, by its length and its header.
 
-use std::path::Path;
-
 use super::ShardRecord;
 use super::header::{HEADER_BYTES, Header};
 use super::reader::Expected;
-use crate::{ShardIdentity, StorageError};
+use crate::{Place, ShardIdentity, StorageError};
 
 /// What has to be read of a shard.
 pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
@@ -13,7 +11,7 @@ pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
 /// Requires that the shard of `file_bytes` that begins with `head` is the one of a record with this identity, and that
 /// the record says of it what its header says.
 pub(crate) fn check_head(
-    file: &Path,
+    file: &Place,
     head: &[u8],
     file_bytes: u64,
     record: &ShardRecord,
@@ -32,7 +30,7 @@ pub(crate) fn check_head(
     ];
     match fields.into_iter().find(|(_, equal, ..)| !equal) {
         Some((field, _, expected, found)) => {
-            Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
+            Err(StorageError::Foreign { file: file.clone(), field, expected, found })
         }
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Reading a shard: header and index are verified on opening, each frame whenever it is read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::ShardRecord;
 use super::block::{self, BLOCK_HEADER_BYTES};
@@ -8,7 +8,7 @@ use super::content::{Content, ShardFile, head};
 use super::header::{Header, LONGEST_HEADER};
 use super::index::{Entry, FrameInfo, Index};
 use crate::bytes::index;
-use crate::{ItemKey, ShardIdentity, StorageError};
+use crate::{ItemKey, Place, ShardIdentity, StorageError};
 
 /// Largest index that is read of a shard of which nothing is known, in bytes. Those of the solver have far less; a
 /// forged one could take gigabytes of memory out of some kilobytes.
@@ -27,9 +27,9 @@ pub(crate) enum Expected<'a> {
 
 impl Expected<'_> {
     /// Requires that a header is that of the shard: the first field that differs is named.
-    pub(super) fn check(&self, file: &Path, header: &Header, checksum: u64) -> Result<(), StorageError> {
+    pub(super) fn check(&self, file: &Place, header: &Header, checksum: u64) -> Result<(), StorageError> {
         let foreign = |field, expected: String, found: String| {
-            Err(StorageError::Foreign { file: file.to_path_buf(), field, expected, found })
+            Err(StorageError::Foreign { file: file.clone(), field, expected, found })
         };
         let (Self::Identity(identity) | Self::Committed(_, identity)) = self else { return Ok(()) };
         if let Some((field, expected, found)) = identity.difference(&header.identity) {
@@ -59,7 +59,7 @@ impl Expected<'_> {
 /// not too many are, so that a shard that is replaced or removed meanwhile can be read to the end.
 #[derive(Debug)]
 pub struct ShardReader {
-    path: PathBuf,
+    place: Place,
     content: Content,
     header: Header,
     header_checksum: u64,
@@ -77,7 +77,7 @@ impl ShardReader {
     /// [`StorageError::ShardMissing`], [`StorageError::NewerVersion`], [`StorageError::Damaged`] or a failure of the
     /// system.
     pub fn open(path: &Path, expected: &ShardIdentity) -> Result<Self, StorageError> {
-        Self::open_file(path, Expected::Identity(expected))
+        Self::open_file(&Place::from(path).of_lone_shard(), path, Expected::Identity(expected))
     }
 
     /// The same without an expectation, to inspect a shard of which nothing is known.
@@ -89,7 +89,7 @@ impl ShardReader {
     pub fn open_any(path: &Path) -> Result<Self, StorageError> {
         // One that nobody has committed is not lost.
         let file = ShardFile::open(path).map_err(|e| StorageError::read(path, e))?;
-        Self::new(path, Content::File(file), Expected::Anything)
+        Self::new(&Place::from(path).of_lone_shard(), Content::File(file), Expected::Anything)
     }
 
     /// A shard that is in memory already. `path` is only for messages.
@@ -102,43 +102,48 @@ impl ShardReader {
         bytes: Vec<u8>,
         expected: Option<&ShardIdentity>,
     ) -> Result<Self, StorageError> {
-        Self::new(path, Content::Owned(bytes), expected.map_or(Expected::Anything, Expected::Identity))
+        let place = Place::from(path).of_lone_shard();
+        Self::new(&place, Content::Owned(bytes), expected.map_or(Expected::Anything, Expected::Identity))
     }
 
-    /// Opens the shard in a file.
-    pub(crate) fn open_file(path: &Path, expected: Expected<'_>) -> Result<Self, StorageError> {
-        let file = ShardFile::open(path).map_err(|e| StorageError::read_shard(path, 0, 0, e))?;
-        Self::new(path, Content::File(file), expected)
+    /// Opens the shard in a file, which errors name as `place`.
+    pub(crate) fn open_file(
+        place: &Place,
+        path: &Path,
+        expected: Expected<'_>,
+    ) -> Result<Self, StorageError> {
+        let file = ShardFile::open(path).map_err(|e| StorageError::read_shard(place, 0, 0, e))?;
+        Self::new(place, Content::File(file), expected)
     }
 
     /// Checks in this order: that it is a shard, its header, whether it is the one expected, the size of its index, its
     /// index. So nothing is believed of a shard that is not the one expected.
     pub(super) fn new(
-        path: &Path,
+        place: &Place,
         mut content: Content,
         expected: Expected<'_>,
     ) -> Result<Self, StorageError> {
-        let failed = |offset, length| move |e| StorageError::read_shard(path, offset, length, e);
+        let failed = |offset, length| move |e| StorageError::read_shard(place, offset, length, e);
         let file_bytes = content.length().map_err(failed(0, 0))?;
         let head = head(&content, LONGEST_HEADER).map_err(failed(0, 0))?;
         if let (Expected::Anything, Err(found)) = (expected, Header::begins(&head)) {
-            return Err(StorageError::NotAShard { file: path.to_path_buf(), found });
+            return Err(StorageError::NotAShard { file: place.clone(), found });
         }
-        let (header, header_checksum) = Header::parse(path, &head, file_bytes)?;
-        expected.check(path, &header, header_checksum)?;
-        Index::check_size(path, &header, expected.index_limit())?;
+        let (header, header_checksum) = Header::parse(place, &head, file_bytes)?;
+        expected.check(place, &header, header_checksum)?;
+        Index::check_size(place, &header, expected.index_limit())?;
         let (start, length) =
             (header.index_offset, usize::try_from(header.index_bytes).unwrap_or(usize::MAX));
-        let parsed = content.with_bytes(start, length, |block| Index::parse(path, block, &header));
+        let parsed = content.with_bytes(start, length, |block| Index::parse(place, block, &header));
         let index = parsed.map_err(failed(start, length))??;
         content.settle();
-        Ok(Self { path: path.to_path_buf(), content, header, header_checksum, index })
+        Ok(Self { place: place.clone(), content, header, header_checksum, index })
     }
 
-    /// The file, as given on opening.
+    /// Where the shard is.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What the shard says it is.
@@ -206,17 +211,17 @@ impl ShardReader {
     /// there, is read from the store, with its failures.
     pub fn read_frame(&self, number: u32) -> Result<Vec<u8>, StorageError> {
         let frame = self.index.frames.get(index(number)).ok_or_else(|| StorageError::InvalidInput {
-            what: format!("frame {number} asked of {} with {}", self.path.display(), self.frames().len()),
+            what: format!("frame {number} asked of {} with {}", self.place, self.frames().len()),
         })?;
         let (start, expected) = (frame.file_offset, frame.block_header());
         let length = BLOCK_HEADER_BYTES + index(frame.encoded_bytes);
-        let open = |bytes: &[u8]| block::open(&self.path, start, bytes, &expected);
+        let open = |bytes: &[u8]| block::open(&self.place, start, bytes, &expected);
         let read = self.content.with_bytes(start, length, open);
         match (&self.content, read) {
             (Content::Copied(_, stored), Err(_) | Ok(Err(StorageError::Damaged { .. }))) => {
                 open(&stored.read_again(start, length)?)
             }
-            (_, read) => read.map_err(|e| StorageError::read_shard(&self.path, start, length, e))?,
+            (_, read) => read.map_err(|e| StorageError::read_shard(&self.place, start, length, e))?,
         }
     }
 

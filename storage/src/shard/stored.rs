@@ -10,13 +10,15 @@ use super::content::{Content, ShardFile};
 use super::reader::{Expected, ShardReader};
 use crate::publish::TempFile;
 use crate::store::{Cache, Store};
-use crate::{Outcome, StorageError, WantedCopy};
+use crate::{Outcome, Place, StorageError, WantedCopy};
 
 /// Where a shard is in a store, and where its copy is or would be.
 #[derive(Debug)]
 pub(crate) struct StoredShard {
     pub(crate) store: Arc<Store>,
     pub(crate) cache: Arc<Cache>,
+    /// Where it is in the store.
+    pub(crate) place: Place,
     /// Its name within the run.
     pub(crate) object: String,
     /// Its entry in the cache.
@@ -29,8 +31,7 @@ impl StoredShard {
         if !self.cache.touch(&self.entry) {
             return None;
         }
-        let name = self.store.name(&self.object);
-        let opened = ShardFile::open(&self.entry).map_err(|e| StorageError::read_shard(&name, 0, 0, e));
+        let opened = ShardFile::open(&self.entry).map_err(|e| StorageError::read_shard(&self.place, 0, 0, e));
         let opened = opened.and_then(|file| self.reader(file, expected));
         let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()?;
         if let Some(peers) = self.cache.peers() {
@@ -64,7 +65,7 @@ impl StoredShard {
     pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
         let check = || {
             let file = ShardFile::of(self.download()?.into_unnamed()?, self.entry.clone());
-            ShardReader::new(&self.store.name(&self.object), Content::File(file), expected)?.verify()
+            ShardReader::new(&self.place, Content::File(file), expected)?.verify()
         };
         match check() {
             Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => check(),
@@ -90,15 +91,15 @@ impl StoredShard {
             return Ok(temp);
         }
         let (expected, found) = (format!("{} bytes", wanted.bytes), format!("{received} bytes or more"));
-        Err(StorageError::damaged(temp.path(), received, expected, found))
+        Err(StorageError::damaged(&self.place, received, expected, found))
     }
 
     /// The bytes of the shard in a new file in the folder of the cache.
     pub(super) fn download(&self) -> Result<TempFile, StorageError> {
         let mut temp = self.cache.create_temp("download")?;
         self.store.download(&self.object, temp.file()).map_err(|error| match error {
-            StorageError::Io { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                StorageError::ShardMissing { file: path }
+            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                StorageError::ShardMissing { file: self.place.clone() }
             }
             error => error,
         })?;
@@ -115,10 +116,11 @@ impl StoredShard {
         let origin = Self {
             store: Arc::clone(&self.store),
             cache: Arc::clone(&self.cache),
+            place: self.place.clone(),
             object: self.object.clone(),
             entry: self.entry.clone(),
         };
-        ShardReader::new(&self.store.name(&self.object), Content::Copied(file, origin), expected)
+        ShardReader::new(&self.place, Content::Copied(file, origin), expected)
     }
 }
 
@@ -128,5 +130,5 @@ pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<Shar
     store.download("", temp.file())?;
     let path = temp.path().to_path_buf();
     let file = ShardFile::of(temp.into_unnamed()?, path);
-    ShardReader::new(store.url(), Content::File(file), Expected::Anything)
+    ShardReader::new(&store.place().of_lone_shard(), Content::File(file), Expected::Anything)
 }

@@ -13,12 +13,12 @@ use super::index::IndexBuilder;
 use crate::bytes::{as_hex64, index};
 use crate::publish::{TempFile, crash_point, sync_folder};
 use crate::store::{Cache, Store};
-use crate::{Attempt, RunId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
+use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
 
 /// What a commit says about a shard. As JSON it is fit to be put into a journal record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// Name of its file, for [`TypedRun::shard_path`].
+    /// Name of its file, for [`TypedRun::shard_place`].
     pub file: String,
     /// What its items hold.
     pub kind: ShardKind,
@@ -35,6 +35,14 @@ pub struct ShardRecord {
     /// Checksum of the header, which vouches for every byte of the file. 16 hex digits in JSON.
     #[serde(with = "as_hex64")]
     pub header_checksum: u64,
+}
+
+impl ShardRecord {
+    /// Which shard of its run this is.
+    #[must_use]
+    pub fn id(&self) -> ShardId {
+        ShardId::of(&self.file)
+    }
 }
 
 /// Where a shard is to be published.
@@ -203,7 +211,7 @@ impl ShardWriter {
     /// Writes at the end.
     fn append(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         if self.failed {
-            return Err(StorageError::EarlierFailure { path: self.temp.path().to_path_buf() });
+            return Err(StorageError::EarlierFailure { place: self.temp.path().into() });
         }
         write(&mut self.temp, bytes).inspect_err(|_| self.failed = true)?;
         self.offset += bytes.len() as u64;

@@ -8,13 +8,12 @@ mod found;
 use std::convert::Infallible;
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
 pub(crate) use self::cache::Cache;
 pub(crate) use self::found::{Created, Head, Listed};
-use crate::StorageError;
+use crate::{Place, StorageError};
 
 /// No object store: nobody can make one.
 #[derive(Debug)]
@@ -28,11 +27,15 @@ impl Store {
         match self.never {}
     }
 
-    pub(crate) fn url(&self) -> &Path {
+    pub(crate) fn url(&self) -> &str {
         match self.never {}
     }
 
-    pub(crate) fn name(&self, _: &str) -> PathBuf {
+    pub(crate) fn place(&self) -> Place {
+        match self.never {}
+    }
+
+    pub(crate) fn place_of(&self, _: &str) -> Place {
         match self.never {}
     }
 

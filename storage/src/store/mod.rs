@@ -23,7 +23,6 @@ mod transfer;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub(crate) use self::cache::Cache;
 pub(crate) use self::found::{Created, Head, Listed};
 use self::patience::{GivenUp, Persistence, is_full, is_no_bucket};
 use crate::error::READING;
-use crate::{StorageError, sealed};
+use crate::{Place, StorageError, sealed};
 
 /// How long trouble with a store is waited out, unless a test asks for less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -61,7 +60,7 @@ pub(crate) struct Store {
     /// The names of all objects of the run begin with it and a slash.
     prefix: Path,
     /// The same for people, as they gave it.
-    url: PathBuf,
+    url: String,
     patience: Patience,
     /// Whether a request has ever succeeded.
     reached: AtomicBool,
@@ -80,7 +79,7 @@ pub(crate) struct Patience {
 
 impl Store {
     pub(crate) fn new(objects: Arc<dyn ObjectStore>, url: &str, prefix: Path, patience: Patience) -> Self {
-        let url = PathBuf::from(url.trim_end_matches('/'));
+        let url = url.trim_end_matches('/').to_owned();
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
 
@@ -89,7 +88,7 @@ impl Store {
         Self {
             objects: Arc::clone(&self.objects),
             prefix: self.prefix.clone().join(name),
-            url: self.url.join(name),
+            url: format!("{}/{name}", self.url),
             patience: self.patience,
             reached: AtomicBool::new(false),
         }
@@ -101,13 +100,18 @@ impl Store {
     }
 
     /// The place of the run, for people.
-    pub(crate) fn url(&self) -> &std::path::Path {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The name of an object for people.
-    pub(crate) fn name(&self, object: &str) -> PathBuf {
-        self.url.join(object)
+    /// The same, for errors.
+    pub(crate) fn place(&self) -> Place {
+        Place::url(&*self.url)
+    }
+
+    /// Where an object is, by its name within the run.
+    pub(crate) fn place_of(&self, object: &str) -> Place {
+        self.place().join(object)
     }
 
     /// The contents of an object of at most [`sealed::MAX_BYTES`]; `None` if there is none of this name.
@@ -120,7 +124,7 @@ impl Store {
         &self,
         objects: impl IntoIterator<Item = String>,
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
-        let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
+        let requests: Vec<_> = objects.into_iter().map(|object| (self.key(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let fetched = self.wait(READING, async move {
             let fetch = |(place, object): (Path, String)| {
@@ -141,7 +145,7 @@ impl Store {
             Some(Read::TooLarge(bytes)) => {
                 let limit = sealed::MAX_BYTES;
                 let (expected, found) = (format!("at most {limit} bytes"), format!("{bytes} bytes"));
-                Err(StorageError::damaged(&self.name(&object), limit, expected, found))
+                Err(StorageError::damaged(self.place_of(&object), limit, expected, found))
             }
         };
         let fetched = fetched.map_err(|(object, given_up)| self.failed(READING, &object, given_up))?;
@@ -178,7 +182,7 @@ impl Store {
         most: u64,
     ) -> Result<Vec<Result<Option<Head>, StorageError>>, StorageError> {
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
-        let requests: Vec<_> = objects.iter().map(|object| self.place(object)).collect();
+        let requests: Vec<_> = objects.iter().map(|object| self.key(object)).collect();
         let looked = self.wait(READING, async move {
             let look = |place: Path| {
                 let store = Arc::clone(&store);
@@ -208,7 +212,7 @@ impl Store {
     }
 
     fn create_once(&self, object: &str, contents: Bytes) -> Result<Result<(), GivenUp>, StorageError> {
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let created = self.wait("creating", async move {
             let put = || store.put_opts(&place, PutPayload::from(contents.clone()), PutMode::Create.into());
             patience.persist(put).await
@@ -223,7 +227,7 @@ impl Store {
         folder: Option<&str>,
         at_most: Option<usize>,
     ) -> Result<Vec<Listed>, StorageError> {
-        let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.place(folder));
+        let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.key(folder));
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let limit = at_most.unwrap_or(usize::MAX);
         let listed = self.wait(READING, async move {
@@ -244,7 +248,7 @@ impl Store {
 
     /// Removes objects; those that are not there are none to remove.
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
-        let requests: Vec<_> = objects.into_iter().map(|object| (self.place(&object), object)).collect();
+        let requests: Vec<_> = objects.into_iter().map(|object| (self.key(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let removed = self.wait("removing", async move {
             let remove = |(place, object): (Path, String)| {
@@ -262,7 +266,7 @@ impl Store {
     }
 
     /// The full name of an object; of the empty name that of the prefix, which may be an object itself.
-    fn place(&self, object: &str) -> Path {
+    fn key(&self, object: &str) -> Path {
         object
             .split('/')
             .filter(|part| !part.is_empty())
@@ -287,7 +291,7 @@ impl Store {
         request: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<Result<T, E>, StorageError> {
         let result = runtime::wait_for(request).map_err(|source| StorageError::Store {
-            object: self.url.clone(),
+            place: self.place(),
             doing,
             after: String::new(),
             source,
@@ -301,37 +305,37 @@ impl Store {
     /// The error that a request ended with. A missing object is `NotFound` as a missing file is.
     fn failed(&self, doing: &'static str, object: &str, given_up: GivenUp) -> StorageError {
         let GivenUp { error, tries, took } = given_up;
-        let object = if object.is_empty() { self.url.clone() } else { self.name(object) };
+        let place = if object.is_empty() { self.place() } else { self.place_of(object) };
         let after = match tries {
             1 => String::new(),
             _ => format!(" after {tries} tries in {} s", took.as_secs()),
         };
         match error {
             Some(error) if is_full(&error) => StorageError::Full {
-                path: object,
+                place,
                 needed: None,
                 source: in_words(io::ErrorKind::StorageFull, &error),
             },
             Some(error) if is_no_bucket(&error) => self.no_bucket(),
             Some(error @ Error::NotFound { .. }) => {
-                StorageError::read(&object, in_words(io::ErrorKind::NotFound, &error))
+                StorageError::read(place, in_words(io::ErrorKind::NotFound, &error))
             }
             Some(error) => {
                 let source = in_words(io::ErrorKind::Other, &error);
-                StorageError::Store { object, doing, after, source }
+                StorageError::Store { place, doing, after, source }
             }
             None => {
                 let silent = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
-                StorageError::Store { object, doing, after, source: silent }
+                StorageError::Store { place, doing, after, source: silent }
             }
         }
     }
 
     fn no_bucket(&self) -> StorageError {
-        let url = self.url.to_string_lossy();
+        let url = &*self.url;
         let bucket =
-            url.split_once("://").map_or(&*url, |(_, place)| place).split('/').next().unwrap_or_default();
-        StorageError::NoBucket { place: self.url.clone(), bucket: bucket.to_owned() }
+            url.split_once("://").map_or(url, |(_, place)| place).split('/').next().unwrap_or_default();
+        StorageError::NoBucket { place: self.place(), bucket: bucket.to_owned() }
     }
 }
 

@@ -18,7 +18,7 @@ impl Store {
     /// [`StorageError::UnsafeStore`] if the second creation is not refused.
     pub(crate) fn probe(&self) -> Result<(), StorageError> {
         let object = format!("{TEMP_PREFIX}probe-{}", RunId::random());
-        let unsafe_store = |found| StorageError::UnsafeStore { place: self.url().to_path_buf(), found };
+        let unsafe_store = |found| StorageError::UnsafeStore { place: self.place(), found };
         let verdict = match self.create(&object, b"first")? {
             Created::Taken(_) => Err(unsafe_store("a new object was said to exist")),
             Created::Here => match self.create(&object, b"second")? {

@@ -32,8 +32,9 @@ impl Store {
     ///
     /// Not for objects that others may create: there is no condition on what is there.
     pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
-        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
+        let file =
+            Arc::new(file.try_clone().map_err(|e| StorageError::io("open", self.place_of(object), e))?);
+        let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let sent = self.wait("writing", async move {
             let attempt = || send(&store, &place, &file, length);
             patience.of(longest(length)).persist(attempt).await
@@ -43,8 +44,9 @@ impl Store {
 
     /// Fetches an object into `file`, from its start on, and returns its length in bytes.
     pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
-        let file = Arc::new(file.try_clone().map_err(|e| StorageError::io("open", &self.name(object), e))?);
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
+        let file =
+            Arc::new(file.try_clone().map_err(|e| StorageError::io("open", self.place_of(object), e))?);
+        let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let fetched = self.wait(READING, async move {
             let length = patience.persist(|| store.head(&place)).await?.size;
             let attempt = || fetch(&store, &place, &file, length);
@@ -52,13 +54,13 @@ impl Store {
         })?;
         let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
         // What failed here is the disk that it is written to.
-        written.map_err(|e| StorageError::write(&self.name(object), 0, e))?;
+        written.map_err(|e| StorageError::write(self.place_of(object), 0, e))?;
         Ok(length)
     }
 
     /// Some bytes of an object.
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
-        let (store, place, patience) = (Arc::clone(&self.objects), self.place(object), self.persistently());
+        let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
             patience.of(each).persist(|| store.get_range(&place, range.clone())).await

@@ -1,9 +1,11 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use exact2048_storage::{Frame, ItemKey, RunDir, RunId, ShardIdentity, ShardKind, ShardRecord, ShardWriter};
+use exact2048_storage::{
+    Frame, ItemKey, RunDir, RunId, ShardId, ShardIdentity, ShardKind, ShardRecord, ShardWriter,
+};
 use serde_json::json;
 
 pub fn key(layer: u32, lane: u64, part: u32) -> ItemKey {
@@ -36,6 +38,11 @@ pub fn write_small_shard(run: &RunDir) -> ShardRecord {
 
 pub fn new_run(folder: &Path) -> RunDir {
     RunDir::create(folder, &json!({ "rows": 3, "cols": 4 })).unwrap()
+}
+
+/// The file of a shard of a run in a directory.
+pub fn shard_path(run: &RunDir, file: &str) -> PathBuf {
+    run.shard_place(&ShardId::of(file)).as_path().unwrap().to_path_buf()
 }
 
 /// The names in a folder, sorted.

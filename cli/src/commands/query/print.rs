@@ -11,7 +11,7 @@ use exact2048_game::rules::Move;
 use exact2048_solution::{Evaluation, MoveValue};
 use serde::Serialize;
 
-use crate::{display, output, units};
+use crate::{display, failure, output, units};
 
 /// Prints answers about one run.
 pub struct Printer {
@@ -75,10 +75,10 @@ impl Printer {
     /// Tells why a line has no answer.
     pub fn refuse(&self, out: &mut impl Write, line: u64, board: &str, error: &anyhow::Error) -> Result<()> {
         if self.json {
-            let refusal = Refusal { line, board, error: format!("{error:#}") };
+            let refusal = Refusal { line, board, error: failure::text(error) };
             writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
         } else {
-            display::say(&format!("error: line {line}: {error:#}"));
+            display::say(&format!("error: line {line}: {}", failure::text(error)));
         }
         Ok(())
     }

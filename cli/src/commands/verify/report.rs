@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Args;
 use crate::display::{say, say_command};
-use crate::failure::with_causes;
 use crate::output::write_field;
 use crate::shell;
 use crate::units::{self, count};
+use exact2048_text::with_causes;
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
