@@ -138,7 +138,9 @@ fn runs_that_keep_other_layers_are_runs() {
 
         let before = files(&run);
         let other = if keep == "4" { "--board 3x2 --keep all" } else { "--board 3x2" };
-        try_solve(&run, other).exits(2).says(&[&format!("its --keep is {keep}, and"), "was asked for"]);
+        try_solve(&run, other)
+            .exits(2)
+            .says(&[&format!("its choice of kept layers is {keep}, and"), "was asked for"]);
         assert_eq!(files(&run), before, "a run of another policy was changed");
         let shown = on_run(&run, "info", &[]).exits(0);
         let words = match keep {

@@ -279,7 +279,10 @@ async fn an_unsolved_run_is_told_and_read_again() {
     let there = exact2048(["query", "--server", &server.url, board]).exits(1);
     // What to type is said where it can be done.
     assert!(here.stderr.starts_with(there.stderr.trim_end()), "{here:?} {there:?}");
-    assert!(here.stderr.contains("solve command") && !there.stderr.contains("solve command"), "{here:?} {there:?}");
+    assert!(
+        here.stderr.contains("solve command") && !there.stderr.contains("solve command"),
+        "{here:?} {there:?}"
+    );
 
     std::fs::rename(&aside, &last).unwrap();
     let begun = Instant::now();

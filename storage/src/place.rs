@@ -31,9 +31,13 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// Where a file, a folder or an object is: a path of this machine, or a URL. Where it is a shard, it says which.
+/// Where a file, a folder or an object is: a path of this machine, or a URL. Where it is a shard, it says which. Cheap to
+/// clone, and as small as a pointer: errors hold some of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct Place(Arc<Placed>);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Placed {
     address: Address,
     shard: Option<ShardId>,
 }
@@ -45,16 +49,20 @@ enum Address {
 }
 
 impl Place {
+    fn at(address: Address) -> Self {
+        Self(Arc::new(Placed { address, shard: None }))
+    }
+
     /// The place with this URL, which must hold no secret: it is for people to read.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
-        Self { address: Address::Url(url.into()), shard: None }
+        Self::at(Address::Url(url.into()))
     }
 
     /// The path, `None` for a URL.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
-        match &self.address {
+        match &self.0.address {
             Address::Path(path) => Some(path),
             Address::Url(_) => None,
         }
@@ -63,13 +71,13 @@ impl Place {
     /// The shard that is or was to be there.
     #[must_use]
     pub fn shard(&self) -> Option<&ShardId> {
-        self.shard.as_ref()
+        self.0.shard.as_ref()
     }
 
     /// The place of this name in the folder, or below the prefix.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
-        match &self.address {
+        match &self.0.address {
             Address::Path(path) => path.join(name).into(),
             Address::Url(url) => Self::url(format!("{url}/{name}")),
         }
@@ -77,14 +85,14 @@ impl Place {
 
     /// The same place, of which it is known that it is a shard's.
     #[must_use]
-    pub(crate) fn of_shard(self, shard: ShardId) -> Self {
-        Self { shard: Some(shard), ..self }
+    pub(crate) fn of_shard(&self, shard: ShardId) -> Self {
+        Self(Arc::new(Placed { address: self.0.address.clone(), shard: Some(shard) }))
     }
 
     /// The place of a shard of which nothing but its place is known: its name is the last part of that.
     #[must_use]
-    pub(crate) fn of_lone_shard(self) -> Self {
-        let shard = match &self.address {
+    pub(crate) fn of_lone_shard(&self) -> Self {
+        let shard = match &self.0.address {
             Address::Path(path) => ShardId::of(&path.to_string_lossy()),
             Address::Url(url) => ShardId::of(url),
         };
@@ -94,7 +102,7 @@ impl Place {
 
 impl From<PathBuf> for Place {
     fn from(path: PathBuf) -> Self {
-        Self { address: Address::Path(path), shard: None }
+        Self::at(Address::Path(path))
     }
 }
 
@@ -118,7 +126,7 @@ impl From<&Place> for Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
+        match &self.0.address {
             Address::Path(path) => path.display().fmt(f),
             Address::Url(url) => f.write_str(url),
         }

@@ -284,7 +284,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     /// The next record is not there, although a later one is.
     fn gap(&self, last: u64) -> StorageError {
         let expected = format!("a record, as there are records up to {last}");
-        StorageError::damaged(&self.next_place(), 0, expected, "no file")
+        StorageError::damaged(self.next_place(), 0, expected, "no file")
     }
 
     /// The same for the first number up to `last` that is not among those found.
