@@ -15,7 +15,7 @@ use common::{Place, Solved, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
-    Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerReport, WriteShard,
+    LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerReport, WriteShard,
 };
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
@@ -253,7 +253,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
         let last = u64::MAX;
         // Too small for any job: it is not to take part, only to speak.
         attacker.pull = Pull { incarnation: last, memory_bytes: 1, first_report: 0, ..attacker.pull };
-        let failure = Failure::Other("I am not well".to_owned());
+        let failure = WorkerFailure::Other("I am not well".to_owned());
         attacker.pull.reports = vec![WorkerReport::Failed { epoch: Some(FIRST_EPOCH), failure }];
         attacker.pull().await.unwrap();
     }
@@ -365,7 +365,7 @@ async fn what_workers_say_commands_no_terminal() {
     assert_eq!((refused.code(), commands(refused.message())), (Code::InvalidArgument, false), "{refused}");
     worker.pull.address = address;
     let what = "\x1b[2J\x1b[31mfail\n2026-01-01T00:00:00Z ERROR forged\x07".to_owned();
-    worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure: Failure::Other(what) });
+    worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure: WorkerFailure::Other(what) });
     worker.pull().await.unwrap();
     let shown = exact2048(["status", "--coordinator", &coordinator.url]).exits(0);
     assert!(shown.stdout.contains("fail"), "{shown:?}");

@@ -13,7 +13,7 @@ use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
 use exact2048_cluster::wire::{pull_message, refusal_of};
 use exact2048_coordinator::Totals;
-use exact2048_coordinator::cluster::{Failure, LayerPart, PROTOCOL_VERSION, Refusal, WorkerReport};
+use exact2048_coordinator::cluster::{LayerPart, PROTOCOL_VERSION, Refusal, WorkerFailure, WorkerReport};
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
@@ -236,7 +236,7 @@ async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
 async fn failures_of_workers_are_shown() {
     let coordinator = Coordinator::new();
     let mut worker = Script::new(&coordinator.server.url, 1).await;
-    let failure = Failure::DiskFull("no space in /scratch".to_owned());
+    let failure = WorkerFailure::DiskFull("no space in /scratch".to_owned());
     worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure });
     worker.pull().await.unwrap();
     let all = coordinator.ask(&["status", "--json"]).exits(0).json();

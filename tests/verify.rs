@@ -16,7 +16,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane::lanes;
 use exact2048_game::skeleton::Configs;
 use exact2048_game::{Lane, Layer};
-use exact2048_run::verify::{Outcome, Span, Verifier};
+use exact2048_run::verify::{CheckOutcome, Span, Verifier};
 use exact2048_solution::Run;
 use exact2048_storage::{ItemKey, ShardKind};
 use serde_json::{Value, json};
@@ -420,7 +420,7 @@ fn unfinished_runs_are_called_so() {
 }
 
 /// Checks a span of a run, which must be right.
-fn check(run: &Run, span: Span) -> Outcome {
+fn check(run: &Run, span: Span) -> CheckOutcome {
     let go_on = AtomicBool::new(false);
     let verifier = Verifier::new(run, 2, &go_on, &|_| {}).unwrap();
     let outcome = verifier.all_states(span);
@@ -486,7 +486,7 @@ fn a_stopped_check_can_go_on() {
     let stop_below =
         Layer(commits.iter().filter_map(|c| c.fingerprint.map(|_| c.first.0)).max().unwrap() - 20);
     let progress = |at| {
-        if let exact2048_run::verify::Progress::Layer(layer, _) = at
+        if let exact2048_run::verify::CheckProgress::Layer(layer, _) = at
             && layer < stop_below
         {
             *lowest.lock().unwrap() = Some(layer);

@@ -37,7 +37,7 @@ pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A:
         for id in layer {
             // Taken, as it is not needed again and exact numbers are long.
             let Some(number) = reached[id].take() else { continue };
-            let chain::State { bag, next } = chain.states()[id];
+            let chain::BagState { bag, next } = chain.states()[id];
             if let Some([two, four]) = next {
                 two.inspect(|&id| add(&mut reached, id, &arithmetic.by_two(&number)));
                 four.inspect(|&id| add(&mut reached, id, &arithmetic.by_four(&number)));

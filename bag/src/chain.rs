@@ -24,14 +24,14 @@ pub type StateId = usize;
 pub struct Chain {
     target: u8,
     spawn4: Spawn4,
-    states: Vec<State>,
+    states: Vec<BagState>,
     /// Numbers of the states of each layer, the sums 4, 6, 8 and so on.
     layers: Vec<Range<StateId>>,
 }
 
 /// A state, and where it leads.
 #[derive(Clone, Copy, Debug)]
-pub struct State {
+pub struct BagState {
     /// Its tiles.
     pub bag: Bag,
     /// Where it leads if the spawned tile is a 2 and a 4. `None` if it is absorbing; one that cannot be spawned leads
@@ -97,7 +97,7 @@ impl Chain {
             .flat_map(|(layer, range)| bags[range.clone()].iter().map(move |&bag| (layer, bag)))
             .map(|(layer, bag)| {
                 let next = (bag.largest() < target).then(|| [next_by(layer, bag, 1), next_by(layer, bag, 2)]);
-                State { bag, next }
+                BagState { bag, next }
             })
             .collect();
         Self { target, spawn4, states, layers }
@@ -117,7 +117,7 @@ impl Chain {
 
     /// All states but the empty one, by number.
     #[must_use]
-    pub fn states(&self) -> &[State] {
+    pub fn states(&self) -> &[BagState] {
         &self.states
     }
 

@@ -11,7 +11,7 @@ use crate::Bag;
 
 /// How often each number of moves came out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sample {
+pub struct SampledCounts {
     moves: BTreeMap<u32, u64>,
 }
 
@@ -29,19 +29,19 @@ const BATCH: u64 = 4096;
 
 /// Runs the chain to the tile `2^target` so many times. The sample depends on the seed alone, not on threads.
 #[must_use]
-pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> Sample {
+pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> SampledCounts {
     (0..runs.div_ceil(BATCH))
         .into_par_iter()
         .map(|batch| {
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
             generator.set_stream(batch);
-            let mut sample = Sample::default();
+            let mut sample = SampledCounts::default();
             for _ in 0..BATCH.min(runs - batch * BATCH) {
                 *sample.moves.entry(play(target, spawn4, &mut generator)).or_default() += 1;
             }
             sample
         })
-        .reduce(Sample::default, Sample::with)
+        .reduce(SampledCounts::default, SampledCounts::with)
 }
 
 /// Moves of one run.
@@ -56,7 +56,7 @@ fn play(target: u8, spawn4: Spawn4, generator: &mut impl Rng) -> u32 {
     moves
 }
 
-impl Sample {
+impl SampledCounts {
     fn with(mut self, other: Self) -> Self {
         for (moves, runs) in other.moves {
             *self.moves.entry(moves).or_default() += runs;

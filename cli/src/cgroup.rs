@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Memory that a control group and all around it allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
+pub struct GroupMemory {
     /// The least of their limits, in bytes.
     pub limit: u64,
     /// The least that is left of a limit, in bytes.
@@ -14,14 +14,14 @@ pub struct Memory {
 
 /// The memory that the control groups of this process allow; `None` where none of them limits it. `root` is where
 /// `proc` and `sys` are.
-pub fn memory(root: &Path) -> Option<Memory> {
+pub fn memory(root: &Path) -> Option<GroupMemory> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let limits = groups.lines().filter_map(|line| Hierarchy::of(line)).flat_map(|(hierarchy, group)| {
         let folders = hierarchy.folders(&mounts, group);
         folders.into_iter().filter_map(move |folder| hierarchy.limit_of(&root.join(folder)))
     });
-    limits.reduce(|a, b| Memory { limit: a.limit.min(b.limit), free: a.free.min(b.free) })
+    limits.reduce(|a, b| GroupMemory { limit: a.limit.min(b.limit), free: a.free.min(b.free) })
 }
 
 /// A tree of control groups that counts memory.
@@ -73,7 +73,7 @@ impl Hierarchy {
         if is_this { Some((fields.next()?, fields.next()?)) } else { None }
     }
 
-    fn limit_of(self, folder: &Path) -> Option<Memory> {
+    fn limit_of(self, folder: &Path) -> Option<GroupMemory> {
         let (limit, usage) = match self {
             Self::Memory => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
             Self::Unified => ("memory.max", "memory.current"),
@@ -82,7 +82,7 @@ impl Hierarchy {
         // Without a limit it says `max` in version 2, and a number above every machine in version 1.
         let limit = number(limit).filter(|limit| *limit < 1 << 60)?;
         let used = number(usage).unwrap_or(0).saturating_sub(self.cached(folder));
-        Some(Memory { limit, free: limit.saturating_sub(used) })
+        Some(GroupMemory { limit, free: limit.saturating_sub(used) })
     }
 
     /// Bytes of files that are kept in memory, which count as used and go when their place is needed.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::job::kept_text;
 use crate::output::{self, write_field};
-use crate::summary::Summary;
+use crate::summary::RunSummary;
 use crate::units;
 
 /// A job, as `--json` prints it.
@@ -405,7 +405,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
 }
 
 /// Writes what a job that is solved came to: from its run where that can be read from here, else its fingerprint.
-pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&Summary>) -> io::Result<()> {
+pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&RunSummary>) -> io::Result<()> {
     match run {
         Some(run) => run.write_results(out)?,
         None if !job.fingerprint.is_empty() => write_field(out, "fingerprint", &job.fingerprint)?,

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use exact2048_cluster::coordinator::QueueError;
 use exact2048_cluster::worker::TurnedAway;
 use exact2048_net::client::{ClientOptions, ConnectError, Lack};
-use exact2048_net::limits::Limits;
+use exact2048_net::limits::ServerLimits;
 use exact2048_net::logs::LogFormat;
 use exact2048_net::monitoring::MonitoringError;
 use exact2048_net::serve::{ServeError, ServerOptions};
@@ -62,7 +62,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_requests: Option<u32>,
     /// Seconds that running requests have to end after SIGTERM or SIGINT
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().grace.as_secs() as u32)]
+    #[arg(long, value_name = "SECONDS", default_value_t = ServerLimits::default().grace.as_secs() as u32)]
     grace: u32,
     /// How log lines are written, on stderr
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = ["human", "json"])]
@@ -77,11 +77,13 @@ impl ServerArgs {
     pub fn options(&self, port: u16) -> Result<ServerOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
-        let limits = Limits {
-            connections: self.max_connections.map_or(Limits::default().connections, |most| most as usize),
-            requests: self.max_requests.map_or(Limits::default().requests, |most| most as usize),
+        let limits = ServerLimits {
+            connections: self
+                .max_connections
+                .map_or(ServerLimits::default().connections, |most| most as usize),
+            requests: self.max_requests.map_or(ServerLimits::default().requests, |most| most as usize),
             grace: Duration::from_secs(self.grace.into()),
-            ..Limits::default()
+            ..ServerLimits::default()
         };
         let token = token(self.token_file.as_ref())?;
         let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());

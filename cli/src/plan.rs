@@ -74,7 +74,7 @@ fn states(params: &Params, entries: f64) -> f64 {
 
 /// A disk as it is, and memory.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct Room {
+pub struct FreeRoom {
     /// Bytes that are free where the run goes; `None` where that is not known, as in stores.
     pub disk_bytes: Option<u64>,
     /// Bytes of memory that are free; `None` where that is not known.
@@ -85,7 +85,7 @@ pub struct Room {
 const WORTH_SAYING: u64 = 1 << 30;
 
 /// What is to be said before a job begins that may use so much memory. What is wanting comes as a warning.
-pub fn notes(needs: &Needs, memory_limit: u64, room: &Room) -> Vec<String> {
+pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
     match room.disk_bytes {
         Some(free) if free < needs.disk_bytes => notes.push(format!(
@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn a_job_that_does_not_fit_is_warned_of() {
         let needs = needs("4x3", "score", None);
-        let room = |disk, memory| Room { disk_bytes: Some(disk), memory_bytes: Some(memory) };
+        let room = |disk, memory| FreeRoom { disk_bytes: Some(disk), memory_bytes: Some(memory) };
         let said = notes(&needs, 12 << 30, &room(73 << 30, 3 << 30));
         assert!(said[0].starts_with("warning: this takes about 1.2 T states, 1.0 TiB on disk"), "{said:?}");
         assert!(said[0].contains("73.0 GiB are free"), "{said:?}");
         assert!(said[1].contains("12.0 GiB of memory") && said[1].contains("3.0 GiB are free"), "{said:?}");
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 1.0 TiB on disk; 9.0 TiB are free there"]);
-        assert_eq!(notes(&needs, 1, &Room::default()).len(), 1, "free space of a store is not known");
+        assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::units;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counters that tasks add to, and the thread that shows them.
-pub struct Progress {
+pub struct ProgressDisplay {
     workload: Arc<Workload>,
     counters: Arc<Counters>,
     course: Arc<Mutex<Course>>,
@@ -74,7 +74,7 @@ impl Task {
     }
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Counters without a display yet, of a run of so much work.
     pub fn new(workload: Workload) -> Self {
         let course = Course { pace: Pace::new(0.0, Duration::ZERO), finished: 0.0 };
@@ -102,7 +102,7 @@ impl Progress {
         self.counters.layer.store(layer.0, Ordering::Relaxed);
     }
 
-    /// Shows a segment until [`Progress::finish`]. `later` are those that come after it; `states` has states of
+    /// Shows a segment until [`ProgressDisplay::finish`]. `later` are those that come after it; `states` has states of
     /// enumerated layers.
     pub fn start(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) {
         self.counters.states.store(0, Ordering::Relaxed);
@@ -191,7 +191,7 @@ mod tests {
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = missing_segments(&params, &[]);
         let workload = Workload::new(&params);
-        let progress = Progress::new(workload.clone());
+        let progress = ProgressDisplay::new(workload.clone());
         let mut course = progress.course.lock().unwrap();
         course.begin(segments[0], &segments[1..], &workload);
         let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
@@ -221,7 +221,7 @@ mod tests {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = missing_segments(&params, &[]);
-        let progress = Progress::new(Workload::new(&params));
+        let progress = ProgressDisplay::new(Workload::new(&params));
         let mut course = progress.course.lock().unwrap();
         course.begin(segments[1], &[], &progress.workload);
         let counts = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];

@@ -12,7 +12,7 @@ use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, GetValueResponse,
 };
-use exact2048_solution::{Evaluation, MoveValue, Outcome};
+use exact2048_solution::{Evaluation, MoveOutcome, MoveValue};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
@@ -120,7 +120,7 @@ fn failure(status: &Status) -> anyhow::Error {
 fn evaluation(answer: &GetValueResponse) -> Evaluation {
     let direction = |direction| exact2048_server::direction_of(direction);
     let moves = answer.moves.iter().filter_map(|m| {
-        let outcome = m.legal.then_some(Outcome {
+        let outcome = m.legal.then_some(MoveOutcome {
             after: Board(m.packed_afterstate),
             score: m.score,
             value: m.value,

@@ -13,7 +13,7 @@ use crate::units;
 
 /// The summary of a run, as `--json` prints it.
 #[derive(Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     board: BoardSize,
     objective: Objective,
     spawn4: Spawn4,
@@ -59,7 +59,7 @@ pub fn recorded_seconds(run: &Run) -> f64 {
     of(Phase::Enumerate) + of(Phase::BackUp)
 }
 
-impl Summary {
+impl RunSummary {
     /// Of a finished run. `seconds` is how long it took in all; without it, what is recorded is told.
     ///
     /// # Errors

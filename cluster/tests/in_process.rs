@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use exact2048_cluster::coordinator::{self, Gate, Shell};
 use exact2048_cluster::worker::{self, WorkerOptions};
-use exact2048_coordinator::cluster::{Config, JobId};
+use exact2048_coordinator::cluster::{ClusterConfig, JobId};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_net::client::ClientOptions;
-use exact2048_net::limits::Limits;
+use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
@@ -25,7 +25,7 @@ async fn bind() -> Bound {
         tls: TlsFiles::default(),
         token: None,
         insecure: false,
-        limits: Limits::default(),
+        limits: ServerLimits::default(),
     };
     Bound::new(options).await.unwrap()
 }
@@ -63,11 +63,12 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let location = Location::parse(store.as_os_str(), &StoreSettings::default()).unwrap();
     let begun = stop.begun.clone();
     let gate = Gate::new(client(""));
-    let opened = tokio::task::spawn_blocking(|| Shell::open(location, Config::default(), gate, begun));
+    let opened = tokio::task::spawn_blocking(|| Shell::open(location, ClusterConfig::default(), gate, begun));
     let shell = opened.await.unwrap().unwrap();
     let bound = bind().await;
     let url = bound.url();
-    let server = tokio::spawn(coordinator::serve(bound, Arc::clone(&shell), Limits::default(), stop.clone()));
+    let server =
+        tokio::spawn(coordinator::serve(bound, Arc::clone(&shell), ServerLimits::default(), stop.clone()));
     let mut tasks = Vec::new();
     for _ in 0..workers {
         tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));

@@ -1,7 +1,7 @@
 //! States and where they lead, whatever they are: what minimisation and pruning work on.
 
 use crate::piece::PIECES;
-use crate::space::{Space, State};
+use crate::space::{ComboSpace, ComboState};
 
 /// A state by its number among all states of a graph.
 pub type Node = u32;
@@ -16,10 +16,10 @@ pub trait Graph: Sync {
     fn branches(&self, node: Node, see: impl FnMut(u32, &[Node]));
 }
 
-impl Space {
+impl ComboSpace {
     /// The number of a state; `None` where there is none.
     #[must_use]
-    pub fn node(&self, state: &State) -> Option<Node> {
+    pub fn node(&self, state: &ComboState) -> Option<Node> {
         let (level, at) = self.find(state)?;
         Some((self.first_node(level) + at) as Node)
     }
@@ -30,7 +30,7 @@ impl Space {
     ///
     /// If there are not so many states.
     #[must_use]
-    pub fn state_of(&self, node: Node) -> State {
+    pub fn state_of(&self, node: Node) -> ComboState {
         let (level, at) = self.at(node);
         self.state(level, at)
     }
@@ -55,7 +55,7 @@ impl Space {
 }
 
 /// The states are numbered level by level.
-impl Graph for Space {
+impl Graph for ComboSpace {
     fn nodes(&self) -> usize {
         self.len()
     }

@@ -14,7 +14,7 @@ pub type FieldId = usize;
 /// All fields that can be reached from one without breaking the combo, and where each piece leads: a *placement* is a field, a
 /// piece, and a field after it. Every placement fills a row at least.
 #[derive(Clone, Debug)]
-pub struct Moves {
+pub struct Placements {
     fields: Vec<Field>,
     by_field: FxHashMap<Field, FieldId>,
     next: Vec<[Vec<FieldId>; 7]>,
@@ -22,10 +22,10 @@ pub struct Moves {
 
 /// A field from which too many others can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} filled cells lead to too many fields: expected at most {most}", most = Moves::MOST_CELLS)]
+#[error("{0} filled cells lead to too many fields: expected at most {most}", most = Placements::MOST_CELLS)]
 pub struct TooManyCells(u32);
 
-impl Moves {
+impl Placements {
     /// Filled cells of a first field at most: no field after it has more, and none is higher.
     pub const MOST_CELLS: u32 = 8;
 

@@ -4,7 +4,7 @@ use crate::field::Field;
 use crate::piece::{PIECES, Piece};
 use crate::sequence::Outlook;
 use crate::solve::Solution;
-use crate::space::{Space, State};
+use crate::space::{ComboSpace, ComboState};
 
 /// What a player decides on: a piece has come, and either it or the held one is to be dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Placement {
 impl Solution {
     /// All ways to go on, the best one first; none where the combo ends. `None` where the decision is none of this space.
     #[must_use]
-    pub fn placements(&self, space: &Space, decision: &Decision) -> Option<Vec<Placement>> {
+    pub fn placements(&self, space: &ComboSpace, decision: &Decision) -> Option<Vec<Placement>> {
         let Decision { field, hold, current, outlook } = decision;
         let from = space.moves().find(*field)?;
         if !space.sequences().can_come(*current, outlook) {
@@ -48,7 +48,8 @@ impl Solution {
         for (piece, hold) in hands {
             for &after in space.moves().next(from, piece) {
                 let after = space.moves().fields()[after];
-                let value = self.value(space, &State { field: after, hold, outlook: outlook.clone() })? + 1.0;
+                let value =
+                    self.value(space, &ComboState { field: after, hold, outlook: outlook.clone() })? + 1.0;
                 placements.push(Placement { piece, after, hold, value });
             }
         }
@@ -57,7 +58,7 @@ impl Solution {
     }
 }
 
-impl Space {
+impl ComboSpace {
     /// All decisions that can come, each once.
     pub fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
         let levels = self.sequences().levels();

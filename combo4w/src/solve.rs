@@ -4,12 +4,12 @@ use rayon::prelude::*;
 
 use crate::anderson::{self, Anderson};
 use crate::sequence::Sequences;
-use crate::space::{Problem, Space, Stage, State};
+use crate::space::{ComboProblem, ComboSpace, ComboState, Stage};
 use crate::sweep::{Lives, Plan};
 
 /// How far a solve is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ComboProgress {
     /// Sweeps of the present stage.
     pub sweeps: u64,
     /// Share of the states that the present stage and those before it are.
@@ -54,7 +54,7 @@ pub struct Solution {
 
 /// Mean, largest and smallest value of some states.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct ValueSummary {
     /// Of all, equally weighted.
     pub mean: f64,
     /// The largest.
@@ -68,7 +68,7 @@ const MOST_SWEEPS: u64 = 1_000_000;
 
 /// Bytes that solving a problem takes at most, by the number of its fields; `None` where it is more than 2^64.
 #[must_use]
-pub fn memory_bytes(problem: &Problem, fields: usize) -> Option<u64> {
+pub fn memory_bytes(problem: &ComboProblem, fields: usize) -> Option<u64> {
     let outlooks = Sequences::count(problem.draw, problem.previews)?;
     let states = (fields as u64).checked_mul(if problem.hold { 7 } else { 1 })?.checked_mul(outlooks)?;
     // Lives, the image of a sweep, and what the acceleration keeps; an outlook has a key, twice while they are
@@ -85,9 +85,9 @@ pub fn memory_bytes(problem: &Problem, fields: usize) -> Option<u64> {
 ///
 /// If the values do not converge, or `watch` wants no more.
 pub fn solve(
-    space: &Space,
+    space: &ComboSpace,
     goal: f64,
-    mut watch: impl FnMut(Progress) -> bool,
+    mut watch: impl FnMut(ComboProgress) -> bool,
 ) -> Result<Solution, SolveError> {
     let row = space.row();
     let mut lives: Lives =
@@ -95,7 +95,7 @@ pub fn solve(
     let mut sweeps = 0;
     for stage in space.stages() {
         let share = stage.end as f64 / space.width() as f64;
-        let mut watch = |sweeps, residual, goal| watch(Progress { sweeps, share, residual, goal });
+        let mut watch = |sweeps, residual, goal| watch(ComboProgress { sweeps, share, residual, goal });
         sweeps += solve_stage(space, stage, goal, &mut lives, &mut watch)?;
     }
     let whole = 0..space.width();
@@ -112,7 +112,7 @@ fn largest(lives: &Lives) -> f64 {
 
 /// Solves one stage, given those before it; says how many sweeps it took.
 fn solve_stage(
-    space: &Space,
+    space: &ComboSpace,
     stage: &Stage,
     goal: f64,
     lives: &mut Lives,
@@ -162,13 +162,13 @@ fn solve_stage(
 }
 
 /// Puts the lives of a stage where they belong.
-fn store(space: &Space, stage: &Stage, lives: &mut [f64], new: &[f64]) {
+fn store(space: &ComboSpace, stage: &Stage, lives: &mut [f64], new: &[f64]) {
     let rows = lives.par_chunks_exact_mut(space.width()).zip(new.par_chunks_exact(stage.len()));
     rows.with_min_len(1 << 10).for_each(|(row, new)| row[stage.clone()].copy_from_slice(new));
 }
 
 /// By how much the lives of a stage change; says the largest of the changes.
-fn differences(space: &Space, stage: &Stage, lives: &[f64], new: &[f64], changes: &mut [f64]) -> f64 {
+fn differences(space: &ComboSpace, stage: &Stage, lives: &[f64], new: &[f64], changes: &mut [f64]) -> f64 {
     let width = stage.len();
     let rows = (
         lives.par_chunks_exact(space.width()),
@@ -189,7 +189,7 @@ fn differences(space: &Space, stage: &Stage, lives: &[f64], new: &[f64], changes
 impl Solution {
     /// Expected further placements in a state; `None` where there is no such state.
     #[must_use]
-    pub fn value(&self, space: &Space, state: &State) -> Option<f64> {
+    pub fn value(&self, space: &ComboSpace, state: &ComboState) -> Option<f64> {
         let (level, at) = space.find(state)?;
         Some(self.lives[level][at] - 1.0)
     }
@@ -220,28 +220,31 @@ impl Solution {
 
     /// Of all states.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> ValueSummary {
         let states: usize = self.lives.iter().map(Vec::len).sum();
         let sums: Vec<f64> = self
             .lives
             .iter()
             .flat_map(|level| level.par_chunks(1 << 14).map(|lives| lives.iter().sum()).collect::<Vec<f64>>())
             .collect();
-        Summary { mean: sums.iter().sum::<f64>() / states as f64 - 1.0, max: largest(&self.lives) - 1.0 }
+        ValueSummary { mean: sums.iter().sum::<f64>() / states as f64 - 1.0, max: largest(&self.lives) - 1.0 }
     }
 
     /// Of the states with the first field.
     #[must_use]
-    pub fn first_field(&self, space: &Space) -> Summary {
+    pub fn first_field(&self, space: &ComboSpace) -> ValueSummary {
         let place = space.place(0);
         let lives =
             || self.lives.iter().flat_map(|level| level.chunks_exact(space.width())).map(|row| row[place]);
         let count = lives().count();
-        Summary { mean: lives().sum::<f64>() / count as f64 - 1.0, max: lives().fold(0.0, f64::max) - 1.0 }
+        ValueSummary {
+            mean: lives().sum::<f64>() / count as f64 - 1.0,
+            max: lives().fold(0.0, f64::max) - 1.0,
+        }
     }
 
     /// All states with their values, in order of their numbers.
-    pub fn values<'a>(&'a self, space: &'a Space) -> impl Iterator<Item = (State, f64)> + 'a {
+    pub fn values<'a>(&'a self, space: &'a ComboSpace) -> impl Iterator<Item = (ComboState, f64)> + 'a {
         self.lives.iter().enumerate().flat_map(move |(level, lives)| {
             lives.iter().enumerate().map(move |(at, lives)| (space.state(level, at), lives - 1.0))
         })

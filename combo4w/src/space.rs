@@ -2,13 +2,13 @@
 
 use crate::drops::Drops;
 use crate::field::Field;
-use crate::moves::{FieldId, Moves, TooManyCells};
+use crate::moves::{FieldId, Placements, TooManyCells};
 use crate::piece::{PIECES, Piece};
 use crate::sequence::{Draw, Outlook, Sequences};
 
 /// What is to be solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ComboProblem {
     /// The field from which all others are found.
     pub first: Field,
     /// How pieces may be dropped.
@@ -23,7 +23,7 @@ pub struct Problem {
 
 /// A state, before the next piece is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct ComboState {
     /// The field.
     pub field: Field,
     /// The piece in hold, where there is one.
@@ -37,9 +37,9 @@ pub struct State {
 /// A state is numbered by its outlook, then by its piece in hold, then by its field. Fields are in the order of their
 /// components, each before those that lead to it: those that a component depends on are before it.
 #[derive(Clone, Debug)]
-pub struct Space {
-    problem: Problem,
-    moves: Moves,
+pub struct ComboSpace {
+    problem: ComboProblem,
+    moves: Placements,
     sequences: Sequences,
     /// Fields in the order of their components.
     order: Vec<FieldId>,
@@ -50,14 +50,14 @@ pub struct Space {
 /// Fields that are solved together: their places in a row of values.
 pub(crate) type Stage = std::ops::Range<usize>;
 
-impl Space {
+impl ComboSpace {
     /// Finds the states.
     ///
     /// # Errors
     ///
     /// If the first field has too many cells.
-    pub fn new(problem: Problem) -> Result<Self, TooManyCells> {
-        let moves = Moves::from_field(problem.first, problem.drops)?;
+    pub fn new(problem: ComboProblem) -> Result<Self, TooManyCells> {
+        let moves = Placements::from_field(problem.first, problem.drops)?;
         let sequences = Sequences::new(problem.draw, problem.previews);
         let (order, stages) = stages(&moves);
         let mut place_of = vec![0; order.len()];
@@ -69,13 +69,13 @@ impl Space {
 
     /// What it is the states of.
     #[must_use]
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &ComboProblem {
         &self.problem
     }
 
     /// The fields and where they lead.
     #[must_use]
-    pub fn moves(&self) -> &Moves {
+    pub fn moves(&self) -> &Placements {
         &self.moves
     }
 
@@ -124,7 +124,7 @@ impl Space {
 
     /// Level and number there of a state; `None` where it cannot be.
     #[must_use]
-    pub(crate) fn find(&self, state: &State) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, state: &ComboState) -> Option<(usize, usize)> {
         let place = self.place(self.moves.find(state.field)?);
         let hold = match (self.problem.hold, state.hold) {
             (true, Some(piece)) => piece.index(),
@@ -136,10 +136,10 @@ impl Space {
     }
 
     /// A state by its level and its number there.
-    pub(crate) fn state(&self, level: usize, at: usize) -> State {
+    pub(crate) fn state(&self, level: usize, at: usize) -> ComboState {
         let (outlook, rest) = (at / self.row(), at % self.row());
         let (hold, place) = (rest / self.width(), rest % self.width());
-        State {
+        ComboState {
             field: self.moves.fields()[self.order[place]],
             hold: self.problem.hold.then(|| PIECES[hold]),
             outlook: self.sequences.outlook(level, outlook),
@@ -151,7 +151,7 @@ impl Space {
 ///
 /// A component's depth is the length of the longest way from it to one that leads nowhere else. Those of one depth do not lead to
 /// one another and are one stage. Within any component combos can stay: an I that lies flat on top changes nothing.
-fn stages(moves: &Moves) -> (Vec<FieldId>, Vec<Stage>) {
+fn stages(moves: &Placements) -> (Vec<FieldId>, Vec<Stage>) {
     let components = moves.components();
     let mut component_of = vec![0; moves.fields().len()];
     for (number, fields) in components.iter().enumerate() {

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::piece::PIECES;
 use crate::sequence::Level;
-use crate::space::{Space, Stage};
+use crate::space::{ComboSpace, Stage};
 
 /// Groups that are swept side by side.
 const LANES: usize = 8;
@@ -32,7 +32,7 @@ struct Choice {
 
 /// The sweep of a stage, laid out for the loops.
 pub(crate) struct Plan<'a> {
-    space: &'a Space,
+    space: &'a ComboSpace,
     stage: &'a Stage,
     /// For each pair of pieces in hand, or each piece where none is held.
     choices: Vec<Vec<Choice>>,
@@ -61,7 +61,7 @@ fn pair(a: usize, b: usize) -> usize {
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(space: &'a Space, stage: &'a Stage) -> Self {
+    pub fn new(space: &'a ComboSpace, stage: &'a Stage) -> Self {
         let mut plan = Self { space, stage, choices: Vec::new(), next: Vec::new() };
         let pieces = 0..PIECES.len();
         if space.holds() == 1 {

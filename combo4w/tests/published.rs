@@ -2,20 +2,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use exact2048_combo4w::{
-    Decision, Draw, Drops, Field, Moves, Outlook, PIECES, Piece, Problem, Solution, Space, State, minimise,
-    prune, solve,
+    ComboProblem, ComboSpace, ComboState, Decision, Draw, Drops, Field, Outlook, PIECES, Piece, Placements,
+    Solution, minimise, prune, solve,
 };
 
 const THREE: [u8; 4] = [3, 0, 0, 0];
 const SIX: [u8; 4] = [3, 3, 0, 0];
 
-fn moves(heights: [u8; 4], drops: Drops) -> Moves {
-    Moves::from_field(Field::of_heights(heights), drops).unwrap()
+fn moves(heights: [u8; 4], drops: Drops) -> Placements {
+    Placements::from_field(Field::of_heights(heights), drops).unwrap()
 }
 
-fn solved(hold: bool, draw: Draw, previews: usize) -> (Space, Solution) {
+fn solved(hold: bool, draw: Draw, previews: usize) -> (ComboSpace, Solution) {
     let first = Field::of_heights(THREE);
-    let space = Space::new(Problem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
+    let space = ComboSpace::new(ComboProblem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
     let solution = solve(&space, 1e-12, |_| true).unwrap();
     (space, solution)
 }
@@ -154,7 +154,7 @@ fn values_are_the_means_of_the_best_placements() {
         let (space, solution) = solved(hold, draw, previews);
         let mut checked = 0;
         for (state, value) in solution.values(&space).step_by(97) {
-            let State { field, hold, outlook } = state;
+            let ComboState { field, hold, outlook } = state;
             let best = |drawn: usize| {
                 let mut previews = outlook.previews.clone();
                 previews.push(PIECES[drawn]);
@@ -199,7 +199,7 @@ fn decisions_are_all_there_once() {
         (false, Draw::Bag, 0, 40 * 7 * 64),
     ] {
         let first = Field::of_heights(THREE);
-        let space = Space::new(Problem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
+        let space = ComboSpace::new(ComboProblem { first, drops: Drops::Srs, hold, draw, previews }).unwrap();
         let decisions: Vec<Decision> = space.decisions().collect();
         assert_eq!(decisions.len(), count);
         let distinct: std::collections::HashSet<String> =
@@ -209,13 +209,13 @@ fn decisions_are_all_there_once() {
 }
 
 /// Whether each state is in one class with its mirror image.
-fn mirror_images_are_merged(space: &Space, class_of: &[u32]) -> bool {
-    let mirrored = |state: &State| {
+fn mirror_images_are_merged(space: &ComboSpace, class_of: &[u32]) -> bool {
+    let mirrored = |state: &ComboState| {
         let pieces = |pieces: &[Piece]| pieces.iter().map(|piece| piece.mirrored()).collect::<Vec<_>>();
         let mut bag = pieces(&state.outlook.bag);
         bag.sort();
         let outlook = Outlook { previews: pieces(&state.outlook.previews), bag };
-        State { field: state.field.mirrored(), hold: state.hold.map(Piece::mirrored), outlook }
+        ComboState { field: state.field.mirrored(), hold: state.hold.map(Piece::mirrored), outlook }
     };
     (0..space.len()).all(|node| {
         let image = space.node(&mirrored(&space.state_of(node as u32)));

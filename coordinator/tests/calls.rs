@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, ClusterError, Config, EpochStage, Errand, Event, JobId, JobState, LayerPart,
-    LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, Summary, WorkerId,
+    Append, Cluster, ClusterConfig, ClusterError, EpochStage, Errand, Event, JobId, JobState, JobSummary,
+    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, WorkerId,
     WorkerReport,
 };
 use exact2048_coordinator::{Totals, Workload};
@@ -29,7 +29,7 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
         params: Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(4)).unwrap(),
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, least_bytes)]))),
         state: JobState::Queued,
-        summary: Summary::default(),
+        summary: JobSummary::default(),
     }
 }
 
@@ -55,7 +55,7 @@ fn secrets() -> Secrets {
 
 /// A cluster with one worker that has been there for a while.
 fn cluster() -> Cluster {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     pull(&mut cluster, 2000, None, 0, vec![]);
     cluster.take_events();
@@ -101,7 +101,7 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
 
 #[test]
 fn what_others_committed_meanwhile_counts() {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
     open(&mut cluster, 0, vec![], 0);
     cluster.cancel(at(0), &job("a")).unwrap();
@@ -115,9 +115,9 @@ fn what_others_committed_meanwhile_counts() {
 /// What became of jobs long ago is no event, and known without their runs.
 #[test]
 fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
     let summary =
-        Summary { states_done: 110, done: 1.0, bytes: 7, fingerprint: Some(9), ..Summary::default() };
+        JobSummary { states_done: 110, done: 1.0, bytes: 7, fingerprint: Some(9), ..JobSummary::default() };
     let failed = JobState::Failed { reason: "worn out".to_owned() };
     for (name, state) in [("a", JobState::Done), ("b", failed.clone()), ("c", JobState::Cancelled)] {
         cluster
@@ -135,7 +135,7 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
 }
 
 /// Leads the cluster's worker to the commit of the one layer of a job.
-fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Action {
+fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Append {
     let part = LayerPart {
         layer: Layer(4),
         totals: Totals { states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 },
@@ -146,9 +146,9 @@ fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> 
     let shard = pull(cluster, now, Some(epoch), first_report, vec![done]).write.unwrap();
     let written = WorkerReport::ShardWritten { shard, record: "some words".to_owned() };
     pull(cluster, now, Some(epoch), first_report + 1, vec![written]);
-    let mut actions = cluster.take_actions();
-    assert_eq!(actions.len(), 1);
-    actions.remove(0)
+    let mut appends = cluster.take_appends();
+    assert_eq!(appends.len(), 1);
+    appends.remove(0)
 }
 
 #[test]
@@ -157,26 +157,26 @@ fn what_can_never_be_committed_is_done_again() {
     cluster.submit(at(2000), submission("a", 1)).unwrap();
     open(&mut cluster, 2000, vec![], 0);
     let first = cluster.signal().epoch.unwrap();
-    let action = to_commit(&mut cluster, 2100, first, 0);
+    let append = to_commit(&mut cluster, 2100, first, 0);
     cluster.take_events();
-    cluster.commit_refused(at(2200), action.ticket(), None, "nonsense".to_owned());
+    cluster.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
     let failed = Event::EpochFailed { job: job("a"), epoch: first, reason: "nonsense".to_owned() };
     assert_eq!(cluster.take_events()[0], failed);
     // The answer came twice.
-    cluster.commit_refused(at(2200), action.ticket(), None, "nonsense".to_owned());
-    assert_eq!(cluster.take_actions(), []);
+    cluster.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
+    assert_eq!(cluster.take_appends(), []);
     pull(&mut cluster, 4000, Some(first), 2, vec![]);
     let second = cluster.signal().epoch.unwrap();
     assert!(second > first);
-    let action = to_commit(&mut cluster, 4100, second, 2);
-    cluster.committed(at(4200), action.ticket(), 10);
+    let append = to_commit(&mut cluster, 4100, second, 2);
+    cluster.committed(at(4200), append.ticket(), 10);
     let status = cluster.status(at(4200));
     assert_eq!((status.jobs[0].state.name(), status.jobs[0].retries, status.states), ("done", 1, 4));
 }
 
 #[test]
 fn events_tell_the_story() {
-    let mut cluster = Cluster::new(1 << 32, Config::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
     cluster.submit(at(2000), submission("a", 1)).unwrap();
@@ -191,10 +191,10 @@ fn events_tell_the_story() {
         panic!("{events:?}")
     };
     let epoch = share.epoch;
-    let action = to_commit(&mut cluster, 2100, epoch, 0);
-    cluster.committed(at(2200), action.ticket(), 10);
+    let append = to_commit(&mut cluster, 2100, epoch, 0);
+    cluster.committed(at(2200), append.ticket(), 10);
     let expected = [
-        Event::Appended(action),
+        Event::Appended(append),
         Event::EpochEnded { job: job("a"), epoch },
         Event::Job { job: job("a"), state: JobState::Done },
     ];

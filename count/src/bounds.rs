@@ -39,7 +39,7 @@ pub struct Count {
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Counted {
     /// All boards, as the baseline formula counts them.
     All,
     /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that two empty layers end it.
@@ -123,25 +123,26 @@ impl Bounds {
 
     /// The boards of all layers together. With a target all won boards count as one more, as in the source.
     #[must_use]
-    pub fn total(&self, kind: Kind) -> Count {
+    pub fn total(&self, kind: Counted) -> Count {
         let won = u128::from(self.target.is_some());
         let layers = match kind {
-            Kind::Reachable => &self.layers[..self.reachable],
-            Kind::All | Kind::WithinTileBound => &self.layers[..],
+            Counted::Reachable => &self.layers[..self.reachable],
+            Counted::All | Counted::WithinTileBound => &self.layers[..],
         };
         layers.iter().fold(Count { boards: won, orbits: won }, |sum, layer| {
-            let count = if kind == Kind::WithinTileBound { layer.within_tile_bound } else { layer.all };
+            let count = if kind == Counted::WithinTileBound { layer.within_tile_bound } else { layer.all };
             Count { boards: sum.boards + count.boards, orbits: sum.orbits + count.orbits }
         })
     }
 
     /// The largest sum of a board of this kind.
     #[must_use]
-    pub fn last_sum(&self, kind: Kind) -> Option<u64> {
-        let layers = if kind == Kind::Reachable { &self.layers[..self.reachable] } else { &self.layers[..] };
+    pub fn last_sum(&self, kind: Counted) -> Option<u64> {
+        let layers =
+            if kind == Counted::Reachable { &self.layers[..self.reachable] } else { &self.layers[..] };
         let counts = |layer: &&LayerBounds| match kind {
-            Kind::WithinTileBound => layer.within_tile_bound.boards > 0,
-            Kind::All | Kind::Reachable => layer.all.boards > 0,
+            Counted::WithinTileBound => layer.within_tile_bound.boards > 0,
+            Counted::All | Counted::Reachable => layer.all.boards > 0,
         };
         layers.iter().rfind(counts).map(|layer| layer.sum)
     }

@@ -7,4 +7,4 @@ mod bounds;
 mod cycles;
 mod fillings;
 
-pub use bounds::{Bounds, Count, CountError, Kind, LayerBounds};
+pub use bounds::{Bounds, Count, CountError, Counted, LayerBounds};

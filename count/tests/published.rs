@@ -2,7 +2,7 @@
 //! recomputed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use exact2048_count::{Bounds, Kind};
+use exact2048_count::{Bounds, Counted};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_game::{Board, BoardSize};
 
@@ -45,9 +45,9 @@ fn all_numbers_of_the_table_come_out() {
             let at = usize::from(exponent) - 3;
             let bounds = Bounds::new(size, Some(1 << exponent), |_| ()).unwrap();
             assert_eq!(Bounds::baseline(size, exponent), baseline[at], "{board} to 2^{exponent}");
-            assert_eq!(bounds.total(Kind::All).boards, baseline[at], "{board} to 2^{exponent}");
-            assert_eq!(bounds.total(Kind::Reachable).boards, layers[at], "{board} to 2^{exponent}");
-            assert_eq!(bounds.last_sum(Kind::Reachable), Some(last[at]), "{board} to 2^{exponent}");
+            assert_eq!(bounds.total(Counted::All).boards, baseline[at], "{board} to 2^{exponent}");
+            assert_eq!(bounds.total(Counted::Reachable).boards, layers[at], "{board} to 2^{exponent}");
+            assert_eq!(bounds.last_sum(Counted::Reachable), Some(last[at]), "{board} to 2^{exponent}");
         }
     }
 }
@@ -102,8 +102,8 @@ fn no_layer_has_more_states_than_the_bound() {
     }
     // The tile bound is sharp at both ends.
     assert_eq!(bounds.layers()[0].within_tile_bound.orbits, 8);
-    assert_eq!(bounds.last_sum(Kind::WithinTileBound), Some(2044));
-    let total = bounds.total(Kind::WithinTileBound).orbits;
+    assert_eq!(bounds.last_sum(Counted::WithinTileBound), Some(2044));
+    let total = bounds.total(Counted::WithinTileBound).orbits;
     assert!((48_713_519..4 * 48_713_519).contains(&total), "{total}");
 }
 

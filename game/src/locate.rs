@@ -19,7 +19,7 @@ use crate::skeleton::Mask;
 
 /// An entry of a block: where the values of a board and its images are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct EntryPlace {
     /// The layer.
     pub layer: Layer,
     /// The lane.
@@ -80,7 +80,7 @@ impl Locator {
 
     /// The entry of a board and its images; `None` where no block has one, because its tiles are too large or too
     /// many. Cost: half a microsecond, about; up to some milliseconds where nothing near was asked for yet.
-    pub fn place(&self, board: Board) -> Option<Place> {
+    pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
         let unit = (lane.large_sum >> self.space.params().large) as usize;
         let lane_slot = self.lanes.get(lane.k as usize)?.get(unit)?;
@@ -100,7 +100,7 @@ impl Locator {
         } else {
             rank
         };
-        Some(Place {
+        Some(EntryPlace {
             layer,
             lane,
             row: class.first_row[mask as usize] + within,
@@ -259,7 +259,7 @@ mod tests {
                 if (at_row, at_sequence) != (row, sequence) {
                     continue;
                 }
-                let expected = Place {
+                let expected = EntryPlace {
                     layer,
                     lane,
                     row,

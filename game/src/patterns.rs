@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::board::MAX_EXPONENT;
 use crate::columns::{Columns, Sequence};
 use crate::shapes::{Arrangements, Rearrangement};
-use crate::slide::Source;
+use crate::slide::TileSource;
 
 const MERGED: u8 = 0x40;
 const BORN: u8 = 0x80;
@@ -44,11 +44,11 @@ impl Pattern {
     }
 
     /// Sets the source of large tile `item` of the target.
-    pub fn set_item(&mut self, item: usize, source: Source) {
+    pub fn set_item(&mut self, item: usize, source: TileSource) {
         self.items[item] = match source {
-            Source::Plain(from) => from,
-            Source::Merged(from) => MERGED | from,
-            Source::Born => BORN,
+            TileSource::Plain(from) => from,
+            TileSource::Merged(from) => MERGED | from,
+            TileSource::Born => BORN,
         };
     }
 

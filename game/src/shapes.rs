@@ -153,15 +153,15 @@ mod tests {
     use crate::lane::{Lane, lanes};
     use crate::maps::Between;
     use crate::patterns::Pattern;
-    use crate::slide::Source;
+    use crate::slide::TileSource;
     use crate::{Objective, Precision, Spawn4};
 
     /// Sources of the target's tiles, and pairs that must be equal or differ.
-    type Plan = (Vec<Source>, Vec<(u8, u8, bool)>);
+    type Plan = (Vec<TileSource>, Vec<(u8, u8, bool)>);
 
     /// Three large tiles: a permutation, one with a condition, a merge, a birth, a merge with a birth.
     fn patterns() -> Vec<Plan> {
-        use Source::{Born, Merged, Plain};
+        use TileSource::{Born, Merged, Plain};
         vec![
             (vec![Plain(2), Plain(0), Plain(1)], vec![]),
             (vec![Plain(1), Plain(0), Plain(2)], vec![(0, 1, false)]),
@@ -176,9 +176,9 @@ mod tests {
         let exponents = unpack(sequence, 3);
         let met = |&(a, b, equal): &(u8, u8, bool)| (exponents[a as usize] == exponents[b as usize]) == equal;
         let image = pattern.0.iter().map(|source| match *source {
-            Source::Plain(i) => exponents[i as usize],
-            Source::Merged(i) => exponents[i as usize] + 1,
-            Source::Born => params.large,
+            TileSource::Plain(i) => exponents[i as usize],
+            TileSource::Merged(i) => exponents[i as usize] + 1,
+            TileSource::Born => params.large,
         });
         pattern.1.iter().all(met).then(|| pack(&image.collect::<Vec<_>>()))
     }
@@ -195,7 +195,7 @@ mod tests {
                 pattern.0.iter().enumerate().for_each(|(i, &source)| interned.set_item(i, source));
                 pattern.1.iter().for_each(|&(a, b, equal)| interned.set_condition(a, b, equal));
                 let id = patterns.intern(&[interned])[0];
-                let births = pattern.0.iter().filter(|&&s| s == Source::Born).count() as u8;
+                let births = pattern.0.iter().filter(|&&s| s == TileSource::Born).count() as u8;
                 for lane in lanes(&params).into_iter().filter(|lane| lane.k == 3) {
                     let k = pattern.0.len() as u8;
                     let target = Lane::new(k, lane.large_sum + (u32::from(births) << params.large));

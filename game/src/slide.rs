@@ -12,7 +12,7 @@ use crate::rules::Move;
 
 /// Where the exponent of a large tile comes from. The large tiles of a skeleton are numbered by cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum TileSource {
     /// The exponent of that L, unchanged.
     Plain(u8),
     /// That L merged with an equal one: its exponent plus 1.
@@ -54,7 +54,7 @@ impl Kinds {
 
 /// One outcome of sliding a line towards the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct SlideOutcome {
     /// The small tiles afterwards: an exponent a nibble, the place at the wall lowest.
     pub digits: u32,
     /// What is at each place.
@@ -67,7 +67,7 @@ pub struct Outcome {
     pub changed: bool,
 }
 
-impl Outcome {
+impl SlideOutcome {
     /// The outcome with one more tile: a small exponent, or 0 with the kind of a large one.
     fn with(mut self, place: usize, digit: u8, kind: Kind) -> Self {
         self.digits |= u32::from(digit) << (4 * place);
@@ -85,7 +85,7 @@ pub struct Lines {
     /// The same as sets of cells, one bit a cell.
     cells: [Vec<u32>; 4],
     /// By line length, then by the line's tokens read as a number with base `large + 1`.
-    outcomes: Vec<Vec<OnceLock<Box<[Outcome]>>>>,
+    outcomes: Vec<Vec<OnceLock<Box<[SlideOutcome]>>>>,
     /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
     settled: Vec<u64>,
 }
@@ -125,7 +125,7 @@ impl Lines {
     /// All outcomes of a line of tokens, given from the wall outward: 0 empty, a small exponent, or `large` for an L. Each
     /// way in which the L that meet may be equal or not has one.
     #[inline]
-    pub fn outcomes(&self, tokens: impl ExactSizeIterator<Item = u8> + Clone) -> &[Outcome] {
+    pub fn outcomes(&self, tokens: impl ExactSizeIterator<Item = u8> + Clone) -> &[SlideOutcome] {
         let code = tokens.clone().fold(0, |code, t| code * (self.large as usize + 1) + t as usize);
         self.outcomes[tokens.len()][code].get_or_init(|| slide(&tokens.collect::<Vec<_>>(), self.large))
     }
@@ -148,17 +148,17 @@ fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
 }
 
 /// All outcomes of one line.
-fn slide(line: &[u8], large: u8) -> Box<[Outcome]> {
+fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
     let tiles: Vec<u8> = line.iter().copied().filter(|&t| t != 0).collect();
     let mut found = Vec::new();
     // Tiles move where one stands behind a gap.
     let moves = !line.is_sorted_by_key(|&token| token == 0);
-    branch(&tiles, 0, large, Outcome { changed: moves, ..Outcome::default() }, &mut found);
+    branch(&tiles, 0, large, SlideOutcome { changed: moves, ..SlideOutcome::default() }, &mut found);
     found.into()
 }
 
 /// Continues an outcome, whose next place is `place`, with the tiles that have not slid yet.
-fn branch(tiles: &[u8], place: usize, large: u8, outcome: Outcome, found: &mut Vec<Outcome>) {
+fn branch(tiles: &[u8], place: usize, large: u8, outcome: SlideOutcome, found: &mut Vec<SlideOutcome>) {
     let Some((&tile, rest)) = tiles.split_first() else {
         found.push(outcome);
         return;
@@ -174,7 +174,7 @@ fn branch(tiles: &[u8], place: usize, large: u8, outcome: Outcome, found: &mut V
     } else if meets_equal {
         let mut merged = if tile + 1 == large {
             let born = outcome.with(place, 0, Kind::Born);
-            Outcome { births: born.births + 1, ..born }
+            SlideOutcome { births: born.births + 1, ..born }
         } else {
             outcome.with(place, tile + 1, Kind::Small)
         };
@@ -203,7 +203,7 @@ mod tests {
         assert!(!steps(&[1, 3], 1), "no afterstate at all");
     }
 
-    fn kinds(outcome: &Outcome, places: usize) -> Vec<Kind> {
+    fn kinds(outcome: &SlideOutcome, places: usize) -> Vec<Kind> {
         (0..places).map(|place| outcome.kinds.at(place)).collect()
     }
 

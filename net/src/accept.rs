@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::keepalive::KeepAlive;
 use crate::rarely::Rarely;
-use crate::share::{Permit, Pool};
+use crate::share::{Permit, PermitPool};
 
 /// Pause after a failed accept: the usual reason, too many open files, does not go away at once.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Accept {
     listener: TcpListener,
-    pool: Pool,
+    pool: PermitPool,
     keepalive: KeepAlive,
     failures: Rarely,
     turned_away: Rarely,
@@ -25,7 +25,7 @@ pub struct Accept {
 
 impl Accept {
     /// Takes connections as long as the pool has permits.
-    pub fn new(listener: TcpListener, pool: Pool, keepalive: KeepAlive) -> Self {
+    pub fn new(listener: TcpListener, pool: PermitPool, keepalive: KeepAlive) -> Self {
         let (failures, turned_away) = Default::default();
         Self { listener, pool, keepalive, failures, turned_away }
     }
@@ -70,7 +70,7 @@ mod tests {
     async fn connections_are_watched() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let accept = Accept::new(listener, Pool::new(1), KeepAlive::default());
+        let accept = Accept::new(listener, PermitPool::new(1), KeepAlive::default());
         let _client = TcpStream::connect(address).await.unwrap();
         let (stream, ..) = accept.next().await;
         assert!(is_watched(&stream));

@@ -6,7 +6,7 @@ use crate::keepalive::KeepAlive;
 
 /// Bounds of a server. Whatever clients send, memory stays within what these allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Connections at once; more wait until one is closed. Lowered where the limit of open files asks for it.
     pub connections: usize,
     /// Requests at once, streams included; more are told RESOURCE_EXHAUSTED. Of these as of connections one address gets
@@ -31,7 +31,7 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     /// For a server whose answers take milliseconds.
     fn default() -> Self {
         Self {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::Accept;
 use crate::keepalive::KeepAlive;
 use crate::requests;
-use crate::share::Pool;
+use crate::share::PermitPool;
 
 /// Upper bounds of the latency histogram, in seconds: 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
@@ -80,7 +80,7 @@ pub async fn start(
         async { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
     };
     let app = Router::new().route("/metrics", get(scrape));
-    let accept = Accept::new(listener, Pool::new(CONNECTIONS), KeepAlive::default());
+    let accept = Accept::new(listener, PermitPool::new(CONNECTIONS), KeepAlive::default());
     tokio::spawn(async move { stop.run_until_cancelled(serve(accept, app)).await });
     Ok(address)
 }

@@ -19,9 +19,9 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use crate::connections::Peer;
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::readers::{Reader, Readers};
-use crate::share::{Permit, Pool, Refused};
+use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
 
 /// Health is asked by those who decide whether the server is alive: never turned away.
@@ -61,7 +61,7 @@ struct Shared {
     methods: HashMap<String, Known>,
     room: Room,
     readers: Arc<Readers>,
-    limits: Limits,
+    limits: ServerLimits,
     stop: CancellationToken,
 }
 
@@ -77,15 +77,15 @@ struct Known {
 #[derive(Clone, Debug)]
 pub struct Room {
     /// For those of any method.
-    pub(crate) any: Pool,
+    pub(crate) any: PermitPool,
     /// For those of methods that have room of their own.
-    pub(crate) reserved: Pool,
+    pub(crate) reserved: PermitPool,
 }
 
 impl Room {
     /// For so many requests, and as many of methods that have room of their own.
     pub(crate) fn new(requests: usize) -> Self {
-        Self { any: Pool::new(requests), reserved: Pool::new(requests) }
+        Self { any: PermitPool::new(requests), reserved: PermitPool::new(requests) }
     }
 }
 
@@ -93,7 +93,7 @@ impl RequestsLayer {
     /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE. Must be called
     /// within a runtime.
     #[must_use]
-    pub fn new(methods: Vec<Method>, limits: Limits, room: Room, stop: CancellationToken) -> Self {
+    pub fn new(methods: Vec<Method>, limits: ServerLimits, room: Room, stop: CancellationToken) -> Self {
         let named = |method: Method| {
             let name = Arc::from(method.path.trim_start_matches('/'));
             (method.path, Known { name, streaming: method.streaming, reserved: method.reserved })

@@ -10,10 +10,10 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 
 use crate::accept::Accept;
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::requests::{Method, RequestsLayer, Room};
-use crate::share::Pool;
+use crate::share::PermitPool;
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, Token};
@@ -69,12 +69,12 @@ pub struct ServerOptions {
     /// Whether to listen off loopback without protection.
     pub insecure: bool,
     /// How much is taken on at once.
-    pub limits: Limits,
+    pub limits: ServerLimits,
 }
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServerEnd {
     /// Every request had its answer.
     Drained,
     /// The time of grace was over before.
@@ -94,7 +94,7 @@ pub struct Bound {
 /// How many connections and requests a server takes on at once, which may grow.
 #[derive(Clone, Debug)]
 pub struct Capacity {
-    connections: Pool,
+    connections: PermitPool,
     requests: Room,
     /// Files that the process may have open.
     descriptors: usize,
@@ -104,7 +104,7 @@ pub struct Capacity {
 const MARGIN: usize = 256;
 
 impl Capacity {
-    fn new(limits: &Limits, descriptors: usize) -> Self {
+    fn new(limits: &ServerLimits, descriptors: usize) -> Self {
         let connections = descriptors::connections_within(descriptors, limits.connections);
         if connections < limits.connections {
             let asked = limits.connections;
@@ -113,7 +113,7 @@ impl Capacity {
                  open. Raise the limit (ulimit -n) or take fewer connections"
             );
         }
-        Self { connections: Pool::new(connections), requests: Room::new(limits.requests), descriptors }
+        Self { connections: PermitPool::new(connections), requests: Room::new(limits.requests), descriptors }
     }
 
     /// Makes room for a number of others that each have a stream for as long as they work together, and connections for
@@ -206,7 +206,7 @@ impl Bound {
         routes: Routes,
         methods: Vec<Method>,
         stop: Stop,
-    ) -> Result<Ended, ServeError> {
+    ) -> Result<ServerEnd, ServeError> {
         let limits = self.options.limits;
         let server = Server::builder()
             .max_concurrent_streams(limits.streams_per_connection)
@@ -229,9 +229,9 @@ impl Bound {
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {
-            served = serving => served.map(|()| if stop.over.is_cancelled() { Ended::CutOff } else { Ended::Drained })
+            served = serving => served.map(|()| if stop.over.is_cancelled() { ServerEnd::CutOff } else { ServerEnd::Drained })
                 .map_err(ServeError::from),
-            () = over => Ok(Ended::CutOff),
+            () = over => Ok(ServerEnd::CutOff),
         }
     }
 }

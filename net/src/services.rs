@@ -14,7 +14,7 @@ use tonic_reflection::server::Builder;
 use tower::Service;
 
 use crate::requests::Method;
-use crate::serve::{Bound, Ended, ServeError};
+use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
 
 /// A server with its services.
@@ -81,7 +81,7 @@ impl Services {
     /// # Errors
     ///
     /// [`ServeError::Transport`] or [`ServeError::Listen`].
-    pub async fn serve(self, stop: Stop) -> Result<Ended, ServeError> {
+    pub async fn serve(self, stop: Stop) -> Result<ServerEnd, ServeError> {
         self.bound.serve(self.routes, self.methods, stop).await
     }
 }

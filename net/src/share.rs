@@ -16,7 +16,7 @@ const TIMES_FREE: usize = 3;
 
 /// A number of permits.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<Inner>);
+pub struct PermitPool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -44,11 +44,11 @@ pub enum Refused {
 /// Given back when dropped.
 #[derive(Debug)]
 pub struct Permit {
-    pool: Pool,
+    pool: PermitPool,
     client: IpAddr,
 }
 
-impl Pool {
+impl PermitPool {
     /// A pool of `most` permits.
     #[must_use]
     pub fn new(most: usize) -> Self {
@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     /// The permits that an address gets if it takes all that it can.
-    fn take_all(pool: &Pool, address: &str) -> Vec<Permit> {
+    fn take_all(pool: &PermitPool, address: &str) -> Vec<Permit> {
         std::iter::from_fn(|| pool.take(address.parse().unwrap()).ok()).collect()
     }
 
     #[test]
     fn whoever_takes_all_leaves_something() {
-        let pool = Pool::new(256);
+        let pool = PermitPool::new(256);
         let first = take_all(&pool, "192.0.2.1");
         assert_eq!(first.len(), 192);
         let second = take_all(&pool, "192.0.2.2");
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn one_permit_can_be_had_by_anyone() {
-        let pool = Pool::new(1);
+        let pool = PermitPool::new(1);
         let only = pool.take("::1".parse().unwrap()).unwrap();
         assert_eq!(pool.take("192.0.2.1".parse().unwrap()).unwrap_err(), Refused::Full);
         drop(only);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_network_of_version_6_is_one_client() {
-        let pool = Pool::new(8);
+        let pool = PermitPool::new(8);
         let first = take_all(&pool, "2001:db8::1");
         assert_eq!(first.len(), 6);
         assert_eq!(pool.take("2001:db8::2:3:4:5".parse().unwrap()).unwrap_err(), Refused::Share);
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_is_told_of_room() {
-        let pool = Pool::new(1);
+        let pool = PermitPool::new(1);
         pool.vacancy().await;
         let only = pool.take("::1".parse().unwrap()).unwrap();
         let waiting = tokio::time::timeout(Duration::from_millis(20), pool.vacancy());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::keepalive::KeepAlive;
-use exact2048_net::limits::Limits;
+use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
@@ -66,13 +66,13 @@ impl Drop for Server {
 }
 
 /// Times that make tests quick.
-fn quick() -> Limits {
+fn quick() -> ServerLimits {
     let time = Duration::from_millis(300);
     let keepalive = KeepAlive { interval: time, timeout: time };
-    Limits { hello_time: time, read_time: time, keepalive, ..Limits::default() }
+    ServerLimits { hello_time: time, read_time: time, keepalive, ..ServerLimits::default() }
 }
 
-async fn serve(limits: Limits, tls: TlsFiles) -> Server {
+async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     exact2048_net::install_crypto();
     let options =
         ServerOptions { listen: ([0, 0, 0, 0], 0).into(), tls, token: None, insecure: true, limits };
@@ -148,7 +148,7 @@ async fn connections_that_say_nothing_are_closed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_do_not_read_give_back_what_they_hold() {
-    let limits = Limits { requests: 4, ..quick() };
+    let limits = ServerLimits { requests: 4, ..quick() };
     let server = serve(limits, TlsFiles::default()).await;
     let slow = client(&server).await;
     // Their bodies are kept and never read.
@@ -173,7 +173,7 @@ async fn clients_that_do_not_read_give_back_what_they_hold() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_address_takes_all_connections() {
-    let limits = Limits { connections: 16, hello_time: PATIENCE * 4, ..quick() };
+    let limits = ServerLimits { connections: 16, hello_time: PATIENCE * 4, ..quick() };
     let server = serve(limits, TlsFiles::default()).await;
     let address = server.address;
     let taken = tokio::task::spawn_blocking(move || {
@@ -252,7 +252,7 @@ async fn clients_with_a_wrong_certificate_are_told_each_time() {
     let trusted = folder.path().join("ca.pem");
     std::fs::write(&trusted, ca.pem()).unwrap();
     let trusting = |files: TlsFiles| TlsFiles { ca: Some(trusted.clone()), ..files };
-    let server = serve(Limits::default(), trusting(identity(folder.path(), &ca, "server"))).await;
+    let server = serve(ServerLimits::default(), trusting(identity(folder.path(), &ca, "server"))).await;
     let attempt = async |tls: TlsFiles, scheme: &str| {
         let server = format!("{scheme}://{}", server.address);
         let connected = connect(&ClientOptions { server, tls, token: None, insecure: false }).await;

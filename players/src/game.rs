@@ -30,11 +30,11 @@ impl GameId {
 
 /// A game that was played.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Game {
+pub struct PlayedGame {
     /// The tiles of the start: cell and exponent, in the order of their spawns.
     pub start: [(u8, u8); 2],
     /// The moves, and where which tile was spawned after each.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlayedMove>,
     /// The board at the end.
     pub last: Board,
     /// Sum of the merged tiles.
@@ -57,7 +57,7 @@ pub enum CutShort {
 
 /// A move and the spawn after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct PlayedMove {
     /// The move.
     pub direction: Move,
     /// The cell of the spawned tile.
@@ -101,7 +101,7 @@ pub fn play(
     player: &mut dyn Player,
     rules: &Rules,
     mut seen: impl FnMut(Board, u64),
-) -> (Game, Option<PlayerError>) {
+) -> (PlayedGame, Option<PlayerError>) {
     let (mut spawns, mut lots) = (id.generator(false), id.generator(true));
     let spawning = rules.spawns.as_ref().unwrap_or(engine);
     let mut start = [(0, 0); 2];
@@ -110,7 +110,8 @@ pub fn play(
         let spawned = spawning.spawn(board, &mut spawns);
         (board, *tile) = (spawned.0, (spawned.1, spawned.2));
     }
-    let mut game = Game { start, steps: Vec::new(), last: board, score: 0, merges: [0; 16], cut_short: None };
+    let mut game =
+        PlayedGame { start, steps: Vec::new(), last: board, score: 0, merges: [0; 16], cut_short: None };
     let mut failure = player.begin(engine).err();
     while failure.is_none() {
         seen(board, game.score);
@@ -133,7 +134,7 @@ pub fn play(
             Ok((direction, (after, score))) => {
                 count_merges(board, after, &mut game.merges);
                 let (spawned, cell, exponent) = spawning.spawn(after, &mut spawns);
-                game.steps.push(Step { direction, cell, exponent });
+                game.steps.push(PlayedMove { direction, cell, exponent });
                 game.score += u64::from(score);
                 board = spawned;
             }
@@ -169,7 +170,7 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
 
 /// A game as a line of JSON, from which it can be played again.
 #[derive(Debug, Serialize)]
-pub struct Record<'a> {
+pub struct GameRecord<'a> {
     game: u64,
     seed: u64,
     board: String,
@@ -185,12 +186,12 @@ pub struct Record<'a> {
     last: String,
 }
 
-impl<'a> Record<'a> {
+impl<'a> GameRecord<'a> {
     /// The record of a game.
     #[must_use]
-    pub fn new(engine: &Engine, id: GameId, player: &'a str, game: &Game) -> Self {
+    pub fn new(engine: &Engine, id: GameId, player: &'a str, game: &PlayedGame) -> Self {
         let spawn = |cell: u8, exponent: u8| [u32::from(cell), 1 << exponent];
-        let letter = |step: &Step| match step.direction {
+        let letter = |step: &PlayedMove| match step.direction {
             Move::Left => 'L',
             Move::Right => 'R',
             Move::Up => 'U',

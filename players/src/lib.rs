@@ -11,10 +11,10 @@ mod stats;
 mod symmetry;
 
 pub use engine::{Engine, Moves};
-pub use game::{CutShort, Game, GameId, Record, Rules, Step, play};
+pub use game::{CutShort, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
 pub use player::{
     CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,
     PlayerSpec, SpecError, Turn,
 };
-pub use stats::{Share, Stats};
+pub use stats::{Stats, WonShare};
 pub use symmetry::Image;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::game::{CutShort, Game};
+use crate::game::{CutShort, PlayedGame};
 
 /// Sums over games, which do not depend on their order.
 #[derive(Clone, Default, Debug)]
@@ -19,7 +19,7 @@ pub struct Stats {
 
 /// A share of the games, and an interval that holds the true one with a confidence of 95%.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Share {
+pub struct WonShare {
     /// Games.
     pub games: u64,
     /// Their share.
@@ -35,7 +35,7 @@ const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
     /// Adds a game. One whose player failed counts as failed and as nothing else.
-    pub fn add(&mut self, engine: &Engine, game: &Game) {
+    pub fn add(&mut self, engine: &Engine, game: &PlayedGame) {
         if game.cut_short == Some(CutShort::PlayerFailed) {
             self.failed += 1;
             return;
@@ -79,7 +79,7 @@ impl Stats {
 
     /// Games that ended because the wanted tile was there.
     #[must_use]
-    pub fn won(&self) -> Share {
+    pub fn won(&self) -> WonShare {
         self.share(self.won)
     }
 
@@ -111,7 +111,7 @@ impl Stats {
 
     /// For each exponent that is the largest of some game: games that have a tile at least as large, from the largest
     /// down.
-    pub fn reached(&self) -> impl Iterator<Item = (u8, Share)> + '_ {
+    pub fn reached(&self) -> impl Iterator<Item = (u8, WonShare)> + '_ {
         let most = self.largest.iter().rposition(|&games| games > 0).unwrap_or(0);
         let least = self.largest.iter().position(|&games| games > 0).unwrap_or(0);
         (least.max(1)..=most)
@@ -129,14 +129,14 @@ impl Stats {
     }
 
     /// Wilson's interval (E. Wilson, 1927).
-    fn share(&self, games: u64) -> Share {
+    fn share(&self, games: u64) -> WonShare {
         let (n, k, z2) = (self.games() as f64, games as f64, Z95 * Z95);
         if n == 0.0 {
-            return Share { games, share: 0.0, low: 0.0, high: 1.0 };
+            return WonShare { games, share: 0.0, low: 0.0, high: 1.0 };
         }
         let centre = (k + z2 / 2.0) / (n + z2);
         let half = Z95 * (k * (n - k) / n + z2 / 4.0).sqrt() / (n + z2);
-        Share { games, share: k / n, low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
+        WonShare { games, share: k / n, low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
     }
 }
 

@@ -4,14 +4,14 @@
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
-    CutShort, Engine, Game, GameId, PlayerError, PlayerSpec, Record, Rules, Stats, play,
+    CutShort, Engine, GameId, GameRecord, PlayedGame, PlayerError, PlayerSpec, Rules, Stats, play,
 };
 
 fn engine(size: &str) -> Engine {
     Engine::new(size.parse().unwrap(), Spawn4::default())
 }
 
-fn games(engine: &Engine, player: &str, numbers: std::ops::Range<u64>, seed: u64) -> Vec<Game> {
+fn games(engine: &Engine, player: &str, numbers: std::ops::Range<u64>, seed: u64) -> Vec<PlayedGame> {
     let spec: PlayerSpec = player.parse().unwrap();
     let mut player = spec.player(engine, None).unwrap();
     let game = |number| play(engine, GameId { seed, number }, &mut *player, &Rules::default(), |_, _| {});
@@ -25,7 +25,7 @@ fn games(engine: &Engine, player: &str, numbers: std::ops::Range<u64>, seed: u64
 }
 
 /// Plays a record again by the rules of `game`; gives score and last board.
-fn replayed(size: BoardSize, game: &Game) -> (u64, Board) {
+fn replayed(size: BoardSize, game: &PlayedGame) -> (u64, Board) {
     let put = |board: Board, cell: u8, exponent: u8| {
         assert_eq!(board.get(usize::from(cell)), 0, "spawned on a tile");
         board.with(usize::from(cell), exponent)
@@ -141,7 +141,7 @@ fn a_record_has_what_it_takes_to_play_a_game_again() {
     let engine = engine("2x2");
     let id = GameId { seed: 5, number: 2 };
     let game = games(&engine, "random", 2..3, 5).remove(0);
-    let record = serde_json::to_value(Record::new(&engine, id, "random", &game)).unwrap();
+    let record = serde_json::to_value(GameRecord::new(&engine, id, "random", &game)).unwrap();
     assert_eq!(record["board"], "2x2");
     assert_eq!(record["score"], game.score);
     assert_eq!(record["moves"].as_str().unwrap().len(), game.steps.len());

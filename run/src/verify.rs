@@ -105,7 +105,7 @@ pub struct Checked {
 
 /// The result of a check: it passed if there are no problems and it was not stopped.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// What was checked up to the end, or up to the layer with the first problem.
     pub checked: Checked,
     /// What is wrong.
@@ -118,7 +118,7 @@ pub struct Outcome {
 
 /// How far a check is. It may be told by any thread, and so a little out of order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum CheckProgress {
     /// So many bytes of the shards are read.
     Bytes(u64),
     /// So many states are checked, down to this layer.
@@ -133,7 +133,7 @@ pub struct Verifier<'a> {
     game: Game,
     pool: ThreadPool,
     stop: &'a AtomicBool,
-    progress: &'a (dyn Fn(Progress) + Sync),
+    progress: &'a (dyn Fn(CheckProgress) + Sync),
 }
 
 impl<'a> Verifier<'a> {
@@ -146,7 +146,7 @@ impl<'a> Verifier<'a> {
         run: &'a Run,
         threads: usize,
         stop: &'a AtomicBool,
-        progress: &'a (dyn Fn(Progress) + Sync),
+        progress: &'a (dyn Fn(CheckProgress) + Sync),
     ) -> std::io::Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(std::io::Error::other)?;

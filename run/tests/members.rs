@@ -11,7 +11,7 @@ use std::time::Duration;
 use exact2048_coordinator::cluster::{LayerPart, WorkerId};
 use exact2048_coordinator::{Ranges, Totals, Worth};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
-use exact2048_run::member::{Block, CrewError, Leader, Link, Member, Next, Seat, neighbours};
+use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
 use exact2048_solution::{JournalRecord, Record, Run, Segment, Unnamed, assign};
 use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
 use exact2048_worker::{BytesList, Tuning, Worker};
@@ -23,7 +23,7 @@ const WORTH: Worth = Worth { least_bytes: 10_000, most_bytes: 20_000, interval: 
 
 /// What a member has sent.
 enum Message {
-    Block(Block),
+    Block(PeerBlock),
     Frontier(Layer),
 }
 
@@ -35,7 +35,7 @@ struct Way {
 
 impl Link for Way {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
-        let block = Block { layer, lane, checksum, payload };
+        let block = PeerBlock { layer, lane, checksum, payload };
         self.to.send((self.from, Message::Block(block))).unwrap();
     }
 

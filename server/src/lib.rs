@@ -15,5 +15,5 @@ mod service;
 pub use messages::{board_of, direction_of};
 pub use observe::describe;
 pub use serve::serve;
-pub use served::{OpenRun, Served, Snapshot};
+pub use served::{OpenRun, RunSnapshot, Served};
 pub use service::QueryService;

@@ -8,7 +8,7 @@ use exact2048_solution::{Evaluation, LayerCounts, MoveValue, Run, StartValues};
 use tonic::Status;
 
 use crate::batch;
-use crate::served::Snapshot;
+use crate::served::RunSnapshot;
 
 /// Longest text of a board, many times what any needs: errors repeat it, and travel in headers of bounded size.
 const MAX_TEXT_BYTES: usize = 512;
@@ -104,7 +104,7 @@ fn move_value(of: &MoveValue) -> v1::MoveValue {
 }
 
 /// What a run is.
-pub(crate) fn run(snapshot: &Snapshot) -> v1::GetRunResponse {
+pub(crate) fn run(snapshot: &RunSnapshot) -> v1::GetRunResponse {
     let layers = &snapshot.layers;
     v1::GetRunResponse {
         run_id: snapshot.run_id.clone(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use exact2048_net::limits::Limits;
-use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::limits::ServerLimits;
+use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::text::with_causes;
@@ -34,9 +34,9 @@ pub async fn serve(
     bound: Bound,
     served: Arc<Served>,
     threads: usize,
-    limits: Limits,
+    limits: ServerLimits,
     stop: Stop,
-) -> Result<Ended> {
+) -> Result<ServerEnd> {
     let (health, health_service) = health_reporter();
     health.set_service_status("", ServingStatus::Serving).await;
     tokio::spawn(watch(Arc::clone(&served), health, stop.clone()));

@@ -20,11 +20,11 @@ pub struct Served {
     cache_bytes: u64,
     /// Held while the run is read again, which one thread at a time does.
     run: Mutex<Run>,
-    now: RwLock<Arc<Snapshot>>,
+    now: RwLock<Arc<RunSnapshot>>,
 }
 
 /// A run as it was when it was read last.
-pub struct Snapshot {
+pub struct RunSnapshot {
     /// Its id, 32 hexadecimal digits.
     pub run_id: String,
     /// Its parameters.
@@ -52,12 +52,12 @@ impl Served {
     /// Those of `open`.
     pub fn new(open: OpenRun, cache_bytes: u64) -> Result<Self> {
         let run = open()?;
-        let now = RwLock::new(Arc::new(Snapshot::take(&run, None, cache_bytes)?));
+        let now = RwLock::new(Arc::new(RunSnapshot::take(&run, None, cache_bytes)?));
         Ok(Self { open, cache_bytes, run: Mutex::new(run), now })
     }
 
     /// The run as it was read last.
-    pub fn now(&self) -> Arc<Snapshot> {
+    pub fn now(&self) -> Arc<RunSnapshot> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -76,17 +76,17 @@ impl Served {
         if let Err(error) = run.reread() {
             // Perhaps the journal is another one by now, because the run was put back from a copy.
             *run = (self.open)().map_err(|_| error)?;
-            self.put(Snapshot::take(&run, None, self.cache_bytes)?);
+            self.put(RunSnapshot::take(&run, None, self.cache_bytes)?);
             return Ok(());
         }
         if let Some(oracle) = &before.oracle {
             oracle.read_again();
         }
-        self.put(Snapshot::take(&run, Some(&before), self.cache_bytes)?);
+        self.put(RunSnapshot::take(&run, Some(&before), self.cache_bytes)?);
         Ok(())
     }
 
-    fn put(&self, snapshot: Snapshot) {
+    fn put(&self, snapshot: RunSnapshot) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
@@ -105,7 +105,7 @@ impl Served {
     }
 }
 
-impl Snapshot {
+impl RunSnapshot {
     /// What a run is now, after what it was `before`.
     fn take(run: &Run, before: Option<&Self>, cache_bytes: u64) -> Result<Self> {
         let not_solved = run.why_not_solved();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use exact2048_game::board::{Board, BoardError};
 use exact2048_game::fixed::Scale;
-use exact2048_game::locate::{Locator, Place};
+use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Layer, Objective, Params, Precision};
@@ -114,12 +114,12 @@ pub struct MoveValue {
     /// The move.
     pub direction: Move,
     /// What it leads to; `None` where the move changes nothing.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<MoveOutcome>,
 }
 
 /// What a legal move leads to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct MoveOutcome {
     /// The board after the move and before the spawn.
     pub after: Board,
     /// The score that the move makes.
@@ -279,7 +279,7 @@ impl Oracle {
         let most = found.iter().flatten().map(|&(.., bits)| bits).max();
         let outcome = |(after, score, bits)| {
             let value = self.decode(bits, board);
-            Outcome { after, score, value, is_best: Some(bits) == most }
+            MoveOutcome { after, score, value, is_best: Some(bits) == most }
         };
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
@@ -472,7 +472,7 @@ impl Oracle {
 
     /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
     pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
-        let Place { layer, lane, row, rows, column, columns } = self.locator.place(board)?;
+        let EntryPlace { layer, lane, row, rows, column, columns } = self.locator.place(board)?;
         let (row, columns) = (row as usize, columns as usize);
         let parts = Parts::new(rows as usize, columns);
         let part = parts.of_row(row);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use exact2048_game::board::Board;
-use exact2048_game::locate::{Locator, Place};
+use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::rules::Move;
 use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision, Spawn4};
@@ -22,7 +22,7 @@ const AFTER_DOWN: [&str; 2] = ["2 2 / 4 2", "2 4 / 4 2"];
 /// The answer for [`ASKED`] by a run of 2x2 that holds it and what it leads to, each with its value.
 fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evaluation {
     let locator = Locator::new(params);
-    let mut blocks: BTreeMap<ItemKey, (Place, Vec<u64>, Vec<u64>)> = BTreeMap::new();
+    let mut blocks: BTreeMap<ItemKey, (EntryPlace, Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for (text, &value) in values {
         let place = locator.place(Board::parse(text, params.board).unwrap()).unwrap();
         let (rows, columns) = (place.rows as usize, place.columns as usize);

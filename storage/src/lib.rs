@@ -65,7 +65,7 @@ pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
-pub use peers::{Outcome, Peers, WantedCopy};
+pub use peers::{CopyOutcome, Peers, WantedCopy};
 pub use place::{Place, ShardId};
 pub use run::{RunDir, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};

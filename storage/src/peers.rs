@@ -20,7 +20,7 @@ pub struct WantedCopy {
 
 /// Where a shard came from.
 #[derive(Debug)]
-pub enum Outcome<'a> {
+pub enum CopyOutcome<'a> {
     /// There is a copy in the cache: nobody was asked.
     Cached,
     /// A copy of a peer is the shard.
@@ -38,5 +38,5 @@ pub trait Peers: fmt::Debug + Send + Sync {
     fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a>;
 
     /// Is told what came of it.
-    fn note(&self, wanted: &WantedCopy, outcome: Outcome<'_>);
+    fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>);
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{frame, identity, key, names, write_small_shard};
 use exact2048_storage::{
-    Attempt, Location, Outcome, Peers, RunDir, ShardReader, ShardRecord, ShardWriter, StoreSettings,
+    Attempt, CopyOutcome, Location, Peers, RunDir, ShardReader, ShardRecord, ShardWriter, StoreSettings,
     WantedCopy,
 };
 use faulty::{Fault, Faulty, Request};
@@ -60,15 +60,15 @@ impl Peers for Scripted {
         }))
     }
 
-    fn note(&self, _: &WantedCopy, outcome: Outcome<'_>) {
+    fn note(&self, _: &WantedCopy, outcome: CopyOutcome<'_>) {
         self.outcomes.lock().unwrap().push(match outcome {
-            Outcome::Cached => "cached",
-            Outcome::Taken => "taken",
-            Outcome::Refused(error) => {
+            CopyOutcome::Cached => "cached",
+            CopyOutcome::Taken => "taken",
+            CopyOutcome::Refused(error) => {
                 *self.refusal.lock().unwrap() = error.to_string();
                 "refused"
             }
-            Outcome::FromStore => "store",
+            CopyOutcome::FromStore => "store",
         });
     }
 }

@@ -162,7 +162,7 @@ struct Answer<'a, T> {
     absorption: Absorption<T>,
     extremes: Extremes,
     times: Times,
-    sample: Option<exact2048_bag::Sample>,
+    sample: Option<exact2048_bag::SampledCounts>,
 }
 
 fn write_answer<A: Arithmetic>(

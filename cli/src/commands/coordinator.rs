@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use exact2048_cluster::coordinator::{Gate, Shell, describe, serve};
-use exact2048_coordinator::cluster::Config;
-use exact2048_net::serve::{Bound, Ended};
+use exact2048_coordinator::cluster::ClusterConfig;
+use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 
@@ -62,7 +62,7 @@ async fn coordinate(args: &Args) -> Result<()> {
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let store = args.cache.locate(&args.store)?;
-    let config = Config { lease: Duration::from_secs(args.lease.into()), ..Config::default() };
+    let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
     // Who shows a token or a certificate is no stranger.
     let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
@@ -79,8 +79,8 @@ async fn coordinate(args: &Args) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match serve(bound, shell, limits, stop).await? {
-        Ended::Drained => tracing::info!("stopped: every request had its answer"),
-        Ended::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
+        ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
+        ServerEnd::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
     }
     Ok(())
 }

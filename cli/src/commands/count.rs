@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::Result;
-use exact2048_count::{Bounds, Count, Kind};
+use exact2048_count::{Bounds, Count, Counted};
 use exact2048_game::{BoardSize, Objective};
 use exact2048_solution::Run;
 use serde_json::{Value, json};
@@ -107,9 +107,9 @@ fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&State
         ]
     };
     let mut rows = vec![
-        row("all", Kind::All),
-        row("in layers that can be reached", Kind::Reachable),
-        row("within the tile bound", Kind::WithinTileBound),
+        row("all", Counted::All),
+        row("in layers that can be reached", Counted::Reachable),
+        row("within the tile bound", Counted::WithinTileBound),
     ];
     if let Some(states) = states {
         let total: u64 = states.values().sum();
@@ -179,9 +179,9 @@ fn json(bounds: &Bounds, states: Option<&States>) -> Value {
         "board": bounds.size().to_string(),
         "target": bounds.target().map(|target| 1u64 << target),
         "totals": {
-            "all": total(Kind::All),
-            "reachable_layers": total(Kind::Reachable),
-            "within_tile_bound": total(Kind::WithinTileBound),
+            "all": total(Counted::All),
+            "reachable_layers": total(Counted::Reachable),
+            "within_tile_bound": total(Counted::WithinTileBound),
             "states": states.map(|states| states.values().sum::<u64>().to_string()),
         },
         "layers": layers,

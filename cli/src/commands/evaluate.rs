@@ -9,7 +9,8 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::Objective;
 use exact2048_players::evaluate::{
-    EvaluateError, Exact, Limits, LossTable, Progress, Sample, Worst, exactly, sampled,
+    EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, Worst, exactly,
+    sampled,
 };
 use exact2048_players::{Decides, Engine, PlayerSpec};
 use exact2048_solution::{Oracle, Run};
@@ -68,7 +69,7 @@ const GAMES: u64 = 1_000;
 /// What was found.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Found {
-    Exact(Exact),
+    Exact(ExactEvaluation),
     Sample(Sample),
 }
 
@@ -125,11 +126,11 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 /// Counts all boards that a player can come to.
-fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exact> {
+fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<ExactEvaluation> {
     let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-    let limits = Limits { bytes, losses: !args.no_losses };
+    let limits = EvaluationLimits { bytes, losses: !args.no_losses };
     let line = ProgressLine::new("evaluate");
-    let show = |at: Progress| {
+    let show = |at: EvaluationProgress| {
         let share = f64::from(at.layer) / f64::from(at.last_layer);
         let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
         line.show(share, &[layer, format!("{} boards", count(at.boards))]);
@@ -230,7 +231,7 @@ impl Report<'_> {
         Ok(output::write_field(out, "time", units::time(seconds))?)
     }
 
-    fn write_exact(&self, out: &mut impl Write, exact: &Exact) -> Result<()> {
+    fn write_exact(&self, out: &mut impl Write, exact: &ExactEvaluation) -> Result<()> {
         let lost = self.perfect.value - exact.value;
         output::write_field(out, "player's", self.value(exact.value, exact.error))?;
         output::write_field(out, "loses", self.value(lost, exact.error + self.perfect.error))?;

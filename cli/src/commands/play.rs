@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use exact2048_game::{Board, BoardSize, Objective, Spawn4};
 use exact2048_players::{
-    CutShort, Engine, GameId, PlayerError, PlayerSpec, Record, Rules, Share, Stats, play,
+    CutShort, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
 };
 use exact2048_solution::{Oracle, Run};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -219,7 +219,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
                 tell(number, &failure);
             }
             if records.is_some() {
-                serde_json::to_writer(&mut lines, &Record::new(&table.engine, id, &name, &game))?;
+                serde_json::to_writer(&mut lines, &GameRecord::new(&table.engine, id, &name, &game))?;
                 lines.push(b'\n');
             }
             stats.add(&table.engine, &game);
@@ -272,7 +272,7 @@ fn write_for_people(
         output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
     }
     if let Some(until) = table.rules.target {
-        let Share { share, low, high, .. } = stats.won();
+        let WonShare { share, low, high, .. } = stats.won();
         let (share, [low, high], tile) =
             (units::share(share), [low, high].map(units::share), count(1u32 << until));
         let text = format!("{share} reached {tile} ({low} to {high})");

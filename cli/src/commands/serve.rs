@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 use exact2048_server::Served;
@@ -80,8 +80,8 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match exact2048_server::serve(bound, served, threads, limits, stop).await? {
-        Ended::Drained => tracing::info!("stopped: every request had its answer"),
-        Ended::CutOff => tracing::warn!("stopped: requests were cut off, or connections were left open"),
+        ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
+        ServerEnd::CutOff => tracing::warn!("stopped: requests were cut off, or connections were left open"),
     }
     Ok(())
 }

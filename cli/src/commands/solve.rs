@@ -19,8 +19,8 @@ use crate::embedded::solve;
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
-use crate::plan::{Needs, Room, free_disk, notes};
-use crate::summary::{Summary, recorded_seconds};
+use crate::plan::{FreeRoom, Needs, free_disk, notes};
+use crate::summary::{RunSummary, recorded_seconds};
 use crate::{Failure, display, limits, units};
 
 /// Options of `solve`.
@@ -97,7 +97,7 @@ pub fn main(args: &Args) -> Result<()> {
         }
     }
     let seconds = before + begun.elapsed().as_secs_f64();
-    let summary = Summary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;
+    let summary = RunSummary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&summary)?)?;
@@ -117,7 +117,7 @@ pub fn main(args: &Args) -> Result<()> {
 fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let disk_bytes = run.dir().place().as_path().and_then(free_disk);
-    let room = Room { disk_bytes, memory_bytes: limits::free_memory_bytes() };
+    let room = FreeRoom { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
         display::say(&note);
     }

@@ -18,7 +18,7 @@ use crate::display::{PLAIN_INTERVAL, bar, bare_style, columns, cut, fit};
 use crate::job_view::{
     StatusView, details, doing, headline, line, plain, state_name, write_all, write_one, write_result,
 };
-use crate::summary::Summary;
+use crate::summary::RunSummary;
 use crate::{Failure, display, units};
 
 /// For how long a coordinator that does not answer is waited for.
@@ -81,14 +81,14 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// What came out of a job, where it is done and its run is in a folder that can be read from here. The coordinator has
 /// no values.
-fn result(job: &Job) -> Option<Summary> {
+fn result(job: &Job) -> Option<RunSummary> {
     if job.state() != JobState::Done {
         return None;
     }
     let place = Location::parse(&OsString::from(&job.run_url), &StoreSettings::default()).ok()?;
     // A store would be asked for shards, perhaps with keys that are not here.
     place.as_folder()?;
-    Summary::new(&Run::open(place).ok()?, None, None).ok()
+    RunSummary::new(&Run::open(place).ok()?, None, None).ok()
 }
 
 fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {

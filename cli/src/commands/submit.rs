@@ -13,7 +13,7 @@ use crate::cluster::CoordinatorPlace;
 use crate::display;
 use crate::job::JobArgs;
 use crate::job_view::JobView;
-use crate::plan::{Needs, Room, notes};
+use crate::plan::{FreeRoom, Needs, notes};
 
 /// Options of `submit`.
 #[derive(clap::Args, Debug)]
@@ -54,7 +54,7 @@ pub fn main(args: &Args) -> Result<()> {
     let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
     // How much the store has free is not known here.
-    for note in notes(&needs, 0, &Room::default()) {
+    for note in notes(&needs, 0, &FreeRoom::default()) {
         display::say(&note);
     }
     let mut out = std::io::stdout().lock();

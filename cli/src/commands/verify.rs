@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_game::Layer;
-use exact2048_run::verify::{Outcome, Span, Verifier};
+use exact2048_run::verify::{CheckOutcome, Span, Verifier};
 use exact2048_solution::Run;
 
 use crate::place::RunPlace;
@@ -90,7 +90,7 @@ pub fn main(args: &Args) -> Result<()> {
     let shards = verifier.shards(span);
     watch.finish();
     let content = if !shards.problems.is_empty() || shards.stopped {
-        Outcome { stopped: shards.stopped, ..Outcome::default() }
+        CheckOutcome { stopped: shards.stopped, ..CheckOutcome::default() }
     } else if let Some(count) = args.sample {
         watch.begin("values", count);
         verifier.sample(count)

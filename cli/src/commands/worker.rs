@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_cluster::worker::{self, Ended, WorkerOptions};
+use exact2048_cluster::worker::{self, WorkerEnd, WorkerOptions};
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
@@ -109,8 +109,8 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match worker::run(bound, options, stop).await? {
-        Ended::HandedBack => tracing::info!("stopped: what ran was committed or handed back"),
-        Ended::CutOff => tracing::warn!("stopped while work was under way: others will do it again"),
+        WorkerEnd::HandedBack => tracing::info!("stopped: what ran was committed or handed back"),
+        WorkerEnd::CutOff => tracing::warn!("stopped while work was under way: others will do it again"),
     }
     Ok(())
 }

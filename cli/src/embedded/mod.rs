@@ -15,14 +15,14 @@ use exact2048_worker::{Tuning, Worker};
 
 use crate::Failure;
 use crate::display;
-use crate::progress::Progress;
-use segment::{Ended, run_segment};
+use crate::progress::ProgressDisplay;
+use segment::{SegmentEnd, run_segment};
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is made again.
 pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc<AtomicBool>) -> Result<()> {
     let scratch = run.dir().scratch_folder().to_path_buf();
     let worker = Arc::new(Worker::<V>::new(run.params(), tuning, scratch, run.archive().clone()));
-    let progress = Progress::new(Workload::new(run.params()));
+    let progress = ProgressDisplay::new(Workload::new(run.params()));
     let mut made_again = HashSet::new();
     while let Some((&segment, later)) = run.missing().split_first() {
         progress.start(segment, later, &run.layer_counts());
@@ -30,8 +30,8 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc
         progress.finish();
         worker.release_all();
         match ended {
-            Ok(Ended::Done) => {}
-            Ok(Ended::Stopped) => {
+            Ok(SegmentEnd::Done) => {}
+            Ok(SegmentEnd::Stopped) => {
                 return Err(Failure::interrupted(format!(
                     "stopped; {} is intact, and the same command resumes it",
                     run.dir().place()

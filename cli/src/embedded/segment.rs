@@ -14,7 +14,7 @@ use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::Worker;
 
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 
 /// Ranges do not grow where writing is behind: compute waits for it.
 const WORTH: Worth = Worth { least_bytes: SHARD_BYTES, most_bytes: SHARD_BYTES, interval: COMMIT_INTERVAL };
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How a segment ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum SegmentEnd {
     /// All of it is published.
     Done,
     /// It was asked to stop; what was finished is published.
@@ -41,8 +41,8 @@ pub fn run_segment<V: Value>(
     segment: Segment,
     threads: usize,
     stop: &Arc<AtomicBool>,
-    progress: &Progress,
-) -> Result<Ended, CrewError> {
+    progress: &ProgressDisplay,
+) -> Result<SegmentEnd, CrewError> {
     let seat = Seat::alone(run.params(), segment);
     let leader = OwnLeader {
         worker: Arc::clone(worker),
@@ -56,13 +56,13 @@ pub fn run_segment<V: Value>(
     let member = Member::new(seat, Arc::clone(worker), Vec::new(), leader, Arc::clone(stop));
     member.run(threads)?;
     let is_done = member.leader().ranges().is_written();
-    Ok(if is_done { Ended::Done } else { Ended::Stopped })
+    Ok(if is_done { SegmentEnd::Done } else { SegmentEnd::Stopped })
 }
 
 /// Orders what is worth writing, and commits it.
 struct OwnLeader<'a, V> {
     worker: Arc<Worker<V>>,
-    progress: &'a Progress,
+    progress: &'a ProgressDisplay,
     threads: u32,
     begun: Instant,
     ranges: Mutex<Ranges>,

@@ -1,6 +1,6 @@
 //! What there is to see of a cluster, made once for all who look at it.
 //!
-//! A [`Snapshot`] is shared: whoever looks within 200 ms of the last one gets the same, unless something was decided
+//! A [`ClusterSnapshot`] is shared: whoever looks within 200 ms of the last one gets the same, unless something was decided
 //! meanwhile. Of the jobs only those are looked at anew of which something has changed, so that thousands that have ended
 //! cost nothing.
 
@@ -19,7 +19,7 @@ pub const FRESH: Duration = Duration::from_millis(200);
 
 /// What a cluster was doing at a moment.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct ClusterSnapshot {
     /// The jobs with their places: those with lower ones have their turn first.
     pub jobs: BTreeMap<JobId, (u64, Arc<v1::Job>)>,
     /// Workers in order of their ids.
@@ -39,7 +39,7 @@ pub(super) struct Changes {
     pub workers: Vec<WorkerStatus>,
 }
 
-impl Snapshot {
+impl ClusterSnapshot {
     /// An empty one, which is no longer fresh.
     pub fn empty() -> Self {
         let taken = Instant::now().checked_sub(2 * FRESH).unwrap_or_else(Instant::now);
@@ -108,7 +108,7 @@ fn still(worker: &v1::Worker) -> v1::Worker {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_coordinator::cluster::Config;
+    use exact2048_coordinator::cluster::ClusterConfig;
     use exact2048_storage::Location;
     use tokio_util::sync::CancellationToken;
 
@@ -122,7 +122,7 @@ mod tests {
     fn all_who_look_see_the_same_until_something_is_decided() {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
-        let shell = Shell::open(store, Config::default(), Gate::open(), stop).unwrap();
+        let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
         let look = || shell.look_at_all();
         // Two looks may be further apart than a snapshot is fresh; not all pairs are.
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Action, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
 use exact2048_storage::ErrorKind;
 use tokio::sync::mpsc;
 
-use super::estimates::Estimate;
+use super::estimates::JobEstimate;
 use super::job_run::{Contents, JobRun, NotAppended};
 use super::shell::{Held, Shell, lock};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
@@ -24,7 +24,7 @@ const NOTE_AGAIN: Duration = Duration::from_secs(1);
 /// What is to be done with the journals of jobs.
 #[derive(Clone)]
 pub(super) enum Work {
-    Append(Action),
+    Append(Append),
     Open(JobId),
     /// To let go of the runs that are not needed any more, so that others may open them.
     LetGo,
@@ -39,7 +39,7 @@ impl Shell {
         while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
             let (shell, asked) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match asked {
-                Work::Append(action) => shell.append_for(&action),
+                Work::Append(append) => shell.append_for(&append),
                 Work::Open(job) => shell.open_for(&job),
                 Work::LetGo => shell.let_go(),
             });
@@ -55,8 +55,8 @@ impl Shell {
     fn give_up(self: &Arc<Self>, work: &Work) {
         let why = || "the coordinator failed at it; its log says how".to_owned();
         self.with(|state, now| match work {
-            Work::Append(action) => {
-                state.cluster.append_failed(now, action.ticket(), AppendFailure::Journal(why()));
+            Work::Append(append) => {
+                state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
             Work::Open(job) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
             Work::LetGo => {}
@@ -64,23 +64,23 @@ impl Shell {
     }
 
     /// Makes an append, and tells the cluster what became of it. Blocks on the store.
-    fn append_for(self: &Arc<Self>, action: &Action) {
-        let ticket = action.ticket();
-        let failure = match self.append(action) {
+    fn append_for(self: &Arc<Self>, append: &Append) {
+        let ticket = append.ticket();
+        let failure = match self.append(append) {
             Ok(committed_bytes) => {
                 return self.with(|state, now| state.cluster.committed(now, ticket, committed_bytes));
             }
             Err(Refused::Never(worker, reason)) => {
-                tracing::error!(job = %action.job(), reason, "a range cannot be committed");
+                tracing::error!(job = %append.job(), reason, "a range cannot be committed");
                 return self.with(|state, now| state.cluster.commit_refused(now, ticket, worker, reason));
             }
             Err(Refused::Append(AppendError::Fenced(reason))) => return self.fence(reason),
             Err(Refused::Append(AppendError::Foreign(reason))) => {
-                tracing::error!(job = %action.job(), reason, "a journal has another writer");
+                tracing::error!(job = %append.job(), reason, "a journal has another writer");
                 AppendFailure::Foreign(reason)
             }
             Err(Refused::Append(AppendError::Failed(error))) => {
-                observe::append_failed(action, &error);
+                observe::append_failed(append, &error);
                 let reason = with_causes(&error);
                 if is_of_store(&error) {
                     AppendFailure::Store(reason)
@@ -98,19 +98,19 @@ impl Shell {
     }
 
     /// Makes an append, and returns the bytes of the run's shards after it.
-    fn append(self: &Arc<Self>, action: &Action) -> Result<u64, Refused> {
-        let record = records::of_action(action).map_err(|reason| Refused::Never(None, reason))?;
-        let run = self.run_of(action.job())?;
+    fn append(self: &Arc<Self>, append: &Append) -> Result<u64, Refused> {
+        let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
+        let run = self.run_of(append.job())?;
         let mut run = lock(&run);
         let appended = run.append(record, || lock(&self.queue).confirm());
         let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
         drop(run);
         self.with(|state, _| {
-            if let Some(held) = state.jobs.get_mut(action.job()).and_then(|known| known.held.as_mut()) {
+            if let Some(held) = state.jobs.get_mut(append.job()).and_then(|known| known.held.as_mut()) {
                 held.opening = opening;
             }
         });
-        appended.map_err(|error| Refused::of(error, action))?;
+        appended.map_err(|error| Refused::of(error, append))?;
         Ok(committed_bytes)
     }
 
@@ -171,7 +171,7 @@ impl Shell {
         lock(&self.queue).confirm()?;
         let (run, contents) = JobRun::begin(&location, &params)?;
         let Contents { params, commits, bytes: committed_bytes } = contents;
-        let Estimate { least_memory, workload } = self.estimates.of(&params);
+        let JobEstimate { least_memory, workload } = self.estimates.of(&params);
         self.hold(job, run);
         Ok(Opened { commits, committed_bytes, least_memory, workload })
     }
@@ -234,12 +234,12 @@ enum Refused {
 
 impl Refused {
     /// Of this append.
-    fn of(error: NotAppended, action: &Action) -> Self {
+    fn of(error: NotAppended, append: &Append) -> Self {
         match error {
             NotAppended::Shard { number, error } => {
-                let worker = match action {
-                    Action::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
-                    Action::Retract { .. } => None,
+                let worker = match append {
+                    Append::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
+                    Append::Retract { .. } => None,
                 };
                 let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
                 Self::Never(

@@ -18,7 +18,7 @@ const KEPT: usize = 64;
 
 /// What a job will take.
 #[derive(Clone, Debug)]
-pub struct Estimate {
+pub struct JobEstimate {
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
@@ -27,18 +27,18 @@ pub struct Estimate {
 
 /// What jobs will take, by their parameters as JSON.
 #[derive(Debug, Default)]
-pub struct Estimates(Mutex<HashMap<String, Estimate>>);
+pub struct Estimates(Mutex<HashMap<String, JobEstimate>>);
 
 impl Estimates {
     /// What a job will take. Costs up to seconds of one thread for parameters that were not asked for before.
-    pub fn of(&self, params: &Params) -> Estimate {
+    pub fn of(&self, params: &Params) -> JobEstimate {
         let name = serde_json::to_string(params).unwrap_or_default();
         if let Some(known) = lock(&self.0).get(&name) {
             return known.clone();
         }
         let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
         let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
-        let estimate = Estimate { least_memory, workload: Arc::new(Workload::new(params)) };
+        let estimate = JobEstimate { least_memory, workload: Arc::new(Workload::new(params)) };
         let mut kept = lock(&self.0);
         if kept.len() >= KEPT {
             kept.clear();

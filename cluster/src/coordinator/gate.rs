@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Secret};
 use exact2048_net::client::{ClientOptions, connect};
-use exact2048_net::share::Pool;
+use exact2048_net::share::PermitPool;
 use exact2048_net::text::plain_words;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1::MeetRequest;
@@ -77,20 +77,20 @@ pub enum Unmet {
 pub struct Gate {
     /// What is shown to workers; `None` where there are no strangers.
     client: Option<ClientOptions>,
-    calls: Pool,
+    calls: PermitPool,
 }
 
 impl Gate {
     /// Calls workers with these options; the server's address in them does not matter.
     #[must_use]
     pub fn new(client: ClientOptions) -> Self {
-        Self { client: Some(client), calls: Pool::new(AT_ONCE) }
+        Self { client: Some(client), calls: PermitPool::new(AT_ONCE) }
     }
 
     /// Lets all in.
     #[must_use]
     pub fn open() -> Self {
-        Self { client: None, calls: Pool::new(0) }
+        Self { client: None, calls: PermitPool::new(0) }
     }
 
     /// Waits until the process that a pull is from has shown that it is at its address.
@@ -146,7 +146,7 @@ mod tests {
     fn gate() -> Gate {
         let tls = TlsFiles::default();
         let client = ClientOptions { server: String::new(), tls, token: None, insecure: false };
-        Gate { client: Some(client), calls: Pool::new(1) }
+        Gate { client: Some(client), calls: PermitPool::new(1) }
     }
 
     async fn pass(gate: &Gate, address: String) -> Result<(), Unmet> {

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Progress, PullReply, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, PullReply, WriteShard};
 
 /// For how long what is not urgent is gathered.
 const GATHER: Duration = Duration::from_millis(10);
@@ -19,7 +19,7 @@ pub struct Told {
     share: Option<u64>,
     withdrawn: Option<u64>,
     write: Option<WriteShard>,
-    progress: Option<Progress>,
+    progress: Option<EpochProgress>,
 }
 
 impl Told {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_gathered() {
-        let progress = Some(Progress { epoch: 1, finished_layers: 3, written_layers: 0 });
+        let progress = Some(EpochProgress { epoch: 1, finished_layers: 3, written_layers: 0 });
         assert_eq!(held(told(), Told { progress, ..told() }), Hold::Gather(GATHER));
         let waited = |has_reports, waited| hold(Some(&told()), &told(), has_reports, waited, MOST);
         assert_eq!(waited(true, Duration::ZERO), Hold::Gather(GATHER));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exact2048_coordinator::cluster::{Action, Event, JobState, WorkerId, spell_epoch};
+use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId, spell_epoch};
 use exact2048_net::logs::Seldom;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
@@ -10,7 +10,7 @@ use exact2048_solution::{RunError, kind_of};
 use exact2048_storage::ShardKind;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
-use super::board::Snapshot;
+use super::board::ClusterSnapshot;
 use super::records;
 
 const WORKERS: &str = "exact2048_workers";
@@ -55,7 +55,7 @@ pub fn describe() {
 }
 
 /// Puts what is read off rather than counted into the metrics. `states` that workers have finished, ever.
-pub fn record(now: &Snapshot, states: u64) {
+pub fn record(now: &ClusterSnapshot, states: u64) {
     let jobs = || now.jobs.values().map(|(_, job)| job);
     gauge!(WORKERS).set(now.workers.len() as f64);
     counter!(STATES).absolute(states);
@@ -142,7 +142,7 @@ pub fn tell(event: &Event) {
             let epoch = spell_epoch(*epoch);
             tracing::warn!(%job, epoch, reason, "an epoch failed: what it had not committed is done again");
         }
-        Event::Appended(Action::Commit { job, epoch, commit, shards, .. }) => {
+        Event::Appended(Append::Commit { job, epoch, commit, shards, .. }) => {
             let bytes = records::bytes(shards);
             counter!(COMMITS).increment(1);
             counter!(WRITTEN, "kind" => kind_of(commit.phase).to_string()).increment(bytes);
@@ -150,7 +150,7 @@ pub fn tell(event: &Event) {
             let (epoch, shards) = (spell_epoch(*epoch), shards.len());
             tracing::info!(%job, epoch, phase, first, last, shards, bytes, "committed");
         }
-        Event::Appended(Action::Retract { job, epoch, commit, .. }) => {
+        Event::Appended(Append::Retract { job, epoch, commit, .. }) => {
             counter!(RETRACTIONS).increment(1);
             let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
             let epoch = spell_epoch(*epoch);
@@ -171,9 +171,9 @@ pub fn tell(event: &Event) {
 }
 
 /// Logs and counts that an append failed.
-pub fn append_failed(action: &Action, error: &RunError) {
+pub fn append_failed(append: &Append, error: &RunError) {
     counter!(APPENDS_FAILED).increment(1);
-    let (Action::Commit { job, epoch, .. } | Action::Retract { job, epoch, .. }) = action;
+    let (Append::Commit { job, epoch, .. } | Append::Retract { job, epoch, .. }) = append;
     let (epoch, error) = (spell_epoch(*epoch), with_causes(error));
     tracing::warn!(%job, epoch, error, "an append failed");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use exact2048_coordinator::cluster::{JobId, JobState, Summary};
+use exact2048_coordinator::cluster::{JobId, JobState, JobSummary};
 use exact2048_game::Params;
 use exact2048_storage::{ErrorKind, Location, Place, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
@@ -41,9 +41,9 @@ pub enum QueueRecord {
         /// The job.
         job: JobId,
         /// How.
-        outcome: Outcome,
+        outcome: JobOutcome,
         /// How far it is.
-        summary: Summary,
+        summary: JobSummary,
     },
     /// A job is not in the queue any more. Its run stays.
     Forgotten {
@@ -67,7 +67,7 @@ impl QueueRecord {
 /// How a job has ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Everything is committed.
     Done,
     /// By request.
@@ -76,7 +76,7 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
+impl JobOutcome {
     /// How a job has ended that is in this state, if it has.
     pub fn of(state: &JobState) -> Option<Self> {
         match state {
@@ -88,12 +88,12 @@ impl Outcome {
     }
 }
 
-impl From<Outcome> for JobState {
-    fn from(outcome: Outcome) -> Self {
+impl From<JobOutcome> for JobState {
+    fn from(outcome: JobOutcome) -> Self {
         match outcome {
-            Outcome::Done => Self::Done,
-            Outcome::Cancelled => Self::Cancelled,
-            Outcome::Failed(reason) => Self::Failed { reason },
+            JobOutcome::Done => Self::Done,
+            JobOutcome::Cancelled => Self::Cancelled,
+            JobOutcome::Failed(reason) => Self::Failed { reason },
         }
     }
 }
@@ -108,12 +108,12 @@ pub struct QueuedJob {
     /// What became of it; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
     /// How far it was when it ended.
-    pub summary: Summary,
+    pub summary: JobSummary,
 }
 
 impl QueuedJob {
     fn new(job: JobId, params: Params) -> Self {
-        Self { job, params, state: JobState::Queued, summary: Summary::default() }
+        Self { job, params, state: JobState::Queued, summary: JobSummary::default() }
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(json!(QueueRecord::Cancelled { job: job("a") }), json!({ "cancelled": { "job": "a" } }));
         assert_eq!(json!(QueueRecord::Resumed { job: job("a") }), json!({ "resumed": { "job": "a" } }));
         assert_eq!(json!(QueueRecord::Forgotten { job: job("a") }), json!({ "forgotten": { "job": "a" } }));
-        let (outcome, summary) = (Outcome::Failed("full".to_owned()), Summary::default());
+        let (outcome, summary) = (JobOutcome::Failed("full".to_owned()), JobSummary::default());
         let ended = json!(QueueRecord::Ended { job: job("a"), outcome, summary });
         let summary = json!({ "states_done": 0, "done": 0.0, "bytes": 0 });
         assert_eq!(
@@ -400,13 +400,15 @@ mod tests {
             [("b", false), ("a", false)]
         );
         let ended = |outcome| {
-            let summary = Summary { states_done: 7, fingerprint: Some(u128::MAX), ..Summary::default() };
+            let summary =
+                JobSummary { states_done: 7, fingerprint: Some(u128::MAX), ..JobSummary::default() };
             QueueRecord::Ended { job: job("a"), outcome, summary }
         };
-        let failed = of(&[&a, &ended(Outcome::Done), &ended(Outcome::Failed("full".to_owned()))]).unwrap();
+        let failed =
+            of(&[&a, &ended(JobOutcome::Done), &ended(JobOutcome::Failed("full".to_owned()))]).unwrap();
         assert_eq!(failed[0].state, JobState::Failed { reason: "full".to_owned() });
         assert_eq!((failed[0].summary.states_done, failed[0].summary.fingerprint), (7, Some(u128::MAX)));
-        let again = of(&[&a, &ended(Outcome::Done), &resumed("a")]).unwrap();
+        let again = of(&[&a, &ended(JobOutcome::Done), &resumed("a")]).unwrap();
         assert_eq!(again[0].state, JobState::Queued);
         let forgotten = QueueRecord::Forgotten { job: job("a") };
         assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use exact2048_coordinator::cluster::{Action, ShardRecord as OfWorker, WorkerId, WriteShard, spell_epoch};
+use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard, spell_epoch};
 use exact2048_solution::{JournalRecord, Record, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
@@ -36,10 +36,10 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
 /// # Errors
 ///
 /// What is wrong with what a worker says of its shard, so that the range cannot be committed.
-pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
-    let (epoch, commit, shards, took) = match action {
-        Action::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
-        Action::Retract { commit, .. } => {
+pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
+    let (epoch, commit, shards, took) = match append {
+        Append::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
+        Append::Retract { commit, .. } => {
             return Ok(JournalRecord::Retraction(Retraction { retracted: commit.clone() }));
         }
     };
@@ -65,7 +65,7 @@ pub fn of_action(action: &Action) -> Result<JournalRecord, String> {
 }
 
 /// Bytes of the shards of a commit, as far as their records are understood.
-pub fn bytes(shards: &[OfWorker]) -> u64 {
+pub fn bytes(shards: &[MemberShard]) -> u64 {
     let records = shards.iter().filter_map(|shard| serde_json::from_str(&shard.record).ok());
     records.map(|record: ShardRecord| record.bytes).sum()
 }
@@ -94,14 +94,14 @@ mod tests {
         json!(record).to_string()
     }
 
-    fn commit(records: &[String]) -> Action {
-        let shard = |(at, record): (usize, &String)| OfWorker {
+    fn commit(records: &[String]) -> Append {
+        let shard = |(at, record): (usize, &String)| MemberShard {
             worker: WorkerId(at as u64),
             threads: 3,
             record: record.clone(),
         };
         let (phase, first, last) = (Phase::BackUp, Layer(4), Layer(8));
-        Action::Commit {
+        Append::Commit {
             ticket: 1,
             job: JobId("a".to_owned()),
             epoch: 1,
@@ -115,7 +115,7 @@ mod tests {
     fn only_the_shards_of_the_range_are_committed() {
         let good = record("values-000004-000008-000000-1.0.shard", ShardKind::Values, 4, 8);
         let other = record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8);
-        let Ok(JournalRecord::Commit(made)) = of_action(&commit(&[good.clone(), other])) else { panic!() };
+        let Ok(JournalRecord::Commit(made)) = of_append(&commit(&[good.clone(), other])) else { panic!() };
         assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
         assert_eq!(made.took, Some(Took { seconds: 1.5, threads: 6 }));
         for wrong in [
@@ -128,7 +128,7 @@ mod tests {
             record("../values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8),
             record("journal", ShardKind::Values, 4, 8),
         ] {
-            let refused = of_action(&commit(&[good.clone(), wrong])).unwrap_err();
+            let refused = of_append(&commit(&[good.clone(), wrong])).unwrap_err();
             assert!(refused.contains("worker 0000000000000001"), "{refused}");
         }
     }

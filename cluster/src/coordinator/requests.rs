@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
-    ClusterError, JobId, JobState, LeastMemory, Refusal, Submission, Summary,
+    ClusterError, JobId, JobState, JobSummary, LeastMemory, Refusal, Submission,
 };
 use exact2048_game::Params;
 use exact2048_net::status::unavailable;
@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
 use super::job_run::Contents;
-use super::queue::{Outcome, QueueRecord};
+use super::queue::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell, lock};
 use super::{AppendError, is_out_of_files};
 use crate::wire::{cluster_status, refusal_status, status_with_reason};
@@ -143,8 +143,8 @@ impl Shell {
     pub(super) async fn note_end(self: Arc<Self>, job: &JobId) -> Result<(), Status> {
         let _one = self.changing.lock().await;
         let found = self.with(|state, now| {
-            let outcome = Outcome::of(state.cluster.job_state(job)?)?;
-            Some((outcome, Summary::of(&state.cluster.job_status(job, now)?)))
+            let outcome = JobOutcome::of(state.cluster.job_state(job)?)?;
+            Some((outcome, JobSummary::of(&state.cluster.job_status(job, now)?)))
         });
         // It may have been resumed or forgotten meanwhile.
         let Some((outcome, summary)) = found else { return Ok(()) };
@@ -190,7 +190,7 @@ struct Found {
     /// Its parameters. Those that do not change results may differ from what was asked for.
     params: Params,
     /// How far it is, if nothing is missing.
-    summary: Option<Summary>,
+    summary: Option<JobSummary>,
 }
 
 /// Looks what is in the place of a job's run, and changes nothing.
@@ -209,12 +209,12 @@ async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
 }
 
 /// How far a run is of which nothing is missing.
-fn summary_of(run: &Run) -> Summary {
+fn summary_of(run: &Run) -> JobSummary {
     let Contents { bytes, .. } = Contents::of(run);
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();
     let states_total = run.params().until_layer.is_none().then_some(states);
     let fingerprint = run.fingerprint();
-    Summary { phase: None, states_done: states, states_total, done: 1.0, bytes, fingerprint }
+    JobSummary { phase: None, states_done: states, states_total, done: 1.0, bytes, fingerprint }
 }
 
 /// The status of a queue that is full.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use exact2048_coordinator::cluster::{Config, Submission};
+use exact2048_coordinator::cluster::{ClusterConfig, Submission};
 use exact2048_storage::Location;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,12 @@ impl Shell {
     ///
     /// Those of opening the queue, among them [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on this
     /// machine has it.
-    pub fn open(store: Location, config: Config, gate: Gate, stop: CancellationToken) -> Result<Arc<Self>> {
+    pub fn open(
+        store: Location,
+        config: ClusterConfig,
+        gate: Gate,
+        stop: CancellationToken,
+    ) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use exact2048_net::limits::Limits;
-use exact2048_net::serve::{Bound, Ended};
+use exact2048_net::limits::ServerLimits;
+use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_server::CoordinatorServer;
@@ -25,7 +25,7 @@ const PULL: &str = "/exact2048.v1.Coordinator/Pull";
 /// # Errors
 ///
 /// Those of the server, and that another coordinator has taken over.
-pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: Limits, stop: Stop) -> Result<Ended> {
+pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: ServerLimits, stop: Stop) -> Result<ServerEnd> {
     let (health, health_service) = health_reporter();
     for service in ["", SERVICE] {
         health.set_service_status(service, ServingStatus::Serving).await;
@@ -58,5 +58,5 @@ pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: Limits, stop: Stop) 
     if let Some(reason) = shell.fenced() {
         bail!("another coordinator owns the store now: {reason}");
     }
-    Ok(if appended { ended } else { Ended::CutOff })
+    Ok(if appended { ended } else { ServerEnd::CutOff })
 }

@@ -16,7 +16,7 @@ use exact2048_proto::v1::{
 use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
-use super::board::{FRESH, Snapshot};
+use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
@@ -158,7 +158,7 @@ struct Watcher {
     shell: Arc<Shell>,
     job: Option<JobId>,
     job_states: tokio::sync::watch::Receiver<u64>,
-    last: Option<Arc<Snapshot>>,
+    last: Option<Arc<ClusterSnapshot>>,
     ended: bool,
 }
 
@@ -188,7 +188,7 @@ impl Watcher {
     }
 
     /// Waits until it is worth another look. The status says that there will be none.
-    async fn wait(&mut self, last: &Snapshot) -> Option<Status> {
+    async fn wait(&mut self, last: &ClusterSnapshot) -> Option<Status> {
         let is_one = self.job.is_some();
         let jobs = if is_one { 1 } else { u32::try_from(last.jobs.len()).unwrap_or(u32::MAX) };
         let pause = FRESH * jobs.div_ceil(JOBS_AT_ONCE).max(1);
@@ -203,7 +203,7 @@ impl Watcher {
     }
 
     /// Whether something has changed, but for the time.
-    fn is_news(&self, last: &Snapshot, now: &Snapshot) -> bool {
+    fn is_news(&self, last: &ClusterSnapshot, now: &ClusterSnapshot) -> bool {
         let jobs = match &self.job {
             Some(job) => last.job(job) != now.job(job),
             None => last.jobs_version != now.jobs_version,
@@ -211,7 +211,7 @@ impl Watcher {
         jobs || last.workers_version != now.workers_version
     }
 
-    fn tell(&mut self, now: &Snapshot) -> Result<WatchResponse, Status> {
+    fn tell(&mut self, now: &ClusterSnapshot) -> Result<WatchResponse, Status> {
         let workers = now.workers.to_vec();
         let Some(job) = &self.job else { return Ok(WatchResponse { jobs: now.in_turn(), workers }) };
         let Some(found) = now.job(job) else {

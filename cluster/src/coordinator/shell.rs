@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Cluster, ClusterError, Config, Errand, Event, JobId, Progress, Pull, PullReply, Refusal, Secrets, Signal,
-    WorkerId,
+    Cluster, ClusterConfig, ClusterError, EpochProgress, Errand, Event, JobId, Pull, PullReply, Refusal,
+    Secrets, Signal, WorkerId,
 };
 use exact2048_game::Params;
 use exact2048_net::text::with_causes;
@@ -16,7 +16,7 @@ use exact2048_storage::{Location, StorageError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::board::{self, Changes, Snapshot};
+use super::board::{self, Changes, ClusterSnapshot};
 use super::carry_out::Work;
 use super::estimates::Estimates;
 use super::gate::{Caller, Gate, Unmet};
@@ -33,13 +33,13 @@ const CONFIRM: Duration = Duration::from_secs(10);
 /// A coordinator.
 pub struct Shell {
     pub(super) store: Location,
-    pub(super) config: Config,
+    pub(super) config: ClusterConfig,
     gate: Gate,
     begun: Instant,
     state: Mutex<State>,
     /// What is told at once, without progress.
     urgent: watch::Sender<Signal>,
-    progress: watch::Sender<Option<Progress>>,
+    progress: watch::Sender<Option<EpochProgress>>,
     /// Counts changes of jobs' states.
     job_states: watch::Sender<u64>,
     /// What is to be done with journals, one thing at a time.
@@ -49,7 +49,7 @@ pub struct Shell {
     /// The other ends, until `carry_out` and `note_ends` take them.
     pub(super) receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
     pub(super) estimates: Arc<Estimates>,
-    board: Mutex<Arc<Snapshot>>,
+    board: Mutex<Arc<ClusterSnapshot>>,
     /// Something was decided since the board was looked at.
     is_stale: AtomicBool,
     pub(super) queue: Arc<Mutex<Queue>>,
@@ -148,7 +148,7 @@ impl Shell {
     pub(super) fn new(
         store: Location,
         queue: Queue,
-        config: Config,
+        config: ClusterConfig,
         gate: Gate,
         secrets: Secrets,
         stop: CancellationToken,
@@ -170,7 +170,7 @@ impl Shell {
             ends,
             receivers: Mutex::new(Some((to_do, ended))),
             estimates: Arc::default(),
-            board: Mutex::new(Arc::new(Snapshot::empty())),
+            board: Mutex::new(Arc::new(ClusterSnapshot::empty())),
             is_stale: AtomicBool::new(false),
             queue: Arc::new(Mutex::new(queue)),
             changing: tokio::sync::Mutex::default(),
@@ -194,8 +194,8 @@ impl Shell {
             self.follow(&mut state, event);
         }
         // Nobody carries anything out any more when the coordinator is stopping.
-        for action in state.cluster.take_actions() {
-            let _ = self.work.send(Work::Append(action));
+        for append in state.cluster.take_appends() {
+            let _ = self.work.send(Work::Append(append));
         }
         for errand in state.cluster.take_errands() {
             match errand {
@@ -287,7 +287,7 @@ impl Shell {
 
     /// What there is to see: the same for all who look at it within a fifth of a second, if nothing was decided meanwhile.
     #[must_use]
-    pub fn look_at_all(self: &Arc<Self>) -> Arc<Snapshot> {
+    pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
         // Whoever comes while one is made waits for it.
         let mut board = lock(&self.board);
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, Progress, PullReply, Share, WorkerId};
+use exact2048_coordinator::cluster::{
+    EpochMember, EpochProgress, PROTOCOL_VERSION, PullReply, Share, WorkerId,
+};
 use exact2048_proto::v1;
 use exact2048_solution::Segment;
 
@@ -54,7 +56,7 @@ impl TryFrom<v1::PullResponse> for Answer {
         check_version(message.protocol_version)?;
         let assignment = message.share.map(assignment_of).transpose();
         let write = message.write.map(write_of).transpose();
-        let progress = message.progress.map(|progress| Progress {
+        let progress = message.progress.map(|progress| EpochProgress {
             epoch: progress.epoch,
             finished_layers: progress.finished_layers,
             written_layers: progress.written_layers,
@@ -73,7 +75,7 @@ impl TryFrom<v1::PullResponse> for Answer {
 
 fn share_message(assignment: &Assignment) -> v1::Share {
     let Assignment { share, run_url, opening } = assignment;
-    let member = |member: &Member| v1::Member {
+    let member = |member: &EpochMember| v1::Member {
         worker: member.worker.0,
         threads: member.threads,
         address: member.address.clone(),
@@ -123,8 +125,8 @@ fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
     Ok(Assignment { share, run_url: message.run_url, opening: message.opening })
 }
 
-fn member_of(message: v1::Member) -> Result<Member, WireError> {
-    Ok(Member {
+fn member_of(message: v1::Member) -> Result<EpochMember, WireError> {
+    Ok(EpochMember {
         worker: WorkerId(message.worker),
         threads: threads_of(message.threads)?,
         address: address_of(message.address)?,
@@ -141,8 +143,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_assignment() -> impl Strategy<Value = Assignment> {
-        let member = (any::<u64>(), 1u32..1000, "[a-z]{1,20}:[1-9][0-9]{0,3}")
-            .prop_map(|(worker, threads, address)| Member { worker: WorkerId(worker), threads, address });
+        let member = (any::<u64>(), 1u32..1000, "[a-z]{1,20}:[1-9][0-9]{0,3}").prop_map(
+            |(worker, threads, address)| EpochMember { worker: WorkerId(worker), threads, address },
+        );
         let members = prop::collection::vec(member, 1..5);
         let layers = (any::<bool>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
         (any_params(), members, layers, any::<u64>(), any::<u32>(), ".{0,20}", any::<u64>()).prop_map(
@@ -162,7 +165,7 @@ mod tests {
 
     fn any_answer() -> impl Strategy<Value = Answer> {
         let progress = (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(epoch, finished, written)| {
-            Progress { epoch, finished_layers: finished, written_layers: written }
+            EpochProgress { epoch, finished_layers: finished, written_layers: written }
         });
         let write = (any::<u64>(), 2u32..500, 0u32..500).prop_map(|(epoch, first, more)| WriteShard {
             epoch,

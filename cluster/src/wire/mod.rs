@@ -12,7 +12,7 @@ mod status;
 
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{JobId, PROTOCOL_VERSION, Progress, Share, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, JobId, PROTOCOL_VERSION, Share, WriteShard};
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
 use exact2048_net::text::plain_words;
@@ -50,7 +50,7 @@ pub struct Answer {
     /// What to work on; repeated until the worker says that it is in that epoch.
     pub assignment: Option<Assignment>,
     /// How far the worker's epoch is, where it is in the current one.
-    pub progress: Option<Progress>,
+    pub progress: Option<EpochProgress>,
     /// A shard to write; repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
     /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.

@@ -2,7 +2,7 @@
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
-    EpochStage, Failure, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerId, WorkerReport,
+    EpochStage, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerId, WorkerReport,
 };
 use exact2048_game::Layer;
 use exact2048_net::text::plain_words;
@@ -159,43 +159,45 @@ fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
     Ok(WorkerReport::ShardWritten { shard, record: written.record })
 }
 
-fn failure_message(failure: &Failure) -> FailureMessage {
+fn failure_message(failure: &WorkerFailure) -> FailureMessage {
     match failure {
-        Failure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
-        Failure::Memory(what) => FailureMessage::Memory(clip(what)),
-        Failure::Peer(peer) => FailureMessage::Peer(peer.0),
-        Failure::BadBlock { peer, what } => {
+        WorkerFailure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
+        WorkerFailure::Memory(what) => FailureMessage::Memory(clip(what)),
+        WorkerFailure::Peer(peer) => FailureMessage::Peer(peer.0),
+        WorkerFailure::BadBlock { peer, what } => {
             FailureMessage::BadBlock(v1::BadBlock { worker: peer.0, what: clip(what) })
         }
-        Failure::ShardLost { job, file, phase, first, last } => FailureMessage::ShardLost(v1::ShardLost {
-            job: job.0.clone(),
-            file: clip(file),
-            pass: pass_message(*phase).into(),
-            first_layer: first.0,
-            last_layer: last.0,
-        }),
-        Failure::Other(what) => FailureMessage::Other(clip(what)),
+        WorkerFailure::ShardLost { job, file, phase, first, last } => {
+            FailureMessage::ShardLost(v1::ShardLost {
+                job: job.0.clone(),
+                file: clip(file),
+                pass: pass_message(*phase).into(),
+                first_layer: first.0,
+                last_layer: last.0,
+            })
+        }
+        WorkerFailure::Other(what) => FailureMessage::Other(clip(what)),
     }
 }
 
-fn failure_of(message: Option<FailureMessage>) -> Result<Failure, WireError> {
+fn failure_of(message: Option<FailureMessage>) -> Result<WorkerFailure, WireError> {
     match message {
         None => Err(WireError::field("failure", "none that this version knows")),
-        Some(FailureMessage::DiskFull(what)) => Ok(Failure::DiskFull(clip(&what))),
-        Some(FailureMessage::Memory(what)) => Ok(Failure::Memory(clip(&what))),
-        Some(FailureMessage::Peer(peer)) => Ok(Failure::Peer(WorkerId(peer))),
-        Some(FailureMessage::Other(what)) => Ok(Failure::Other(clip(&what))),
+        Some(FailureMessage::DiskFull(what)) => Ok(WorkerFailure::DiskFull(clip(&what))),
+        Some(FailureMessage::Memory(what)) => Ok(WorkerFailure::Memory(clip(&what))),
+        Some(FailureMessage::Peer(peer)) => Ok(WorkerFailure::Peer(WorkerId(peer))),
+        Some(FailureMessage::Other(what)) => Ok(WorkerFailure::Other(clip(&what))),
         Some(FailureMessage::BadBlock(v1::BadBlock { worker, what })) => {
-            Ok(Failure::BadBlock { peer: WorkerId(worker), what: clip(&what) })
+            Ok(WorkerFailure::BadBlock { peer: WorkerId(worker), what: clip(&what) })
         }
         Some(FailureMessage::ShardLost(lost)) => lost_of(&lost).map_err(|error| error.within("shard_lost")),
     }
 }
 
-fn lost_of(lost: &v1::ShardLost) -> Result<Failure, WireError> {
+fn lost_of(lost: &v1::ShardLost) -> Result<WorkerFailure, WireError> {
     let (job, phase) = (job_of("job", &lost.job)?, pass_of("pass", lost.pass)?);
     let (first, last) = layers_of(lost.first_layer, lost.last_layer)?;
-    Ok(Failure::ShardLost { job, file: clip(&lost.file), phase, first, last })
+    Ok(WorkerFailure::ShardLost { job, file: clip(&lost.file), phase, first, last })
 }
 
 /// As much of a text as is passed on, fit to be shown.
@@ -218,17 +220,18 @@ mod tests {
         "[ -~äß€]{0,40}"
     }
 
-    fn any_failure() -> impl Strategy<Value = Failure> {
+    fn any_failure() -> impl Strategy<Value = WorkerFailure> {
         prop_oneof![
-            any_words().prop_map(Failure::DiskFull),
-            any_words().prop_map(Failure::Memory),
-            (any::<u64>(), any_words()).prop_map(|(id, what)| Failure::BadBlock { peer: WorkerId(id), what }),
-            any::<u64>().prop_map(|id| Failure::Peer(WorkerId(id))),
-            any_words().prop_map(Failure::Other),
+            any_words().prop_map(WorkerFailure::DiskFull),
+            any_words().prop_map(WorkerFailure::Memory),
+            (any::<u64>(), any_words())
+                .prop_map(|(id, what)| WorkerFailure::BadBlock { peer: WorkerId(id), what }),
+            any::<u64>().prop_map(|id| WorkerFailure::Peer(WorkerId(id))),
+            any_words().prop_map(WorkerFailure::Other),
             ("[a-z0-9][a-z0-9._-]{0,8}", any_words(), any::<bool>(), any_layers()).prop_map(
                 |(job, file, up, (first, last))| {
                     let phase = if up { Phase::Enumerate } else { Phase::BackUp };
-                    Failure::ShardLost { job: JobId(job), file, phase, first, last }
+                    WorkerFailure::ShardLost { job: JobId(job), file, phase, first, last }
                 }
             ),
         ]
@@ -370,8 +373,10 @@ mod tests {
             assert!(taken.ends_with("\\u{1b}[2Jgone\\nWARN forged"), "{taken}");
         }
 
-        let failure = Failure::Other("ä".repeat(MAX_WORDS_BYTES));
-        let Failure::Other(what) = failure_of(Some(failure_message(&failure))).unwrap() else { panic!() };
+        let failure = WorkerFailure::Other("ä".repeat(MAX_WORDS_BYTES));
+        let WorkerFailure::Other(what) = failure_of(Some(failure_message(&failure))).unwrap() else {
+            panic!()
+        };
         assert!(what.len() <= MAX_WORDS_BYTES && what.len() > MAX_WORDS_BYTES - 4);
     }
 }

@@ -26,7 +26,7 @@ const MOST_AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A copy on its way.
-pub type Pieces = ReceiverStream<Result<FetchResponse, Status>>;
+pub type CopyPieces = ReceiverStream<Result<FetchResponse, Status>>;
 
 /// Gives copies.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Copies {
     /// # Errors
     ///
     /// A status of the call `Fetch`.
-    pub async fn give(&self, request: FetchRequest) -> Result<Pieces, Status> {
+    pub async fn give(&self, request: FetchRequest) -> Result<CopyPieces, Status> {
         let FetchRequest { run, header_checksum, .. } = request;
         let run: [u8; 16] =
             run.as_ref().try_into().map_err(|_| invalid("run", "expected the 16 bytes of a run's id"))?;

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use exact2048_coordinator::cluster::{Progress, Share, WorkerId, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, Share, WorkerId, WriteShard};
 use exact2048_game::Layer;
 use exact2048_game::value::Value;
-use exact2048_run::member::{self, Block, BlockError, CrewError, Leader, Member, Seat, neighbours};
+use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
 use exact2048_worker::Worker;
 use tokio_util::sync::CancellationToken;
 
 use super::leader::{Orders, RemoteLeader};
-use super::links::{Link, Sender};
+use super::links::{PeerLink, Sender};
 use super::membership::Membership;
 use super::outbox::Outbox;
 
@@ -33,13 +33,13 @@ pub trait Epoch: Send + Sync {
     /// # Errors
     ///
     /// What is wrong with it; the epoch ends.
-    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError>;
+    fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
     /// Takes in how far another member is.
     fn frontier_of(&self, from: usize, layer: Layer);
 
     /// Takes in how far all are, as the coordinator says.
-    fn progress(&self, progress: Progress);
+    fn progress(&self, progress: EpochProgress);
 
     /// Has a shard written.
     fn order(&self, shard: WriteShard);
@@ -79,7 +79,7 @@ pub struct Running<V> {
 }
 
 /// What an epoch is made of.
-pub struct Parts<V> {
+pub struct EpochParts<V> {
     /// The share of this worker.
     pub share: Arc<Share>,
     /// The index of this worker among the members.
@@ -100,8 +100,8 @@ pub struct Parts<V> {
 
 impl<V: Value> Running<V> {
     /// Sets an epoch up. Must be called within a runtime.
-    pub fn new(parts: Parts<V>) -> Arc<Self> {
-        let Parts { share, me, worker, catalog, attempt, outbox, sender, stop } = parts;
+    pub fn new(parts: EpochParts<V>) -> Arc<Self> {
+        let EpochParts { share, me, worker, catalog, attempt, outbox, sender, stop } = parts;
         let seat = Seat {
             params: share.params.clone(),
             segment: share.segment,
@@ -115,7 +115,7 @@ impl<V: Value> Running<V> {
         let open = |(peer, is_neighbour): (_, bool)| {
             let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
             let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
-            let open = || Link::open(sender.clone(), peer, Membership::of(&share), ended.clone(), told);
+            let open = || PeerLink::open(sender.clone(), peer, Membership::of(&share), ended.clone(), told);
             is_neighbour.then(|| Box::new(open()) as Box<dyn member::Link>)
         };
         let links = share.members.iter().zip(neighbours(&seat)).map(open).collect();
@@ -171,7 +171,7 @@ impl<V: Value> Epoch for Running<V> {
         self.share.member(worker).filter(|&member| member != self.me)
     }
 
-    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
+    fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
         self.member.accept(from, block).inspect_err(|error| {
             if let BlockError::Bad(what) = error {
                 let peer = self.share.members[from].worker;
@@ -184,7 +184,7 @@ impl<V: Value> Epoch for Running<V> {
         self.member.frontier_of(from, layer);
     }
 
-    fn progress(&self, progress: Progress) {
+    fn progress(&self, progress: EpochProgress) {
         self.member.all_finished(progress.finished_layers);
     }
 

@@ -14,13 +14,13 @@ use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{
     FetchRequest, MeetRequest, MeetResponse, PushBlock, PushHello, PushRequest, PushResponse,
 };
-use exact2048_run::member::{Block, BlockError};
+use exact2048_run::member::{BlockError, PeerBlock};
 use exact2048_worker::BytesList;
 use metrics::counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::copies::{Copies, Pieces};
+use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
 use super::membership::{Joined, Membership, Presence, admit, denied};
 use super::observe;
@@ -122,9 +122,9 @@ impl ExchangeService {
 
 #[tonic::async_trait]
 impl Exchange for ExchangeService {
-    type FetchStream = Pieces;
+    type FetchStream = CopyPieces;
 
-    async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<Pieces>, Status> {
+    async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<CopyPieces>, Status> {
         let request = request.into_inner();
         require_version(request.protocol_version)?;
         let shown = Membership::shown(request.epoch, &request.secret)?;
@@ -234,7 +234,7 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
     let ended = epoch.ended();
     let accept = move |epoch: &dyn Epoch| {
         let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
-        epoch.accept(from, Block { layer, lane, checksum, payload })
+        epoch.accept(from, PeerBlock { layer, lane, checksum, payload })
     };
     let accepted = if is_small {
         accept(&**epoch)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::PROTOCOL_VERSION;
-use exact2048_coordinator::cluster::{Member, WorkerId};
+use exact2048_coordinator::cluster::{EpochMember, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
 use exact2048_net::text::with_causes;
@@ -39,7 +39,7 @@ enum Parcel {
 
 /// The stream to one peer.
 #[derive(Debug)]
-pub struct Link {
+pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
     room: Arc<Room>,
 }
@@ -104,12 +104,12 @@ pub struct Sender {
     pub client: ClientOptions,
 }
 
-impl Link {
+impl PeerLink {
     /// Opens a stream to a peer, which lasts until the link is dropped or `stop` says so. `lost` is told if it
     /// breaks.
     pub fn open(
         sender: Sender,
-        peer: &Member,
+        peer: &EpochMember,
         membership: Membership,
         stop: CancellationToken,
         lost: impl FnOnce(WorkerId, String) + Send + 'static,
@@ -128,7 +128,7 @@ impl Link {
     }
 }
 
-impl member::Link for Link {
+impl member::Link for PeerLink {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
         self.room.enter(payload.len());
         let bytes = payload.len();
@@ -145,7 +145,7 @@ impl member::Link for Link {
 
 async fn push(
     sender: Sender,
-    peer: &Member,
+    peer: &EpochMember,
     membership: Membership,
     queue: UnboundedReceiver<Parcel>,
     room: &Arc<Room>,

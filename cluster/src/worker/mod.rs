@@ -31,4 +31,4 @@ mod process;
 mod runner;
 
 pub use observe::describe;
-pub use process::{Ended, TurnedAway, WorkerOptions, run};
+pub use process::{TurnedAway, WorkerEnd, WorkerOptions, run};

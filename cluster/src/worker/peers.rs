@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use exact2048_coordinator::cluster::{Member, PROTOCOL_VERSION, WorkerId};
+use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION, WorkerId};
 use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1::FetchRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
-use exact2048_storage::{Outcome, Peers, WantedCopy};
+use exact2048_storage::{CopyOutcome, Peers, WantedCopy};
 use metrics::counter;
 use rustc_hash::FxHasher;
 use tokio::runtime::Handle;
@@ -51,7 +51,7 @@ pub struct PeerCopies {
 
 #[derive(Debug)]
 struct Peer {
-    member: Member,
+    member: EpochMember,
     membership: Membership,
     connection: OnceCell<ExchangeClient<Connected>>,
     /// It cannot be reached, or speaks another protocol: it is not asked again in this epoch.
@@ -66,7 +66,7 @@ impl PeerCopies {
     }
 
     /// Asks the other members of an epoch from now on.
-    pub fn join(&self, members: &[Member], membership: Membership) {
+    pub fn join(&self, members: &[EpochMember], membership: Membership) {
         let others = members.iter().filter(|member| member.worker != self.me);
         *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
     }
@@ -125,12 +125,12 @@ impl Peers for PeerCopies {
         Box::new(self.candidates(&wanted).into_iter().map(ask))
     }
 
-    fn note(&self, wanted: &WantedCopy, outcome: Outcome<'_>) {
+    fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>) {
         let from = match outcome {
-            Outcome::Cached => return counter!(observe::CACHED_SHARDS).increment(1),
-            Outcome::Taken => observe::PEER,
-            Outcome::FromStore => observe::STORE,
-            Outcome::Refused(error) => {
+            CopyOutcome::Cached => return counter!(observe::CACHED_SHARDS).increment(1),
+            CopyOutcome::Taken => observe::PEER,
+            CopyOutcome::FromStore => observe::STORE,
+            CopyOutcome::Refused(error) => {
                 let (worker, shard) = (self.me, format!("{:016x}", wanted.header_checksum));
                 return tracing::debug!(%worker, shard, error = with_causes(error), "a peer's copy is not taken");
             }
@@ -141,7 +141,7 @@ impl Peers for PeerCopies {
 }
 
 impl Peer {
-    fn new(member: Member, membership: Membership) -> Self {
+    fn new(member: EpochMember, membership: Membership) -> Self {
         Self { member, membership, connection: OnceCell::new(), given_up: AtomicBool::new(false) }
     }
 

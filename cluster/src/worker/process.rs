@@ -77,7 +77,7 @@ pub struct WorkerOptions {
 
 /// How a worker ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum WorkerEnd {
     /// What it had was committed or handed back.
     HandedBack,
     /// The time of grace was over before.
@@ -114,7 +114,7 @@ pub enum TurnedAway {
 /// # Errors
 ///
 /// What keeps it from starting, and refusals that another attempt would meet again.
-pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Ended> {
+pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<WorkerEnd> {
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
     let current: Arc<Current> = Arc::new(watch::Sender::new(None));
@@ -169,11 +169,11 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<End
     };
     let ended = tokio::select! {
         ended = process.pull_until(&stop) => ended,
-        () = stop.over.cancelled() => Ok(Ended::CutOff),
+        () = stop.over.cancelled() => Ok(WorkerEnd::CutOff),
     };
     process.leave_epoch();
     drop(process);
-    if matches!(ended, Ok(Ended::HandedBack)) {
+    if matches!(ended, Ok(WorkerEnd::HandedBack)) {
         // It ends within a task, or a shard.
         let _ = tokio::task::spawn_blocking(move || running.join()).await;
     }
@@ -223,7 +223,7 @@ struct Process {
 
 impl Process {
     /// Pulls until it is told to stop and has nothing left to hand back.
-    async fn pull_until(&mut self, stop: &Stop) -> Result<Ended> {
+    async fn pull_until(&mut self, stop: &Stop) -> Result<WorkerEnd> {
         let mut client = None;
         loop {
             let leaving = stop.begun.is_cancelled();
@@ -231,14 +231,14 @@ impl Process {
                 Some(connected) => Some(connected),
                 None => self.connected(&stop.begun).await?,
             };
-            let Some(connected) = connected else { return Ok(Ended::HandedBack) };
+            let Some(connected) = connected else { return Ok(WorkerEnd::HandedBack) };
             let begun = Instant::now();
             match self.pull_once(connected.clone(), leaving).await {
                 Ok(Some(answer)) => {
                     self.take(answer);
                     // The coordinator knows that it goes, and has nothing for it.
                     if leaving && self.epoch.is_none() {
-                        return Ok(Ended::HandedBack);
+                        return Ok(WorkerEnd::HandedBack);
                     }
                     client = Some(connected);
                 }
@@ -250,7 +250,7 @@ impl Process {
                     if leaving {
                         // Nobody is there to hand anything back to.
                         let is_idle = self.epoch.is_none();
-                        return Ok(if is_idle { Ended::HandedBack } else { Ended::CutOff });
+                        return Ok(if is_idle { WorkerEnd::HandedBack } else { WorkerEnd::CutOff });
                     }
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }

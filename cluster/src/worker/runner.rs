@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Failure, Share, WorkerReport, spell_epoch};
+use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport, spell_epoch};
 use exact2048_game::Precision;
 use exact2048_game::value::Value;
 use exact2048_net::text::with_causes;
@@ -13,7 +13,7 @@ use exact2048_run::member::CrewError;
 use exact2048_storage::{Attempt, ErrorKind, Scratch};
 use metrics::counter;
 
-use super::epoch::{Epoch, EpochFailure, Parts, Running};
+use super::epoch::{Epoch, EpochFailure, EpochParts, Running};
 use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
 use super::links::Sender;
@@ -87,18 +87,18 @@ impl Runner {
         share: &Arc<Share>,
         assignment: &Assignment,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WorkerFailure> {
         let opened = self.jobs.open::<V>(share, &assignment.run_url, stop);
         let open: OpenJob<V> = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
         let me = share.member(self.sender.worker);
-        let me = me.ok_or_else(|| Failure::Other("a share of others".to_owned()))?;
+        let me = me.ok_or_else(|| WorkerFailure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
         let (worker, job, epoch) = (self.sender.worker, &share.job, spell_epoch(share.epoch));
         tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first,
             last = %segment.last, members = share.members.len(), "epoch begins");
         let attempt =
             Attempt { opening: assignment.opening, epoch: share.epoch, member: self.sender.worker.0 };
-        let running = Running::new(Parts {
+        let running = Running::new(EpochParts {
             share: Arc::clone(share),
             me,
             worker: Arc::clone(&open.worker),
@@ -112,11 +112,11 @@ impl Runner {
         let ended = running.run(self.threads).map_err(|failure| match failure {
             EpochFailure::Peer(peer, reason) => {
                 tracing::warn!(%worker, %job, epoch, %peer, reason, "a peer is lost");
-                Failure::Peer(peer)
+                WorkerFailure::Peer(peer)
             }
             EpochFailure::BadBlock(peer, what) => {
                 tracing::warn!(%worker, %job, epoch, %peer, what, "a peer sent a bad block");
-                Failure::BadBlock { peer, what }
+                WorkerFailure::BadBlock { peer, what }
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),
         });
@@ -125,9 +125,12 @@ impl Runner {
     }
 
     /// Tells the coordinator, and when it can go on.
-    fn report(&self, epoch: u64, failure: Failure) {
-        let own = matches!(failure, Failure::DiskFull(_) | Failure::Memory(_) | Failure::Other(_));
-        let full = matches!(failure, Failure::DiskFull(_));
+    fn report(&self, epoch: u64, failure: WorkerFailure) {
+        let own = matches!(
+            failure,
+            WorkerFailure::DiskFull(_) | WorkerFailure::Memory(_) | WorkerFailure::Other(_)
+        );
+        let full = matches!(failure, WorkerFailure::DiskFull(_));
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
         while full && !has_room(&self.scratch) {
             std::thread::sleep(FULL_PAUSE);
@@ -139,19 +142,19 @@ impl Runner {
 }
 
 /// What the coordinator is told of an error.
-fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> Failure {
+fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> WorkerFailure {
     if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
         let commit = &shard.commit;
         let (phase, first, last) = (commit.phase, commit.first, commit.last);
         let (job, file) = (share.job.clone(), shard.record.file.clone());
-        return Failure::ShardLost { job, file, phase, first, last };
+        return WorkerFailure::ShardLost { job, file, phase, first, last };
     }
     failure_of_kind(error.kind(), with_causes(error))
 }
 
 /// The same of an error that blames no shard.
-fn failure_of_kind(kind: ErrorKind, text: String) -> Failure {
-    if kind == ErrorKind::Full { Failure::DiskFull(text) } else { Failure::Other(text) }
+fn failure_of_kind(kind: ErrorKind, text: String) -> WorkerFailure {
+    if kind == ErrorKind::Full { WorkerFailure::DiskFull(text) } else { WorkerFailure::Other(text) }
 }
 
 /// Whether some bytes can be written.

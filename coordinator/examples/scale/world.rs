@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Action, Cluster, Config, EpochStage, JobId, JobState, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION,
-    Pull, PullReply, Secret, Secrets, Share, Submission, Summary as JobSummary, WorkerId, WorkerReport,
+    Append, Cluster, ClusterConfig, EpochStage, JobId, JobState, JobSummary, LayerPart, LeastMemory, Opened,
+    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Share, Submission, WorkerId, WorkerReport,
     WriteShard,
 };
 use exact2048_coordinator::{Stage, Totals, Workload};
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
             job,
             model,
             now: Duration::ZERO,
-            cluster: Cluster::new(1, Config::default(), secrets, Duration::ZERO),
+            cluster: Cluster::new(1, ClusterConfig::default(), secrets, Duration::ZERO),
             workers: (0..workers).map(|_| Worker::default()).collect(),
             pass: None,
             events: BTreeMap::new(),
@@ -197,10 +197,10 @@ impl<'a> World<'a> {
     }
 
     fn act(&mut self) {
-        for action in self.cluster.take_actions() {
+        for append in self.cluster.take_appends() {
             self.summary.appends += 1;
-            self.at(self.now + self.model.store_request(0.0), Event::Appended(action.ticket()));
-            if let Action::Commit { commit, .. } = action {
+            self.at(self.now + self.model.store_request(0.0), Event::Appended(append.ticket()));
+            if let Append::Commit { commit, .. } = append {
                 let done = match commit.phase {
                     Phase::Enumerate => commit.last == self.job.params.last_layer(),
                     Phase::BackUp => commit.first.0 == 4,

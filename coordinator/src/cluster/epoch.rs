@@ -7,9 +7,9 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Segment};
 
-use super::attendance::Member;
+use super::attendance::EpochMember;
 use super::counts::Possible;
-use super::messages::{EpochStage, LayerPart, Progress, ShardRecord, Share, WriteShard};
+use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
 use crate::ranges::{Ranges, Worth};
 use crate::task::Totals;
 
@@ -25,7 +25,7 @@ pub(super) struct Epoch {
     /// When what is being written was ordered.
     pub ordered: Duration,
     /// What is known of each member.
-    pub members: Vec<Member>,
+    pub members: Vec<EpochMember>,
     /// No more ranges are ordered: the epoch ends once what is ordered is committed.
     pub closing: bool,
     ranges: Ranges,
@@ -57,14 +57,14 @@ struct Exchanged {
 #[derive(Debug)]
 pub(super) struct WrittenRange {
     pub commit: Commit,
-    pub shards: Vec<ShardRecord>,
+    pub shards: Vec<MemberShard>,
 }
 
 impl Epoch {
     /// An epoch that begins. `possible` is what can be counted in each layer of its segment, ascending.
     pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
-            members: vec![Member::new(now); share.members.len()],
+            members: vec![EpochMember::new(now); share.members.len()],
             ranges: Ranges::new(share.segment, share.params.kept, share.members.len(), now),
             records: vec![None; share.members.len()],
             share: Arc::new(share),
@@ -105,9 +105,9 @@ impl Epoch {
         self.ranges.written()
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> EpochProgress {
         let (finished_layers, written_layers) = (self.ranges.frontier(), self.ranges.written());
-        Progress { epoch: self.number(), finished_layers, written_layers }
+        EpochProgress { epoch: self.number(), finished_layers, written_layers }
     }
 
     /// The layer that not every member has finished yet, or the last one.
@@ -225,7 +225,7 @@ impl Epoch {
         let commit = self.ranges.complete(now)?;
         let members = self.share.members.iter();
         let shards = members.zip(self.records.iter_mut().filter_map(Option::take));
-        let shards = shards.map(|(member, record)| ShardRecord {
+        let shards = shards.map(|(member, record)| MemberShard {
             worker: member.worker,
             threads: member.threads,
             record,
@@ -239,7 +239,7 @@ mod tests {
     use exact2048_game::{Objective, Params, Precision, Spawn4};
     use exact2048_solution::Phase;
 
-    use super::super::{JobId, Member, Secret};
+    use super::super::{EpochMember, JobId, Secret};
     use super::*;
     use crate::cluster::WorkerId;
 
@@ -247,7 +247,7 @@ mod tests {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segment = Segment { phase: Phase::Enumerate, first: Layer(4), last: params.last_layer() };
-        let member = Member { worker: WorkerId(1), threads: 1, address: String::new() };
+        let member = EpochMember { worker: WorkerId(1), threads: 1, address: String::new() };
         let (job, members) = (JobId("job".to_owned()), vec![member]);
         let secret = Secret::new([0; 16]);
         let share = Share { job, params, epoch: 1, segment, members, window_layers: 4, secret };

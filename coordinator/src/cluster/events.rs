@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::job::JobState;
-use super::messages::{Action, Claim, Failure, JobId, Share, WorkerId};
+use super::messages::{Append, Claim, JobId, Share, WorkerFailure, WorkerId};
 
 /// Something that people may want to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ pub enum Event {
         /// The epoch that it has left, if it was in one.
         epoch: Option<u64>,
         /// What.
-        failure: Failure,
+        failure: WorkerFailure,
     },
     /// A worker that could not work can work again.
     WorkerWell {
@@ -68,7 +68,7 @@ pub enum Event {
         job: JobId,
     },
     /// An append is in the journal.
-    Appended(Action),
+    Appended(Append),
     /// The state of a job has changed.
     Job {
         /// The job.

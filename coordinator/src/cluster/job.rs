@@ -27,7 +27,7 @@ pub struct Submission {
     /// What became of it before; [`JobState::Queued`] for one that is to be worked on.
     pub state: JobState,
     /// What is known of its run without opening it.
-    pub summary: Summary,
+    pub summary: JobSummary,
 }
 
 /// What the run of a job holds, when its turn has come and it was opened for writing.
@@ -45,7 +45,7 @@ pub struct Opened {
 
 /// How far a job is, as it is kept when its run is not open.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Summary {
+pub struct JobSummary {
     /// The pass that comes next; `None` when nothing is missing, or nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -63,7 +63,7 @@ pub struct Summary {
     pub fingerprint: Option<u128>,
 }
 
-impl Summary {
+impl JobSummary {
     /// What is kept of a status.
     #[must_use]
     pub fn of(status: &JobStatus) -> Self {
@@ -155,7 +155,7 @@ pub(super) struct Job {
     /// What is to be done, while its run is open.
     pub plan: Option<Plan>,
     /// The same in short, as it was when the run was last open.
-    pub summary: Summary,
+    pub summary: JobSummary,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
     /// When the last of them was counted.
@@ -300,13 +300,13 @@ impl Plan {
     }
 
     /// How far the job is, where so many entries or states are finished and not committed yet.
-    pub fn summary(&self, params: &Params, bytes: u64, entries_ahead: f64, states_ahead: u64) -> Summary {
+    pub fn summary(&self, params: &Params, bytes: u64, entries_ahead: f64, states_ahead: u64) -> JobSummary {
         let (done, whole) = self.work_done(entries_ahead, states_ahead);
         let (states, total) = match self.phase(params) {
             Phase::Enumerate => (self.enumerated, None),
             Phase::BackUp => (self.backed_up, Some(self.enumerated)),
         };
-        Summary {
+        JobSummary {
             phase: self.remaining.map(|segment| segment.phase),
             states_done: states + states_ahead,
             states_total: total,

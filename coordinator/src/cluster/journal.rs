@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::messages::{Action, JobId};
+use super::messages::{Append, JobId};
 
 /// An append is tried this often at least before its job is given up.
 const LEAST_TRIES: u32 = 3;
 
 #[derive(Default, Debug)]
 pub(super) struct Journal {
-    queue: VecDeque<Append>,
+    queue: VecDeque<Pending>,
     /// The append that was asked of the shell, until it answers.
     asked: Option<u64>,
     next_ticket: u64,
 }
 
 #[derive(Debug)]
-struct Append {
-    action: Action,
+struct Pending {
+    append: Append,
     /// It is not asked for before this time.
     not_before: Duration,
     /// When it failed first by the fault of its job's journal, and how often since.
@@ -34,38 +34,38 @@ impl Journal {
         self.next_ticket
     }
 
-    pub fn push(&mut self, action: Action) {
-        self.queue.push_back(Append { action, not_before: Duration::ZERO, failed: None, is_stuck: false });
+    pub fn push(&mut self, append: Append) {
+        self.queue.push_back(Pending { append, not_before: Duration::ZERO, failed: None, is_stuck: false });
     }
 
     /// Whether nothing is to be appended to the journal of a job.
     pub fn is_idle(&self, job: &JobId) -> bool {
-        self.queue.iter().all(|append| append.action.job() != job)
+        self.queue.iter().all(|pending| pending.append.job() != job)
     }
 
     /// Whether the next append of a job has failed, and waits to be tried again.
     pub fn is_stuck(&self, job: &JobId) -> bool {
-        let first = self.queue.iter().find(|append| append.action.job() == job);
-        first.is_some_and(|append| append.is_stuck && Some(append.action.ticket()) != self.asked)
+        let first = self.queue.iter().find(|pending| pending.append.job() == job);
+        first.is_some_and(|pending| pending.is_stuck && Some(pending.append.ticket()) != self.asked)
     }
 
     /// The append that the shell should be asked for now. A job whose append waits does not keep others waiting.
-    pub fn due(&mut self, now: Duration) -> Option<Action> {
+    pub fn due(&mut self, now: Duration) -> Option<Append> {
         if self.asked.is_some() {
             return None;
         }
-        let is_first = |at: usize, job: &JobId| self.queue.iter().take(at).all(|a| a.action.job() != job);
+        let is_first = |at: usize, job: &JobId| self.queue.iter().take(at).all(|a| a.append.job() != job);
         let mut due = self.queue.iter().enumerate();
-        let (_, append) =
-            due.find(|(at, append)| append.not_before <= now && is_first(*at, append.action.job()))?;
-        self.asked = Some(append.action.ticket());
-        Some(append.action.clone())
+        let (_, pending) =
+            due.find(|(at, pending)| pending.not_before <= now && is_first(*at, pending.append.job()))?;
+        self.asked = Some(pending.append.ticket());
+        Some(pending.append.clone())
     }
 
     /// The append with this ticket has an outcome, after which it is not asked for any more.
-    pub fn take(&mut self, ticket: u64) -> Option<Action> {
+    pub fn take(&mut self, ticket: u64) -> Option<Append> {
         let at = self.answered(ticket)?;
-        self.queue.remove(at).map(|append| append.action)
+        self.queue.remove(at).map(|pending| pending.append)
     }
 
     /// It is not known to be in the journal, and is asked for again at a time.
@@ -77,29 +77,29 @@ impl Journal {
 
     /// The job of an append that was asked for.
     pub fn job_of(&self, ticket: u64) -> Option<JobId> {
-        let append = self.queue.iter().find(|append| append.action.ticket() == ticket)?;
-        Some(append.action.job().clone())
+        let pending = self.queue.iter().find(|pending| pending.append.ticket() == ticket)?;
+        Some(pending.append.job().clone())
     }
 
     /// It failed by the fault of its job's journal; whether that has gone on for so long that no more is to be tried.
     pub fn has_failed_for(&mut self, ticket: u64, patience: Duration, now: Duration) -> bool {
-        let Some(append) = self.queue.iter_mut().find(|append| append.action.ticket() == ticket) else {
+        let Some(pending) = self.queue.iter_mut().find(|pending| pending.append.ticket() == ticket) else {
             return false;
         };
-        let (since, tries) = append.failed.get_or_insert((now, 0));
+        let (since, tries) = pending.failed.get_or_insert((now, 0));
         *tries += 1;
         *tries >= LEAST_TRIES && now.saturating_sub(*since) >= patience
     }
 
     /// Gives up all appends of a job. Whether one that was asked for is made is not known then.
     pub fn drop_job(&mut self, job: &JobId) {
-        self.queue.retain(|append| append.action.job() != job);
-        self.asked.take_if(|asked| !self.queue.iter().any(|append| append.action.ticket() == *asked));
+        self.queue.retain(|pending| pending.append.job() != job);
+        self.asked.take_if(|asked| !self.queue.iter().any(|pending| pending.append.ticket() == *asked));
     }
 
     /// The place of an append that the shell has answered.
     fn answered(&mut self, ticket: u64) -> Option<usize> {
-        let at = self.queue.iter().position(|append| append.action.ticket() == ticket)?;
+        let at = self.queue.iter().position(|pending| pending.append.ticket() == ticket)?;
         self.asked.take_if(|asked| *asked == ticket);
         Some(at)
     }

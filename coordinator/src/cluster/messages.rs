@@ -92,7 +92,7 @@ pub struct PullReply {
     /// What to work on; repeated until the worker says that it is in that epoch.
     pub share: Option<Arc<Share>>,
     /// How far the worker's epoch is, where it is in the current one.
-    pub progress: Option<Progress>,
+    pub progress: Option<EpochProgress>,
     /// A shard to write; repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
     /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
@@ -103,7 +103,7 @@ pub struct PullReply {
 
 /// How far the members of an epoch are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct EpochProgress {
     /// The epoch.
     pub epoch: u64,
     /// Layers of the segment that every member has finished, counted in the direction of the phase.
@@ -165,7 +165,7 @@ pub struct Share {
     /// The layers to go through, and in which direction.
     pub segment: Segment,
     /// All workers of the epoch; the same list for each of them.
-    pub members: Vec<Member>,
+    pub members: Vec<EpochMember>,
     /// Layers that a worker may compute past the lowest one that not all have finished. Those in which it owns no block
     /// are reported at once, however far ahead.
     pub window_layers: u32,
@@ -175,7 +175,7 @@ pub struct Share {
 
 /// A worker of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct EpochMember {
     /// The worker.
     pub worker: WorkerId,
     /// Threads that compute.
@@ -236,7 +236,7 @@ pub enum WorkerReport {
         /// The epoch that it has to leave, if it is in one.
         epoch: Option<u64>,
         /// What.
-        failure: Failure,
+        failure: WorkerFailure,
     },
     /// The worker can work again.
     Well,
@@ -258,7 +258,7 @@ pub struct LayerPart {
 
 /// What went wrong at a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
+pub enum WorkerFailure {
     /// The worker's disk or the store is full, as the worker sees it.
     DiskFull(String),
     /// A block does not fit the worker's memory.
@@ -289,17 +289,17 @@ pub enum Failure {
     Other(String),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for WorkerFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::DiskFull(what) => write!(f, "disk full: {what}"),
-            Failure::Memory(what) => write!(f, "out of memory: {what}"),
-            Failure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
-            Failure::BadBlock { peer, what } => write!(f, "worker {peer} sent a bad block: {what}"),
-            Failure::ShardLost { job, file, .. } => {
+            WorkerFailure::DiskFull(what) => write!(f, "disk full: {what}"),
+            WorkerFailure::Memory(what) => write!(f, "out of memory: {what}"),
+            WorkerFailure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
+            WorkerFailure::BadBlock { peer, what } => write!(f, "worker {peer} sent a bad block: {what}"),
+            WorkerFailure::ShardLost { job, file, .. } => {
                 write!(f, "cannot read the shard {file} of job {job}")
             }
-            Failure::Other(what) => what.fmt(f),
+            WorkerFailure::Other(what) => what.fmt(f),
         }
     }
 }
@@ -307,7 +307,7 @@ impl std::fmt::Display for Failure {
 /// What the shell has to append to a job's journal. Actions come one at a time: the next one follows
 /// only when the outcome of the last one is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum Append {
     /// A range is done and its shards are in the store.
     Commit {
         /// Names this append in the answer; the same append has the same ticket when it is repeated.
@@ -319,7 +319,7 @@ pub enum Action {
         /// The range and its counts.
         commit: Commit,
         /// The shards, one of each member of the epoch.
-        shards: Vec<ShardRecord>,
+        shards: Vec<MemberShard>,
         /// Time from the commit before it, or the beginning of the epoch, to this one.
         took: Duration,
     },
@@ -336,18 +336,18 @@ pub enum Action {
     },
 }
 
-impl Action {
+impl Append {
     /// Names the append in the shell's answer.
     pub fn ticket(&self) -> u64 {
         match self {
-            Action::Commit { ticket, .. } | Action::Retract { ticket, .. } => *ticket,
+            Append::Commit { ticket, .. } | Append::Retract { ticket, .. } => *ticket,
         }
     }
 
     /// The job to whose journal it belongs.
     pub fn job(&self) -> &JobId {
         match self {
-            Action::Commit { job, .. } | Action::Retract { job, .. } => job,
+            Append::Commit { job, .. } | Append::Retract { job, .. } => job,
         }
     }
 }
@@ -416,7 +416,7 @@ pub enum Examined {
 
 /// A shard of a commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ShardRecord {
+pub struct MemberShard {
     /// Who wrote it.
     pub worker: WorkerId,
     /// The writer's threads: which lanes it has follows from those of all.

@@ -1,7 +1,7 @@
 //! The coordinator of a cluster: jobs, workers, epochs and commits, in pure code.
 //!
 //! [`Cluster`] is a plain struct. The shell around it calls its methods with the time, one at a time, and
-//! after each call carries out what [`Cluster::take_actions`] returns. The time is a [`Duration`] since any
+//! after each call carries out what [`Cluster::take_appends`] returns. The time is a [`Duration`] since any
 //! fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered
 //! invariants, and what each failure does.
 
@@ -36,18 +36,18 @@ use journal::Journal;
 use roster::Roster;
 
 pub use events::Event;
-pub use job::{JobState, LeastMemory, Opened, Submission, Summary};
+pub use job::{JobState, JobSummary, LeastMemory, Opened, Submission};
 pub use messages::{
-    Action, AppendFailure, Claim, EpochStage, Errand, Examined, Failure, JobId, LayerPart, Member, NotOpened,
-    PROTOCOL_VERSION, Progress, Pull, PullReply, Refusal, ShardRecord, Share, WorkerId, WorkerReport,
-    WriteShard, spell_epoch,
+    Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
+    MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
+    WorkerReport, WriteShard, spell_epoch,
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 
 /// How a cluster is run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct ClusterConfig {
     /// A worker that was not heard for longer is lost.
     pub lease: Duration,
     /// An epoch begins when no worker has registered for so long, so that workers that start together work
@@ -84,7 +84,7 @@ pub struct Config {
     pub pause_idle: Duration,
 }
 
-impl Default for Config {
+impl Default for ClusterConfig {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(5),
@@ -143,7 +143,7 @@ pub enum ClusterError {
 /// Decides what a cluster of workers does next.
 #[derive(Debug)]
 pub struct Cluster {
-    config: Config,
+    config: ClusterConfig,
     /// The time of the latest call.
     now: Duration,
     secrets: Secrets,
@@ -164,7 +164,7 @@ pub struct Cluster {
     /// The last epoch has done all of its segment: who worked in it waits for nobody.
     in_step: bool,
     journal: Journal,
-    actions: Vec<Action>,
+    appends: Vec<Append>,
     errands: Vec<Errand>,
     events: Vec<Event>,
     /// Jobs of which something has changed since that was asked for last.
@@ -176,7 +176,7 @@ pub struct Cluster {
 impl Cluster {
     /// A cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher than any
     /// number that a coordinator of this store has used or will use before it is fenced.
-    pub fn new(first_epoch: u64, config: Config, secrets: Secrets, now: Duration) -> Self {
+    pub fn new(first_epoch: u64, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
             now,
@@ -193,7 +193,7 @@ impl Cluster {
             could_begin: None,
             in_step: false,
             journal: Journal::default(),
-            actions: Vec::new(),
+            appends: Vec::new(),
             errands: Vec::new(),
             events: Vec::new(),
             changed: BTreeSet::new(),
@@ -202,8 +202,8 @@ impl Cluster {
     }
 
     /// What the shell has to do now. To be asked after every other call.
-    pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+    pub fn take_appends(&mut self) -> Vec<Append> {
+        std::mem::take(&mut self.appends)
     }
 
     /// What the shell has to find out now. To be asked after every other call, too.

@@ -12,7 +12,8 @@ use super::events::Event;
 use super::job::JobState;
 use super::job::{Job, too_small};
 use super::messages::{
-    Action, AppendFailure, Claim, Errand, Examined, Failure, JobId, Member, Share, WorkerId, WorkerReport,
+    Append, AppendFailure, Claim, EpochMember, Errand, Examined, JobId, Share, WorkerFailure, WorkerId,
+    WorkerReport,
 };
 use super::roster::Worker;
 use super::{Cluster, ClusterError};
@@ -88,7 +89,7 @@ impl Cluster {
                     let took = current.took(now);
                     let WrittenRange { commit, shards } = written;
                     let ticket = self.journal.ticket();
-                    self.journal.push(Action::Commit { ticket, job, epoch, commit, shards, took });
+                    self.journal.push(Append::Commit { ticket, job, epoch, commit, shards, took });
                 }
             }
             WorkerReport::Failed { epoch, failure } => self.failed(worker, epoch, failure),
@@ -101,15 +102,15 @@ impl Cluster {
         }
     }
 
-    fn failed(&mut self, worker: WorkerId, epoch: Option<u64>, failure: Failure) {
+    fn failed(&mut self, worker: WorkerId, epoch: Option<u64>, failure: WorkerFailure) {
         let reason = format!("worker {worker}: {failure}");
         self.events.push(Event::WorkerFailed { worker, epoch, failure: failure.clone() });
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
-            Failure::ShardLost { .. } if !is_current => {}
+            WorkerFailure::ShardLost { .. } if !is_current => {}
             // Whether the shard is wrong or the worker is found out first: a sound shard would be computed for nothing.
-            Failure::ShardLost { job: id, file, phase, first, last } => {
+            WorkerFailure::ShardLost { job: id, file, phase, first, last } => {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
                     job.examining = true;
                     self.errands.push(Errand::Examine(Claim { worker, job: id, file, phase, first, last }));
@@ -117,11 +118,11 @@ impl Cluster {
                 }
             }
             // All peers of one that has died say so: the first is enough, and it may be back already.
-            Failure::Peer(_) | Failure::BadBlock { .. } if !is_current => {}
-            Failure::Peer(peer) | Failure::BadBlock { peer, .. } => {
+            WorkerFailure::Peer(_) | WorkerFailure::BadBlock { .. } if !is_current => {}
+            WorkerFailure::Peer(peer) | WorkerFailure::BadBlock { peer, .. } => {
                 self.roster.blame(peer, worker, self.config.backoff, self.now)
             }
-            Failure::DiskFull(_) | Failure::Memory(_) | Failure::Other(_) => {
+            WorkerFailure::DiskFull(_) | WorkerFailure::Memory(_) | WorkerFailure::Other(_) => {
                 self.roster.back_off(worker, self.config.backoff, self.now);
                 if let Some(worker) = self.roster.workers.get_mut(&worker) {
                     worker.unwell = Some(failure.to_string());
@@ -167,7 +168,7 @@ impl Cluster {
         let found = !lost.is_empty();
         for commit in lost {
             let ticket = self.journal.ticket();
-            self.journal.push(Action::Retract { ticket, job: id.clone(), epoch: self.next_epoch, commit });
+            self.journal.push(Append::Retract { ticket, job: id.clone(), epoch: self.next_epoch, commit });
         }
         if found && self.epoch.as_ref().is_some_and(|epoch| epoch.share.job == *id) {
             self.end_epoch();
@@ -177,14 +178,14 @@ impl Cluster {
     }
 
     /// An append is in the journal: only now does it count.
-    pub(super) fn appended(&mut self, append: Action, committed_bytes: u64) {
+    pub(super) fn appended(&mut self, append: Append, committed_bytes: u64) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
         self.changed.insert(id.clone());
         self.choose_at = Duration::ZERO;
         let Some(job) = self.jobs.get_mut(&id) else { return };
         (job.summary.bytes, job.obstacle) = (committed_bytes, None);
-        let Action::Commit { commit, .. } = append else { return };
+        let Append::Commit { commit, .. } = append else { return };
         if let Some(plan) = &mut job.plan {
             plan.add(&job.params, commit);
             job.failures = 0;
@@ -229,8 +230,9 @@ impl Cluster {
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
-        let leaves =
-            |member: &Member| self.roster.workers.get(&member.worker).is_some_and(|worker| worker.leaving);
+        let leaves = |member: &EpochMember| {
+            self.roster.workers.get(&member.worker).is_some_and(|worker| worker.leaving)
+        };
         let has_left = epoch.share.members.iter().any(leaves);
         let has_joined = self.roster.workers.iter().any(|(&id, worker)| {
             epoch.share.member(id).is_none()
@@ -253,7 +255,7 @@ impl Cluster {
         }
         self.advance_epoch();
         while self.epoch.is_none() && self.choose_job() && !self.begin_epoch() {}
-        self.actions.extend(self.journal.due(self.now));
+        self.appends.extend(self.journal.due(self.now));
     }
 
     fn advance_epoch(&mut self) {
@@ -468,8 +470,8 @@ impl Cluster {
         let is_free =
             |worker: &Worker| worker.is_available(self.now) && job.fits(worker.threads, worker.memory_bytes);
         let members = self.roster.workers.iter().filter(|(_, worker)| is_free(worker));
-        let members: Vec<Member> = members
-            .map(|(&id, worker)| Member {
+        let members: Vec<EpochMember> = members
+            .map(|(&id, worker)| EpochMember {
                 worker: id,
                 threads: worker.threads,
                 address: worker.address.clone(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
-use super::job::{Job, JobState, Plan, Summary};
-use super::messages::{JobId, Progress, WorkerId, WriteShard, spell_epoch};
+use super::job::{Job, JobState, JobSummary, Plan};
+use super::messages::{EpochProgress, JobId, WorkerId, WriteShard, spell_epoch};
 use super::roster::Worker;
 use super::{Cluster, Epoch};
 use crate::rate::is_enough;
@@ -35,7 +35,7 @@ pub struct Signal {
     /// Whether another coordinator owns the store.
     pub fenced: bool,
     /// How far the epoch is: the one thing that changes all the time.
-    pub progress: Option<Progress>,
+    pub progress: Option<EpochProgress>,
 }
 
 /// A job.
@@ -270,7 +270,7 @@ impl Cluster {
 
 /// How far a job is at the moment, with what is finished and not committed.
 struct At {
-    summary: Summary,
+    summary: JobSummary,
     eta: Option<Eta>,
 }
 

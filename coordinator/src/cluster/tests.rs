@@ -24,7 +24,7 @@ fn submission(name: &str) -> Submission {
         params: params(),
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, 100)]))),
         state: JobState::Queued,
-        summary: Summary::default(),
+        summary: JobSummary::default(),
     }
 }
 
@@ -128,7 +128,7 @@ impl Worker {
         }
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: WorkerFailure) {
         let epoch = self.epoch.take().map(|share| share.epoch);
         self.reports.push(WorkerReport::Failed { epoch, failure });
     }
@@ -144,7 +144,7 @@ fn seconds(seconds: f64) -> Duration {
 
 /// A cluster with workers that have long been there.
 fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
-    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut workers: Vec<Worker> = (1..=workers).map(Worker::new).collect();
     let now = seconds(3.0);
     for worker in &mut workers {
@@ -166,7 +166,7 @@ fn workers_that_are_there_begin_at_once() {
 
 #[test]
 fn workers_that_start_together_are_waited_for() {
-    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
     submit(&mut cluster, Duration::ZERO, "job");
     let (mut first, mut second) = (Worker::new(1), Worker::new(2));
     assert_eq!(first.pull(&mut cluster, seconds(1.0)).share, None);
@@ -192,8 +192,8 @@ fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
     workers[1].pull(&mut cluster, now);
     let mut late = Worker::new(3);
     assert_eq!(late.pull(&mut cluster, now).share, None);
-    let actions = cluster.take_actions();
-    let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+    let appends = cluster.take_appends();
+    let [Append::Commit { ticket, .. }] = appends.as_slice() else { panic!("{appends:?}") };
     cluster.committed(now, *ticket, 0);
     for worker in &mut workers {
         let reply = worker.pull(&mut cluster, now);
@@ -209,7 +209,7 @@ fn the_epoch_of_a_lost_worker_is_over_after_its_lease() {
     submit(&mut cluster, now, "job");
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
     let first = workers[0].epoch.clone().unwrap();
-    let lease = Config::default().lease;
+    let lease = ClusterConfig::default().lease;
     for part in 1..=4 {
         assert_eq!(workers[0].pull(&mut cluster, now + lease * part / 4).withdrawn, None);
     }
@@ -235,7 +235,7 @@ fn an_epoch_of_a_later_coordinator_is_left_alone() {
     submit(&mut later, now, "job");
     submit(&mut later, now, "second job");
     workers[0].pull(&mut later, now);
-    let mut earlier = Cluster::new(0, Config::default(), secrets(), now);
+    let mut earlier = Cluster::new(0, ClusterConfig::default(), secrets(), now);
     let epoch = workers[0].epoch.clone().unwrap().epoch;
     let pull = Pull {
         version: PROTOCOL_VERSION,
@@ -263,14 +263,14 @@ fn one_append_is_asked_for_at_a_time_and_repeated_as_it_was() {
     workers[0].pull(&mut cluster, now);
     workers[0].finish((4..=params().last_layer().0).step_by(2));
     (0..2).for_each(|_| drop(workers[0].pull(&mut cluster, now)));
-    let first = cluster.take_actions();
-    let [Action::Commit { ticket, .. }] = first.as_slice() else { panic!("{first:?}") };
+    let first = cluster.take_appends();
+    let [Append::Commit { ticket, .. }] = first.as_slice() else { panic!("{first:?}") };
     cluster.tick(now + seconds(2.0));
-    assert_eq!(cluster.take_actions(), [], "not before it has failed");
+    assert_eq!(cluster.take_appends(), [], "not before it has failed");
     cluster.append_failed(now + seconds(2.0), *ticket, AppendFailure::Store("away".to_owned()));
-    assert_eq!(cluster.take_actions(), [], "not at once");
+    assert_eq!(cluster.take_appends(), [], "not at once");
     cluster.tick(now + seconds(3.0));
-    assert_eq!(cluster.take_actions(), first);
+    assert_eq!(cluster.take_appends(), first);
     cluster.fence(now + seconds(3.0));
     assert_eq!(cluster.submit(now + seconds(3.0), submission("other")), Err(ClusterError::Fenced));
 }
@@ -283,7 +283,7 @@ fn the_time_left_is_told_in_both_passes() {
     let mut job = |now, worker: &mut Worker| {
         worker.pull(&mut cluster, now);
         let status = cluster.status(now).jobs.remove(0);
-        if let [Action::Commit { ticket, .. }] = cluster.take_actions().as_slice() {
+        if let [Append::Commit { ticket, .. }] = cluster.take_appends().as_slice() {
             cluster.committed(now, *ticket, 0);
         }
         status

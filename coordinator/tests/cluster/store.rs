@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exact2048_coordinator::cluster::{Action, JobId, WorkerId};
+use exact2048_coordinator::cluster::{Append, JobId, WorkerId};
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase};
 
@@ -26,7 +26,7 @@ pub struct ShardName {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     Fence(u64),
-    Append(Action),
+    Append(Append),
     /// A record of somebody who is no coordinator.
     Foreign,
 }
@@ -78,15 +78,15 @@ impl Store {
     }
 
     /// Creates entry `slot` of a journal if there is none. Whether the entry there is this one now.
-    pub fn append(&mut self, truth: &Truth, job: &JobId, slot: usize, action: &Action) -> bool {
+    pub fn append(&mut self, truth: &Truth, job: &JobId, slot: usize, append: &Append) -> bool {
         let entries = &self.journals[job].entries;
         assert!(slot <= entries.len(), "an entry after a gap");
         if let Some(entry) = entries.get(slot) {
-            return *entry == Entry::Append(action.clone());
+            return *entry == Entry::Append(append.clone());
         }
-        self.check_and_apply(truth, job, action);
+        self.check_and_apply(truth, job, append);
         let journal = self.journals.get_mut(job).unwrap();
-        journal.entries.push(Entry::Append(action.clone()));
+        journal.entries.push(Entry::Append(append.clone()));
         true
     }
 
@@ -131,17 +131,17 @@ impl Store {
         journal.live.iter().filter(is_damaged).map(|live| live.commit.clone()).collect()
     }
 
-    fn check_and_apply(&mut self, truth: &Truth, job: &JobId, action: &Action) {
+    fn check_and_apply(&mut self, truth: &Truth, job: &JobId, append: &Append) {
         let journal = self.journals.get_mut(job).unwrap();
         let fence = journal.entries.iter().rev().find_map(|entry| match entry {
             Entry::Fence(fence) => Some(*fence),
             Entry::Append(_) | Entry::Foreign => None,
         });
-        match action {
-            Action::Commit { epoch, commit, shards, .. } => {
+        match append {
+            Append::Commit { epoch, commit, shards, .. } => {
                 assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the coordinator of the last fence commits");
                 let earlier = journal.entries.iter().filter_map(|entry| match entry {
-                    Entry::Append(Action::Commit { epoch, .. } | Action::Retract { epoch, .. }) => {
+                    Entry::Append(Append::Commit { epoch, .. } | Append::Retract { epoch, .. }) => {
                         Some(*epoch)
                     }
                     Entry::Fence(_) | Entry::Foreign => None,
@@ -170,7 +170,7 @@ impl Store {
                 }
                 journal.live.push(LiveCommit { commit: commit.clone(), shards: names });
             }
-            Action::Retract { epoch, commit, .. } => {
+            Append::Retract { epoch, commit, .. } => {
                 assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the last coordinator retracts");
                 let at = journal.live.iter().position(|live| live.commit == *commit);
                 let live = journal.live.swap_remove(at.expect("I3: what is retracted was live"));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
-    EpochStage, Failure, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerId, WorkerReport,
+    EpochStage, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId, WorkerReport,
     WriteShard,
 };
 use exact2048_solution::{Owners, Phase};
@@ -140,7 +140,7 @@ impl Worker {
         let sound = store.any_commit(&share.job, random.next()).filter(|_| random.per_mille(misread));
         if let Some(lost) = damaged.or(sound) {
             let (job, phase, first, last) = (share.job.clone(), lost.phase, lost.first, lost.last);
-            let failure = Failure::ShardLost { job, file: String::new(), phase, first, last };
+            let failure = WorkerFailure::ShardLost { job, file: String::new(), phase, first, last };
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
         }
         let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));
@@ -195,7 +195,7 @@ impl Worker {
     }
 
     /// Fails, and drops its work.
-    pub fn fail(&mut self, failure: Failure, until: u64) {
+    pub fn fail(&mut self, failure: WorkerFailure, until: u64) {
         self.reports.push_back(WorkerReport::Failed { epoch: self.epoch(), failure });
         self.working = None;
         self.unwell_until = until;

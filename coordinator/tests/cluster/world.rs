@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::{
-    Action, AppendFailure, Claim, Cluster, Config, Errand, Event, Examined, Failure, JobId, JobState,
-    LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission, Summary,
-    WorkerId,
+    Append, AppendFailure, Claim, Cluster, ClusterConfig, Errand, Event, Examined, JobId, JobState,
+    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission,
+    WorkerFailure, WorkerId,
 };
 use exact2048_solution::{Commit, Phase, missing_segments};
 
@@ -43,7 +43,7 @@ enum Message {
     Append {
         by: usize,
         slot: usize,
-        action: Action,
+        append: Append,
         answered: bool,
         is_copy: bool,
     },
@@ -89,7 +89,7 @@ pub struct World {
     truth: Truth,
     store: Store,
     faults: Faults,
-    config: Config,
+    config: ClusterConfig,
     random: Random,
     coordinators: Vec<Coordinator>,
     workers: Vec<(Worker, usize)>,
@@ -103,7 +103,7 @@ pub struct World {
     /// The secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
     /// What the queue's journal says: the jobs, and what became of those that have ended.
-    queue: BTreeMap<JobId, Option<(JobState, Summary)>>,
+    queue: BTreeMap<JobId, Option<(JobState, JobSummary)>>,
     workload: Arc<Workload>,
     /// Until when the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
@@ -255,12 +255,12 @@ impl World {
                     worker.hear(reply, &self.store, self.faults.misread, &mut self.random);
                 }
             }
-            Message::Append { by, slot, action, answered, .. } => {
-                let job = job_of(&action);
-                let done = self.store.append(&self.truth, &job, slot, &action);
+            Message::Append { by, slot, append, answered, .. } => {
+                let job = job_of(&append);
+                let done = self.store.append(&self.truth, &job, slot, &append);
                 if answered {
                     let at = self.now + self.random.below(200);
-                    self.put(at, Message::Appended { by, ticket: action.ticket(), job, done });
+                    self.put(at, Message::Appended { by, ticket: append.ticket(), job, done });
                 }
             }
             Message::Appended { by, ticket, job, done } => {
@@ -314,7 +314,7 @@ impl World {
     fn open(&mut self, by: usize, job: JobId) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
-            Message::Append { by: of, action, is_copy: false, .. } => *of == by && job_of(action) == job,
+            Message::Append { by: of, append, is_copy: false, .. } => *of == by && job_of(append) == job,
             Message::Appended { by: of, job: other, .. } | Message::Unknown { by: of, job: other, .. } => {
                 *of == by && *other == job
             }
@@ -356,10 +356,10 @@ impl World {
             match event {
                 Event::Job { job, state } => {
                     let status = coordinator.cluster.job_status(&job, now);
-                    let summary = status.map(|status| Summary {
+                    let summary = status.map(|status| JobSummary {
                         phase: status.phase,
                         states_done: status.states_done,
-                        ..Summary::default()
+                        ..JobSummary::default()
                     });
                     self.queue.insert(job, state.has_ended().then(|| (state, summary.unwrap_or_default())));
                 }
@@ -379,9 +379,9 @@ impl World {
                 Errand::Examine(claim) => self.put(at, Message::Examine { by, claim }),
             }
         }
-        for action in self.coordinators[by].cluster.take_actions() {
+        for append in self.coordinators[by].cluster.take_appends() {
             // A job that was done is opened for the append.
-            let job = job_of(&action);
+            let job = job_of(&append);
             if !self.coordinators[by].slots.contains_key(&job) {
                 if self.store.fence != self.coordinators[by].fence {
                     self.coordinators[by].cluster.fence(Duration::from_millis(self.now));
@@ -391,7 +391,7 @@ impl World {
                 self.coordinators[by].slots.insert(job.clone(), slot);
             }
             let slot = self.coordinators[by].slots[&job];
-            let ticket = action.ticket();
+            let ticket = append.ticket();
             self.coordinators[by].issued.insert(job.clone(), ticket);
             let (lost, silent) =
                 (self.random.per_mille(self.faults.append), self.random.per_mille(self.faults.append));
@@ -411,10 +411,10 @@ impl World {
                     let late = at + self.random.below(3000);
                     self.put(
                         late,
-                        Message::Append { by, slot, action: action.clone(), answered: true, is_copy: true },
+                        Message::Append { by, slot, append: append.clone(), answered: true, is_copy: true },
                     );
                 }
-                self.put(at, Message::Append { by, slot, action, answered: !silent, is_copy: false });
+                self.put(at, Message::Append { by, slot, append, answered: !silent, is_copy: false });
             }
         }
     }
@@ -458,7 +458,7 @@ impl World {
         });
         let by = self.coordinators.len() - 1;
         for (job, ended) in self.queue.clone() {
-            let (state, summary) = ended.unwrap_or((JobState::Queued, Summary::default()));
+            let (state, summary) = ended.unwrap_or((JobState::Queued, JobSummary::default()));
             let submission = Submission { state, summary, ..self.submission(&job) };
             self.coordinators[by].cluster.restore(now, submission).unwrap();
         }
@@ -480,7 +480,7 @@ impl World {
             params: self.truth.params.clone(),
             least_memory: None,
             state: JobState::Queued,
-            summary: Summary::default(),
+            summary: JobSummary::default(),
         }
     }
 
@@ -491,8 +491,8 @@ impl World {
     }
 }
 
-fn job_of(action: &Action) -> JobId {
-    match action {
-        Action::Commit { job, .. } | Action::Retract { job, .. } => job.clone(),
+fn job_of(append: &Append) -> JobId {
+    match append {
+        Append::Commit { job, .. } | Append::Retract { job, .. } => job.clone(),
     }
 }

@@ -19,7 +19,7 @@ use crate::patterns::{Pattern, PatternId, Patterns};
 use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
-use crate::slide::Source;
+use crate::slide::TileSource;
 use crate::table::{Store, Table};
 
 pub use moves::{MoveEdge, MoveGroup, Moves};
@@ -235,7 +235,7 @@ impl OfMask<'_> {
             }
             let mut pattern = Pattern::empty();
             for (item, &cell) in mask.large_cells.iter().enumerate() {
-                pattern.set_item(item, Source::Plain(self.number[perm[cell as usize] as usize]));
+                pattern.set_item(item, TileSource::Plain(self.number[perm[cell as usize] as usize]));
             }
             Image { shifts, pattern: numbers.number(pattern) }
         });

@@ -13,7 +13,7 @@ use crate::lane::Step;
 use crate::patterns::{Pattern, PatternId};
 use crate::rowset::RowSet;
 use crate::skeleton::Config;
-use crate::slide::{Kind, Kinds, Outcome, Source};
+use crate::slide::{Kind, Kinds, SlideOutcome, TileSource};
 use crate::table::{Store, Table};
 
 /// The legal moves of rows of a class.
@@ -270,7 +270,7 @@ struct Sliding<'a> {
 impl Slide {
     /// The lines with one more, whose places begin at `places`.
     #[inline]
-    fn with(self, places: usize, outcome: &Outcome) -> Self {
+    fn with(self, places: usize, outcome: &SlideOutcome) -> Self {
         Self {
             digits: self.digits | u64::from(outcome.digits) << (4 * places),
             kinds: Kinds(self.kinds.0 | outcome.kinds.0 << (2 * places)),
@@ -286,14 +286,14 @@ struct LargeTiles {
     /// The cells that have one, one bit a cell.
     cells: u32,
     /// Where the one in each cell comes from.
-    source: [Source; 16],
+    source: [TileSource; 16],
     /// The conditions under which they do; its items are still to be set.
     pattern: Pattern,
 }
 
 /// Follows the large tiles of a mask through a move.
 fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTiles {
-    let mut after = LargeTiles { cells: 0, source: [Source::Born; 16], pattern: Pattern::empty() };
+    let mut after = LargeTiles { cells: 0, source: [TileSource::Born; 16], pattern: Pattern::empty() };
     let is_large = |cell: &&u8| of_mask.mask.large_cells.contains(cell);
     for (line, kinds) in lines.iter().scan(kinds, |rest, line| {
         let kinds = *rest;
@@ -322,10 +322,10 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
                     let second = numbers.next().unwrap_or(first);
                     met(first, second, true);
                     // Either of two equal tiles will do: the lower number makes one pattern of both.
-                    Source::Merged(first.min(second))
+                    TileSource::Merged(first.min(second))
                 }
-                (Some(first), _) => Source::Plain(first),
-                (None, _) => Source::Born,
+                (Some(first), _) => TileSource::Plain(first),
+                (None, _) => TileSource::Born,
             };
         }
     }

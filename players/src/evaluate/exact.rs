@@ -25,7 +25,7 @@ use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 
 /// What an evaluation may take, and what it is to find.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct EvaluationLimits {
     /// Bytes of boards that are held at once.
     pub bytes: u64,
     /// Whether to find out what each move loses, which takes looking up every board in the run.
@@ -34,7 +34,7 @@ pub struct Limits {
 
 /// How far an evaluation is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct EvaluationProgress {
     /// The layer that was finished.
     pub layer: u32,
     /// The last layer that there can be.
@@ -45,7 +45,7 @@ pub struct Progress {
 
 /// What is known of a player, without sampling.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Exact {
+pub struct ExactEvaluation {
     /// Expected score, or the chance of reaching the tile.
     pub value: f64,
     /// Bound on its absolute error.
@@ -87,9 +87,9 @@ pub fn exactly(
     engine: &Engine,
     player: &PlayerSpec,
     oracle: &Arc<Oracle>,
-    limits: Limits,
-    mut progress: impl FnMut(Progress),
-) -> Result<Exact, EvaluateError> {
+    limits: EvaluationLimits,
+    mut progress: impl FnMut(EvaluationProgress),
+) -> Result<ExactEvaluation, EvaluateError> {
     assert!(player.decides() != Decides::Freely, "such a player has to be sampled");
     let pass = Pass::new(engine, player, oracle);
     let last_layer = oracle.params().last_layer().0;
@@ -130,7 +130,7 @@ pub fn exactly(
         if held as u64 > limits.bytes {
             return Err(EvaluateError::Memory { layer, bytes: held as u64, limit: limits.bytes });
         }
-        progress(Progress { layer, last_layer, boards: sums.boards });
+        progress(EvaluationProgress { layer, last_layer, boards: sums.boards });
         layer += 2;
     }
     while !waiting.is_empty() {
@@ -402,7 +402,7 @@ impl Sums {
         }
     }
 
-    fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> Exact {
+    fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> ExactEvaluation {
         let params = pass.oracle.params();
         // A tile of 2^e takes a score of at most (e − 1)·2^e to make, and e is at most one more than there are cells.
         let largest = match params.objective {
@@ -426,7 +426,7 @@ impl Sums {
                 reached.push((exponent, share));
             }
         }
-        Exact { value, error, boards: self.boards, moves: self.moves, reached, losses }
+        ExactEvaluation { value, error, boards: self.boards, moves: self.moves, reached, losses }
     }
 
     /// The smallest exponent that is the largest of some game.

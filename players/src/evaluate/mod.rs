@@ -13,7 +13,7 @@ use exact2048_solution::QueryError;
 
 use crate::player::PlayerError;
 
-pub use exact::{Exact, Limits, Progress, exactly};
+pub use exact::{EvaluationLimits, EvaluationProgress, ExactEvaluation, exactly};
 pub use losses::{LossTable, Losses, SIZES, Worst};
 pub use sample::{Sample, sampled};
 

@@ -102,7 +102,7 @@ impl Found {
         engine: &Engine,
         oracle: &Oracle,
         boards: &[Board],
-        game: &crate::Game,
+        game: &crate::PlayedGame,
     ) -> Result<(), EvaluateError> {
         let mut sum = 0.0;
         let evaluations = oracle.evaluate_all(boards, &|| true)?;

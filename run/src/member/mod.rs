@@ -116,7 +116,7 @@ pub enum Next {
 
 /// A block of another member, as it came.
 #[derive(Debug)]
-pub struct Block {
+pub struct PeerBlock {
     /// Its layer.
     pub layer: Layer,
     /// Its lane.
@@ -220,8 +220,8 @@ impl<V: Value, L: Leader> Member<V, L> {
     /// # Errors
     ///
     /// What is wrong with it.
-    pub fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
-        let Block { layer, lane, checksum, payload } = block;
+    pub fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
+        let PeerBlock { layer, lane, checksum, payload } = block;
         let bad = |what: String| BlockError::Bad(format!("layer {layer}, lane {lane:?}: {what}"));
         let (is_elsewhere, is_awaited) =
             self.crew.with_plan(|plan| (plan.is_elsewhere(layer, lane), plan.awaits(layer, lane)));

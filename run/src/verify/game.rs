@@ -6,7 +6,7 @@ use super::geometry::Geometry;
 
 /// What the spawns of an afterstate are worth.
 #[derive(Clone, Copy, Default)]
-pub struct Spawns {
+pub struct SpawnMeans {
     /// Number of empty cells.
     pub empty: u32,
     /// Sum of the values of the states that a 2 leads to.
@@ -133,7 +133,7 @@ impl Game {
     ///
     /// A spawned 4 adds 4 to what building the board from 2s would have scored, and the player did not
     /// score it: so it counts 4 less.
-    pub fn mean(&self, spawns: &Spawns) -> u64 {
+    pub fn mean(&self, spawns: &SpawnMeans) -> u64 {
         let spawn4 = self.params.spawn4;
         let gift = match self.params.objective {
             Objective::Score => u128::from(spawns.empty) << (self.fraction_bits + 2),

@@ -11,17 +11,17 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
 use super::stored::{Part, Stored};
-use super::{MOST_PROBLEMS, Outcome, Progress, Span, Verifier, journal};
+use super::{CheckOutcome, CheckProgress, MOST_PROBLEMS, Span, Verifier, journal};
 
 impl Verifier<'_> {
     /// Checks every committed layer of a span, from the highest down to the first one with a problem.
     ///
     /// Cost: about the time in which the layers were solved. Memory: see [`Verifier::memory_bytes`].
-    pub fn all_states(&self, span: Span) -> Outcome {
+    pub fn all_states(&self, span: Span) -> CheckOutcome {
         self.in_pool(|| self.descend(span))
     }
 
-    fn descend(&self, span: Span) -> Outcome {
+    fn descend(&self, span: Span) -> CheckOutcome {
         let commits = self.run().catalog().commits();
         let last_of_run = self.all_layers().last;
         let mut descent = Descent {
@@ -32,7 +32,7 @@ impl Verifier<'_> {
             above: VecDeque::from([None, None]),
             shares: vec![Some(0); commits.len()],
             commits,
-            outcome: Outcome::default(),
+            outcome: CheckOutcome::default(),
         };
         if span.last == last_of_run && self.run().params().until_layer.is_none() {
             // Nothing is above the last layer, and that is known.
@@ -89,7 +89,7 @@ struct Descent<'a> {
     commits: Vec<Commit>,
     /// For each commit, the sum of its states' hashes so far; `None` once a value of it is unknown.
     shares: Vec<Option<u128>>,
-    outcome: Outcome,
+    outcome: CheckOutcome,
 }
 
 impl Descent<'_> {
@@ -108,7 +108,7 @@ impl Descent<'_> {
             self.check_led_to(Layer(layer.0 + 4), 2);
             self.above.truncate(2);
             self.outcome.done_down_to = Some(Layer(layer.0 + 4));
-            (self.verifier.progress)(Progress::Layer(layer, self.outcome.checked.states));
+            (self.verifier.progress)(CheckProgress::Layer(layer, self.outcome.checked.states));
         }
         // Nothing but starts is below the lowest layers.
         self.check_led_to(Layer(4), 0);

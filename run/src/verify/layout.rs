@@ -34,7 +34,7 @@ pub struct Layout<'a> {
     masks: Vec<Vec<Mask>>,
     /// `configs[cells][sum / 2]`: ways to fill so many cells with small tiles of that sum.
     configs: Vec<Vec<u64>>,
-    classes: Mutex<FxHashMap<(usize, u32), Arc<Class>>>,
+    classes: Mutex<FxHashMap<(usize, u32), Arc<ClassRows>>>,
     columns: Mutex<FxHashMap<u64, Arc<Vec<u64>>>>,
 }
 
@@ -70,7 +70,7 @@ impl Mask {
 
 /// The rows of a class: skeletons with the same number of large tiles and the same sum of the small ones.
 #[derive(Debug)]
-pub struct Class {
+pub struct ClassRows {
     large_tiles: usize,
     small_sum: u32,
     /// The first row of each mask, and the number of rows at the end.
@@ -82,13 +82,13 @@ pub struct Class {
 /// A lane's entries in a layer: a row for each skeleton, a column for each sequence of large tiles.
 #[derive(Clone, Debug)]
 pub struct Block {
-    class: Arc<Class>,
+    class: Arc<ClassRows>,
     columns: Arc<Vec<u64>>,
 }
 
 /// Where a board is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct BoardPlace {
     /// The code of its lane.
     pub lane: u64,
     /// Its layer.
@@ -170,7 +170,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Where a board is, and with it all its images.
-    pub fn locate(&self, board: u64) -> Option<Place> {
+    pub fn locate(&self, board: u64) -> Option<BoardPlace> {
         let (layer, lane) = (tile_sum(board), self.game.lane(board));
         let block = self.block(layer, lane)?;
         // The skeleton with the smallest mask, and of those the one with the smallest config; of the images
@@ -182,7 +182,7 @@ impl<'a> Layout<'a> {
         let within = self.row_in_mask(&block.class, index, config)?;
         let key = |sequence: u64| (descending(sequence), sequence);
         let column = block.columns.binary_search_by_key(&key(sequence), |&other| key(other)).ok()?;
-        Some(Place { lane, layer, row: block.class.first_row[index] as usize + within, column })
+        Some(BoardPlace { lane, layer, row: block.class.first_row[index] as usize + within, column })
     }
 
     /// The mask of a board as bits, its config as digits, the first one highest, and its sequence likewise.
@@ -200,7 +200,7 @@ impl<'a> Layout<'a> {
         (mask, config, sequence)
     }
 
-    fn class(&self, large_tiles: usize, small_sum: u32) -> Arc<Class> {
+    fn class(&self, large_tiles: usize, small_sum: u32) -> Arc<ClassRows> {
         if let Some(class) = lock(&self.classes).get(&(large_tiles, small_sum)) {
             return Arc::clone(class);
         }
@@ -210,7 +210,7 @@ impl<'a> Layout<'a> {
         class
     }
 
-    fn make_class(&self, large_tiles: usize, small_sum: u32) -> Class {
+    fn make_class(&self, large_tiles: usize, small_sum: u32) -> ClassRows {
         let (geometry, count) = (self.game.geometry(), self.count(self.cells - large_tiles, small_sum));
         let masks = &self.masks[large_tiles];
         let list_all = count * masks.len() as u64 <= MOST_LISTED;
@@ -228,7 +228,7 @@ impl<'a> Layout<'a> {
             first_row.push(rows);
             listed.push(list);
         }
-        Class { large_tiles, small_sum, first_row, listed }
+        ClassRows { large_tiles, small_sum, first_row, listed }
     }
 
     /// Ways to fill some cells with small tiles of a sum.
@@ -256,7 +256,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The row of a canonical config among those of its mask.
-    fn row_in_mask(&self, class: &Class, mask: usize, config: u64) -> Option<usize> {
+    fn row_in_mask(&self, class: &ClassRows, mask: usize, config: u64) -> Option<usize> {
         let small_cells = &self.masks[class.large_tiles][mask].small_cells;
         let digit = |i: usize| config >> (4 * (small_cells.len() - 1 - i)) & 15;
         if !class.listed[mask].is_empty() {
@@ -327,7 +327,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Goes through rows of a block in ascending order, and tells the boards of their entries.
-pub struct Rows<'a> {
+pub struct RowWalk<'a> {
     layout: &'a Layout<'a>,
     block: &'a Block,
     mask: usize,
@@ -337,7 +337,7 @@ pub struct Rows<'a> {
 
 /// What the symmetries that keep the mask of a row do to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Symmetry {
+pub enum RowSymmetry {
     /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
     None,
     /// Some maps it to itself: some of its boards are images of one another.
@@ -356,7 +356,7 @@ pub struct Row {
     is_symmetric: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowWalk<'a> {
     /// The rows of a block.
     pub fn new(layout: &'a Layout<'a>, block: &'a Block) -> Self {
         Self { layout, block, mask: usize::MAX, placed: Vec::new() }
@@ -392,20 +392,20 @@ impl<'a> Rows<'a> {
     }
 
     /// What symmetries do to the row that was asked for last.
-    pub fn symmetry(&self, row: &Row) -> Symmetry {
+    pub fn symmetry(&self, row: &Row) -> RowSymmetry {
         if !row.is_symmetric {
-            return Symmetry::None;
+            return RowSymmetry::None;
         }
         let mask = &self.layout.masks[self.block.class.large_tiles][self.mask];
         let skeleton = mask.skeleton(row.small);
         let geometry = self.layout.game.geometry();
         let kept = |board: u64| geometry.images(board).iter().filter(|&&image| image == board).count();
         if !is_canonical(geometry, skeleton) {
-            Symmetry::Smaller
+            RowSymmetry::Smaller
         } else if kept(skeleton) > kept(numbered(geometry.cells())) {
-            Symmetry::Itself
+            RowSymmetry::Itself
         } else {
-            Symmetry::None
+            RowSymmetry::None
         }
     }
 }
@@ -558,16 +558,16 @@ mod tests {
                 let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
                     let columns = Columns::new(&params, lane);
                     let column = columns.sequences().iter().position(|&s| s == sequence)?;
-                    Some(Place { lane: lane.code(), layer: layer.0, row: row as usize, column })
+                    Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row as usize, column })
                 });
                 assert_eq!(found, wanted, "{board:x} on {}", params.board);
                 // And back: the entry is an image of the board.
                 let Some(place) = found else { continue };
                 let block = layout.block(place.layer, place.lane).unwrap();
                 assert!(block.rows(block.part_of(place.row)).contains(&place.row));
-                let mut rows = Rows::new(&layout, &block);
+                let mut rows = RowWalk::new(&layout, &block);
                 let row = rows.get(place.row);
-                assert_ne!(rows.symmetry(&row), Symmetry::Smaller);
+                assert_ne!(rows.symmetry(&row), RowSymmetry::Smaller);
                 let entry = row.small | rows.large_tiles()[place.column];
                 assert_eq!(game.geometry().canonical(entry), game.geometry().canonical(board));
             }

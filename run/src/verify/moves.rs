@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::MOST_PROBLEMS;
-use super::game::{Game, Spawns};
+use super::game::{Game, SpawnMeans};
 use super::stored::Part;
-use super::table::Table;
+use super::table::BoardTable;
 
 /// Afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
@@ -20,7 +20,7 @@ const WON: u8 = u8::MAX;
 
 /// The states of a lane in a layer.
 #[derive(Debug, Default)]
-pub struct Block {
+pub struct BlockStates {
     /// Their canonical boards.
     pub boards: Vec<u64>,
     /// Their values; empty where they are not known.
@@ -33,7 +33,7 @@ pub struct Block {
 #[derive(Debug, Default)]
 pub struct States {
     /// By the code of their lane.
-    pub lanes: BTreeMap<u64, Block>,
+    pub lanes: BTreeMap<u64, BlockStates>,
     /// Whether values are known.
     pub valued: bool,
 }
@@ -41,7 +41,7 @@ pub struct States {
 impl States {
     /// Puts the parts of a layer together, with their values where they are known.
     pub fn new(parts: Vec<Part>, valued: bool) -> Self {
-        let mut lanes = BTreeMap::<u64, Block>::new();
+        let mut lanes = BTreeMap::<u64, BlockStates>::new();
         for part in parts {
             let block = lanes.entry(part.lane).or_default();
             if block.boards.is_empty() {
@@ -59,7 +59,7 @@ impl States {
 
     /// The states that nothing is known to lead to.
     pub fn not_led_to(&self) -> impl Iterator<Item = u64> {
-        let alone = |block: &'_ Block| {
+        let alone = |block: &'_ BlockStates| {
             let boards = block.boards.iter().zip(&block.led_to);
             boards.filter(|(_, led)| !**led).map(|(&board, _)| board).collect::<Vec<_>>()
         };
@@ -67,7 +67,7 @@ impl States {
     }
 }
 
-fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut Block> {
+fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut BlockStates> {
     let lanes = states.into_iter().flat_map(|states| &mut states.lanes);
     lanes.map(|(&lane, block)| (lane, block)).collect()
 }
@@ -218,14 +218,14 @@ struct Above<'a> {
     /// Whether they are known at all.
     looked_up: bool,
     /// Those there are.
-    block: Option<&'a mut Block>,
+    block: Option<&'a mut BlockStates>,
 }
 
 /// What is made for one lane after the other.
 #[derive(Default)]
 struct Tables {
-    afterstates: Table,
-    above: [Table; 2],
+    afterstates: BoardTable,
+    above: [BoardTable; 2],
     /// What the spawns of some afterstates lead to, 2s and 4s.
     spawned: [Vec<u64>; 2],
 }
@@ -271,7 +271,11 @@ impl Lane<'_> {
                 });
                 at += empty;
                 if with_values {
-                    values.push(game.mean(&Spawns { empty: empty as u32, twos: sums[0], fours: sums[1] }));
+                    values.push(game.mean(&SpawnMeans {
+                        empty: empty as u32,
+                        twos: sums[0],
+                        fours: sums[1],
+                    }));
                 }
             }
         }
@@ -304,7 +308,7 @@ impl Tables {
 
 impl Above<'_> {
     /// The sum of the values of states, each of which an afterstate leads to.
-    fn sum(&mut self, table: &Table, after: u64, boards: &[u64], missing: &mut Vec<(u64, u64)>) -> u128 {
+    fn sum(&mut self, table: &BoardTable, after: u64, boards: &[u64], missing: &mut Vec<(u64, u64)>) -> u128 {
         let mut sum = 0;
         for &board in boards.iter().filter(|_| self.looked_up) {
             match (table.get(board), &mut self.block) {

@@ -6,10 +6,10 @@ use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::game::{Game, Spawns};
+use super::game::{Game, SpawnMeans};
 use super::layout::tile_sum;
 use super::stored::Stored;
-use super::{Outcome, Problem, Progress, Verifier};
+use super::{CheckOutcome, CheckProgress, Problem, Verifier};
 
 /// Every check draws the same states of a run, so that a failure can be looked into.
 const SEED: u64 = 2048;
@@ -23,9 +23,9 @@ impl Verifier<'_> {
     ///
     /// Cost: some milliseconds a value where at most two layers are left out between those that are kept, however large the
     /// run is; with more of them time and memory grow with all that a state leads to below the next cut.
-    pub fn sample(&self, count: u64) -> Outcome {
+    pub fn sample(&self, count: u64) -> CheckOutcome {
         let sampler = Sampler { game: self.game(), stored: Stored::new(self.run(), self.game()) };
-        let mut outcome = Outcome::default();
+        let mut outcome = CheckOutcome::default();
         let items = match self.values_items(sampler.stored.width()) {
             Ok(items) => items,
             Err(problem) => {
@@ -44,7 +44,7 @@ impl Verifier<'_> {
                 let at = items.partition_point(|(end, _)| *end <= nth);
                 let first = at.checked_sub(1).map_or(0, |before| items[before].0);
                 let states = sampler.check(items[at].1, (nth - first) as usize);
-                (self.progress)(Progress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1, count));
+                (self.progress)(CheckProgress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1, count));
                 states
             };
             let results: Vec<_> = self.in_pool(|| batch.clone().into_par_iter().map(check).collect());
@@ -124,7 +124,7 @@ impl Sampler<'_> {
         if self.game.is_won(after) {
             return Ok(self.game.won());
         }
-        let mut spawns = Spawns::default();
+        let mut spawns = SpawnMeans::default();
         for (two, four) in self.game.spawns(after) {
             spawns.empty += 1;
             spawns.twos += u128::from(self.value(after, two, known)?);

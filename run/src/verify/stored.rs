@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::game::Game;
 use super::items::{FrameCache, Item, Items, item_text};
-use super::layout::{Block, Layout, Row, Rows, Symmetry};
+use super::layout::{Block, Layout, Row, RowSymmetry, RowWalk};
 use super::{Problem, journal};
 
 /// Bytes of decoded frames that are kept where items are read one at a time.
@@ -143,7 +143,7 @@ impl<'a> Stored<'a> {
             let bytes = self.values(values, i, item.key(), count)?;
             part.values = bytes.chunks_exact(self.width()).map(little_endian).collect();
         }
-        let mut rows = Rows::new(&self.layout, &marked.block);
+        let mut rows = RowWalk::new(&self.layout, &marked.block);
         // Symmetric rows hold fewer states than entries: then the values behind move up.
         let mut read = 0;
         for (number, bits) in marked.occupied() {
@@ -156,12 +156,12 @@ impl<'a> Stored<'a> {
             }
             read += entries;
             match rows.symmetry(&row) {
-                Symmetry::None => {}
-                Symmetry::Itself => {
+                RowSymmetry::None => {}
+                RowSymmetry::Itself => {
                     let folded = self.fold(&row, &mut part, start);
                     folded.map_err(|(expected, found)| reach.problem(&item, expected, found))?;
                 }
-                Symmetry::Smaller => {
+                RowSymmetry::Smaller => {
                     let found = format!("{} in row {number}", self.text(part.boards[start]));
                     return Err(reach.problem(&item, "boards in canonical rows only".to_owned(), found));
                 }
@@ -259,7 +259,7 @@ impl<'a> Stored<'a> {
             if nth < before + entries {
                 let mut columns = Vec::with_capacity(entries);
                 for_each_bit(bits, |column| columns.push(column));
-                let mut rows = Rows::new(&self.layout, &marked.block);
+                let mut rows = RowWalk::new(&self.layout, &marked.block);
                 let small = rows.get(number).small;
                 return Ok(Some((small | rows.large_tiles()[columns[nth - before]], value)));
             }

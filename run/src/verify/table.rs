@@ -2,12 +2,12 @@
 
 /// A hash table from boards to numbers, for boards that are not empty.
 #[derive(Default)]
-pub struct Table {
+pub struct BoardTable {
     /// A board, 0 where there is none, and its number.
     slots: Vec<(u64, u32)>,
 }
 
-impl Table {
+impl BoardTable {
     /// Empties the table, and makes room for so many boards.
     pub fn clear(&mut self, boards: usize) {
         self.slots.clear();
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn boards_keep_their_numbers() {
         let boards: Vec<u64> = (1..=1000u64).map(|i| (i << 24) | (i % 7)).collect();
-        let mut table = Table::default();
+        let mut table = BoardTable::default();
         for count in [0, 1, 7, 1000] {
             table.number(&boards[..count]);
             for (i, &board) in boards.iter().enumerate() {

@@ -8,13 +8,14 @@ use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::items::item_text;
-use super::{Checked, Outcome, Problem, Progress, Span, Verifier, journal};
+use super::{CheckOutcome, CheckProgress, Checked, Problem, Span, Verifier, journal};
 
 impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
     /// them by itself.
-    pub fn shards(&self, span: Span) -> Outcome {
-        let mut outcome = Outcome { problems: journal::check(self.run(), self.game()), ..Outcome::default() };
+    pub fn shards(&self, span: Span) -> CheckOutcome {
+        let mut outcome =
+            CheckOutcome { problems: journal::check(self.run(), self.game()), ..CheckOutcome::default() };
         let catalog = self.run().catalog();
         let shards = catalog.shards();
         let bytes = AtomicU64::new(0);
@@ -66,7 +67,7 @@ impl Verifier<'_> {
             reader.read_frame(number as u32)?;
             let read = u64::from(frame.encoded_bytes);
             let read = bytes.fetch_add(read, Ordering::Relaxed) + read;
-            (self.progress)(Progress::Bytes(read));
+            (self.progress)(CheckProgress::Bytes(read));
             Ok(())
         })
     }

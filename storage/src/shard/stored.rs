@@ -10,7 +10,7 @@ use super::content::{Content, ShardFile};
 use super::reader::{Expected, ShardReader};
 use crate::publish::TempFile;
 use crate::store::{Cache, Store};
-use crate::{Outcome, Place, StorageError, WantedCopy};
+use crate::{CopyOutcome, Place, StorageError, WantedCopy};
 
 /// Where a shard is in a store, and where its copy is or would be.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl StoredShard {
         let opened = opened.and_then(|file| self.reader(file, expected));
         let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()?;
         if let Some(peers) = self.cache.peers() {
-            peers.note(wanted, Outcome::Cached);
+            peers.note(wanted, CopyOutcome::Cached);
         }
         Some(copy)
     }
@@ -45,9 +45,9 @@ impl StoredShard {
         let peers = self.cache.peers()?;
         let taken = peers.copies(wanted).find_map(|copy| {
             let taken = self.receive(copy, wanted).and_then(|temp| self.keep(temp, expected));
-            taken.inspect_err(|error| peers.note(wanted, Outcome::Refused(error))).ok()
+            taken.inspect_err(|error| peers.note(wanted, CopyOutcome::Refused(error))).ok()
         });
-        peers.note(wanted, if taken.is_some() { Outcome::Taken } else { Outcome::FromStore });
+        peers.note(wanted, if taken.is_some() { CopyOutcome::Taken } else { CopyOutcome::FromStore });
         taken
     }
 

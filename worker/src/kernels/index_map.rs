@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use exact2048_game::columns::Columns;
     use exact2048_game::patterns::{Pattern, Patterns};
-    use exact2048_game::slide::Source;
+    use exact2048_game::slide::TileSource;
     use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
         let patterns = Patterns::default();
         let mut merge = Pattern::empty();
-        merge.set_item(0, Source::Merged(0));
+        merge.set_item(0, TileSource::Merged(0));
         merge.set_condition(0, 1, true);
         let known = patterns.known(patterns.intern(&[merge])).pop().flatten();
         let columns = Columns::new(&params, Lane::new(2, 16));

@@ -6,7 +6,7 @@ use anyhow::Result;
 use exact2048_combo4w::{Outlook, Piece};
 use serde_json::json;
 
-use super::setting::{Solved, SolvedArgs};
+use super::setting::{SolvedArgs, SolvedCombo};
 
 /// Options of `combo export`.
 #[derive(clap::Args, Debug)]
@@ -55,8 +55,8 @@ fn seen(outlook: &Outlook) -> (String, String) {
     (letters(outlook.previews.iter().copied()), letters(outlook.bag.iter().copied()))
 }
 
-fn write_policy(out: &mut impl Write, solved: &Solved, as_json: bool) -> Result<()> {
-    let Solved { space, solution, .. } = solved;
+fn write_policy(out: &mut impl Write, solved: &SolvedCombo, as_json: bool) -> Result<()> {
+    let SolvedCombo { space, solution, .. } = solved;
     if !as_json {
         writeln!(out, "field,hold,current,previews,bag,piece,after,expected")?;
     }
@@ -79,7 +79,7 @@ fn write_policy(out: &mut impl Write, solved: &Solved, as_json: bool) -> Result<
     Ok(())
 }
 
-fn write_values(out: &mut impl Write, solved: &Solved, as_json: bool) -> Result<()> {
+fn write_values(out: &mut impl Write, solved: &SolvedCombo, as_json: bool) -> Result<()> {
     if !as_json {
         writeln!(out, "field,hold,previews,bag,expected")?;
     }

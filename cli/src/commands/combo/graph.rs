@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
-use exact2048_combo4w::{Moves, PIECES};
+use exact2048_combo4w::{PIECES, Placements};
 use serde_json::{Value, json};
 
 use super::setting::{DropsArg, FieldArgs};
@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let moves = Moves::from_field(args.field.first(), args.drops.into())
+    let moves = Placements::from_field(args.field.first(), args.drops.into())
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
@@ -49,7 +49,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn write_for_people(out: &mut impl Write, moves: &Moves) -> Result<()> {
+fn write_for_people(out: &mut impl Write, moves: &Placements) -> Result<()> {
     let components = moves.components();
     output::write_field(out, "first field", moves.fields()[0])?;
     output::write_field(out, "fields", units::count(moves.fields().len()))?;
@@ -66,7 +66,7 @@ fn write_for_people(out: &mut impl Write, moves: &Moves) -> Result<()> {
     Ok(())
 }
 
-fn write_dot(out: &mut impl Write, moves: &Moves) -> Result<()> {
+fn write_dot(out: &mut impl Write, moves: &Placements) -> Result<()> {
     writeln!(out, "digraph fields {{\n  node [shape=box, fontname=monospace];")?;
     for (at, field) in moves.fields().iter().enumerate() {
         writeln!(out, "  {at} [label=\"{}\"];", format!("{field:#}").replace('\n', "\\n"))?;
@@ -80,7 +80,7 @@ fn write_dot(out: &mut impl Write, moves: &Moves) -> Result<()> {
     Ok(())
 }
 
-fn json(moves: &Moves) -> Value {
+fn json(moves: &Placements) -> Value {
     let fields: Vec<Value> = moves
         .fields()
         .iter()

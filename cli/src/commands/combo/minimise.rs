@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_combo4w::{Explicit, Graph, Minimised, Node, Space, minimise, prune};
+use exact2048_combo4w::{ComboSpace, Explicit, Graph, Minimised, Node, minimise, prune};
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ struct Reduced {
 }
 
 /// Minimises and prunes in turn until nothing changes.
-fn reduce(space: &Space) -> Reduced {
+fn reduce(space: &ComboSpace) -> Reduced {
     let Minimised { mut graph, mut class_of } = minimise(space);
     let mut rounds = vec![Round { pruned_edges: 0, states: graph.nodes(), edges: graph.edges() }];
     let is_small = graph.nodes() <= MOST_PRUNED;
@@ -117,7 +117,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 /// Pairs of a branch and a successor.
-fn edges(space: &Space) -> usize {
+fn edges(space: &ComboSpace) -> usize {
     let of_state = |node: Node| {
         let mut edges = 0;
         space.branches(node, |_, successors| edges += successors.len());

@@ -3,10 +3,10 @@
 use std::io::{self, Read, Write};
 
 use anyhow::Result;
-use exact2048_combo4w::{Decision, Draw, Field, Outlook, PIECES, Piece, Placement, Problem};
+use exact2048_combo4w::{ComboProblem, Decision, Draw, Field, Outlook, PIECES, Piece, Placement};
 use serde_json::{Value, json};
 
-use super::setting::{RuleArgs, SolveArgs, Solved};
+use super::setting::{RuleArgs, SolveArgs, SolvedCombo};
 use crate::{Failure, output, units};
 
 /// Options of `combo query`.
@@ -59,7 +59,7 @@ fn pieces(text: &str) -> Result<Pieces, String> {
 pub fn main(args: &Args) -> Result<()> {
     let decision = args.decision()?;
     let draw = Draw::from(args.rules.draw);
-    let solved = args.solve.solve(Problem {
+    let solved = args.solve.solve(ComboProblem {
         first: decision.field,
         drops: args.rules.drops.into(),
         hold: decision.hold.is_some(),
@@ -122,7 +122,7 @@ impl Args {
 
 fn write_for_people(
     out: &mut impl Write,
-    solved: &Solved,
+    solved: &SolvedCombo,
     decision: &Decision,
     placements: &[Placement],
 ) -> Result<()> {
@@ -177,7 +177,7 @@ fn side_by_side(before: Field, best: &Placement) -> Vec<String> {
         .collect()
 }
 
-fn json(solved: &Solved, decision: &Decision, placements: &[Placement]) -> Value {
+fn json(solved: &SolvedCombo, decision: &Decision, placements: &[Placement]) -> Value {
     let letters = |pieces: &[Piece]| pieces.iter().map(Piece::to_string).collect::<String>();
     let hold = |piece: Option<Piece>| piece.map(|piece| piece.to_string());
     let placements: Vec<Value> = placements

@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use exact2048_combo4w::{Draw, Drops, Field, Moves, Problem, Progress, Solution, Space, memory_bytes, solve};
+use exact2048_combo4w::{
+    ComboProblem, ComboProgress, ComboSpace, Draw, Drops, Field, Placements, Solution, memory_bytes, solve,
+};
 
 use crate::display::{self, ProgressLine};
 use crate::{Failure, limits, units};
@@ -93,8 +95,8 @@ struct ProblemArgs {
 }
 
 impl ProblemArgs {
-    fn problem(&self) -> Problem {
-        Problem {
+    fn problem(&self) -> ComboProblem {
+        ComboProblem {
             first: self.field.first(),
             drops: self.rules.drops.into(),
             hold: self.hold,
@@ -118,7 +120,7 @@ pub struct SolvedArgs {
 
 impl SolvedArgs {
     /// Solves the problem, with its progress on stderr.
-    pub fn solved(&self) -> Result<Solved> {
+    pub fn solved(&self) -> Result<SolvedCombo> {
         self.solve.solve(self.problem.problem())
     }
 }
@@ -143,22 +145,22 @@ fn goal(text: &str) -> Result<f64, String> {
 }
 
 /// A problem and what came of it.
-pub struct Solved {
-    pub space: Space,
+pub struct SolvedCombo {
+    pub space: ComboSpace,
     pub solution: Solution,
     pub seconds: f64,
 }
 
 impl SolveArgs {
     /// Solves a problem, with its progress on stderr.
-    pub fn solve(&self, problem: Problem) -> Result<Solved> {
-        let moves = Moves::from_field(problem.first, problem.drops)
+    pub fn solve(&self, problem: ComboProblem) -> Result<SolvedCombo> {
+        let moves = Placements::from_field(problem.first, problem.drops)
             .map_err(|error| Failure::usage(error.to_string()))?;
         self.check_memory(&problem, moves.fields().len())?;
         let pool = self.pool()?;
         let begun = Instant::now();
         let line = ProgressLine::new("solve");
-        let space = pool.install(|| Space::new(problem))?;
+        let space = pool.install(|| ComboSpace::new(problem))?;
         let mut course = Course::default();
         let solution = pool.install(|| {
             solve(&space, self.goal, |progress| {
@@ -167,7 +169,7 @@ impl SolveArgs {
             })
         });
         line.finish();
-        Ok(Solved { space, solution: solution?, seconds: begun.elapsed().as_secs_f64() })
+        Ok(SolvedCombo { space, solution: solution?, seconds: begun.elapsed().as_secs_f64() })
     }
 
     /// The threads that may be used.
@@ -176,7 +178,7 @@ impl SolveArgs {
         Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
     }
 
-    fn check_memory(&self, problem: &Problem, fields: usize) -> Result<()> {
+    fn check_memory(&self, problem: &ComboProblem, fields: usize) -> Result<()> {
         let allowed = self.memory.map(|size| size.as_u64()).or_else(limits::free_memory_bytes);
         let allowed = allowed.unwrap_or_else(limits::memory_bytes);
         let needed = memory_bytes(problem, fields);
@@ -202,7 +204,7 @@ struct Course {
 }
 
 impl Course {
-    fn show(&mut self, line: &ProgressLine, progress: Progress) {
+    fn show(&mut self, line: &ProgressLine, progress: ComboProgress) {
         if progress.sweeps == 1 {
             self.first = None;
         }

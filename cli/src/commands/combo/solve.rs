@@ -6,7 +6,7 @@ use anyhow::Result;
 use exact2048_combo4w::Draw;
 use serde_json::{Value, json};
 
-use super::setting::{Solved, SolvedArgs};
+use super::setting::{SolvedArgs, SolvedCombo};
 use crate::{limits, output, units};
 
 /// Options of `combo solve`.
@@ -38,7 +38,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-impl Solved {
+impl SolvedCombo {
     fn write(&self, out: &mut impl Write) -> Result<()> {
         let (space, solution) = (&self.space, &self.solution);
         let problem = space.problem();

@@ -175,7 +175,7 @@ fn shown_bound(error: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_solution::Outcome;
+    use exact2048_solution::MoveOutcome;
 
     #[test]
     fn bounds_are_rounded_upward() {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn ties_are_named() {
-        let outcome = |is_best| Outcome { after: Board::default(), score: 0, value: 1.0, is_best };
+        let outcome = |is_best| MoveOutcome { after: Board::default(), score: 0, value: 1.0, is_best };
         let moves = |best: [Option<bool>; 4]| -> Vec<MoveValue> {
             let each = Move::ALL.into_iter().zip(best);
             each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use exact2048_run::verify::{Outcome, Problem, Span};
+use exact2048_run::verify::{CheckOutcome, Problem, Span};
 use exact2048_solution::{Phase, Run};
 use serde::Serialize;
 
@@ -77,8 +77,8 @@ impl Report {
         run: &Run,
         args: &Args,
         span: Span,
-        shards: Outcome,
-        content: Outcome,
+        shards: CheckOutcome,
+        content: CheckOutcome,
         took: Duration,
     ) -> Self {
         let commits = run.catalog().commits();

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use exact2048_run::verify::Progress;
+use exact2048_run::verify::CheckProgress;
 
 use crate::display::{self, ProgressLine};
 use crate::units;
@@ -33,14 +33,14 @@ impl Watch {
     }
 
     /// Takes in how far it is; may be called often.
-    pub fn show(&self, at: Progress) {
+    pub fn show(&self, at: CheckProgress) {
         // Where another thread shows something, this one need not.
         let Ok(mut pass) = self.pass.try_lock() else { return };
         let Some(pass) = pass.as_mut() else { return };
         let elapsed = pass.begun.elapsed();
         if elapsed >= pass.next {
             pass.next = elapsed + INTERVAL;
-            let total = if let Progress::Sample(_, total) = at { total } else { pass.total };
+            let total = if let CheckProgress::Sample(_, total) = at { total } else { pass.total };
             let share = position(at) as f64 / total.max(1) as f64;
             pass.line.show(share.min(1.0), &describe(at, total, elapsed));
         }
@@ -58,23 +58,27 @@ impl Watch {
     }
 }
 
-fn position(at: Progress) -> u64 {
+fn position(at: CheckProgress) -> u64 {
     match at {
-        Progress::Bytes(position) | Progress::Sample(position, _) | Progress::Layer(_, position) => position,
+        CheckProgress::Bytes(position)
+        | CheckProgress::Sample(position, _)
+        | CheckProgress::Layer(_, position) => position,
     }
 }
 
 /// The time left, how far it is and how fast: what matters most comes first.
-fn describe(at: Progress, total: u64, elapsed: Duration) -> Vec<String> {
+fn describe(at: CheckProgress, total: u64, elapsed: Duration) -> Vec<String> {
     let (done, seconds) = (position(at) as f64, elapsed.as_secs_f64().max(1e-3));
     let known = done > 0.001 * total as f64 && seconds > 0.5;
     let left = Duration::try_from_secs_f64(seconds * (total as f64 - done).max(0.0) / done);
     let (at, rate) = match at {
-        Progress::Bytes(bytes) => (units::size(bytes), format!("{}/s", units::size((done / seconds) as u64))),
-        Progress::Sample(..) => {
+        CheckProgress::Bytes(bytes) => {
+            (units::size(bytes), format!("{}/s", units::size((done / seconds) as u64)))
+        }
+        CheckProgress::Sample(..) => {
             (format!("{} values", units::count(position(at))), units::rate(done / seconds))
         }
-        Progress::Layer(layer, _) => {
+        CheckProgress::Layer(layer, _) => {
             (format!("layer {}", units::count(layer.0)), units::rate(done / seconds))
         }
     };
@@ -89,12 +93,12 @@ mod tests {
     #[test]
     fn the_time_left_follows_from_the_rate() {
         let line = |at, seconds| describe(at, 100_000_000, Duration::from_secs(seconds)).join(", ");
-        let layer = |states| Progress::Layer(Layer(1204), states);
+        let layer = |states| CheckProgress::Layer(Layer(1204), states);
         assert_eq!(line(layer(25_000_000), 10), "ETA 30 s, layer 1,204, 2.5 M/s");
         assert_eq!(line(layer(0), 10), "ETA unknown, layer 1,204, 0/s");
         assert_eq!(line(layer(100_000_001), 10), "ETA 0 s, layer 1,204, 10.0 M/s");
         assert_eq!(
-            line(Progress::Sample(50_000_000, 100_000_000), 100),
+            line(CheckProgress::Sample(50_000_000, 100_000_000), 100),
             "ETA 1 min 40 s, 50,000,000 values, 500 k/s"
         );
     }

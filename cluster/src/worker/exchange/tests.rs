@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{Progress, Secret, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use proptest::prelude::*;
@@ -44,8 +44,8 @@ impl Epoch for Memo {
         Membership { epoch: EPOCH, secret: Secret::new(SECRET) }
     }
 
-    fn accept(&self, from: usize, block: Block) -> Result<(), BlockError> {
-        let Block { layer, lane, checksum, mut payload } = block;
+    fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
+        let PeerBlock { layer, lane, checksum, mut payload } = block;
         let bytes = payload.copy_to_bytes(payload.len()).to_vec();
         self.blocks.lock().unwrap().push((from, layer, lane, checksum, bytes));
         Ok(())
@@ -55,7 +55,7 @@ impl Epoch for Memo {
         self.frontiers.lock().unwrap().push(layer);
     }
 
-    fn progress(&self, _: Progress) {}
+    fn progress(&self, _: EpochProgress) {}
     fn order(&self, _: WriteShard) {}
     fn stop(&self) {}
 

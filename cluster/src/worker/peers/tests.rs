@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tonic::transport::{Server, server::TcpIncoming};
 use tonic::{Request, Response, Streaming};
 
-use super::super::copies::{Copies, Pieces};
+use super::super::copies::{Copies, CopyPieces};
 use super::super::exchange::ExchangeService;
 use super::super::membership::Presence;
 use super::*;
@@ -23,7 +23,7 @@ const CHECKSUM: u64 = 0x0123_4567_89ab_cdef;
 const WANTED: WantedCopy = WantedCopy { run: RUN, header_checksum: CHECKSUM, bytes: 600_000, writer: None };
 
 /// Serves as a worker would.
-fn serve(worker: u64, exchange: impl Exchange) -> Member {
+fn serve(worker: u64, exchange: impl Exchange) -> EpochMember {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}", incoming.local_addr().unwrap());
     let service = ExchangeServer::new(exchange);
@@ -31,12 +31,12 @@ fn serve(worker: u64, exchange: impl Exchange) -> Member {
     member(worker, &address)
 }
 
-fn member(worker: u64, address: &str) -> Member {
-    Member { worker: WorkerId(worker), threads: 1, address: address.to_owned() }
+fn member(worker: u64, address: &str) -> EpochMember {
+    EpochMember { worker: WorkerId(worker), threads: 1, address: address.to_owned() }
 }
 
 /// A worker with this cache.
-fn serve_cache(worker: u64, cache: &Path) -> Member {
+fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
     let admitting = (joined, Arc::new(watch::Sender::new(None)));
@@ -50,7 +50,7 @@ fn add_copy(cache: &Path, contents: &[u8]) {
 }
 
 /// Asks these members.
-fn asking(members: &[Member]) -> Arc<PeerCopies> {
+fn asking(members: &[EpochMember]) -> Arc<PeerCopies> {
     let client =
         ClientOptions { server: String::new(), tls: TlsFiles::default(), token: None, insecure: false };
     let asking = PeerCopies::new(Sender { worker: ME, client });
@@ -158,12 +158,12 @@ type Piece = Result<FetchResponse, Status>;
 
 #[tonic::async_trait]
 impl Exchange for Fake {
-    type FetchStream = Pieces;
+    type FetchStream = CopyPieces;
 
-    async fn fetch(&self, _: Request<FetchRequest>) -> Result<Response<Pieces>, Status> {
+    async fn fetch(&self, _: Request<FetchRequest>) -> Result<Response<CopyPieces>, Status> {
         let (send, receive) = mpsc::channel(4);
         (self.0)(send)?;
-        Ok(Response::new(Pieces::new(receive)))
+        Ok(Response::new(CopyPieces::new(receive)))
     }
 
     async fn meet(&self, _: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
@@ -216,7 +216,7 @@ async fn who_fails_is_not_asked_again_in_the_epoch() {
 
 #[tokio::test]
 async fn the_writer_is_asked_first_and_few_others() {
-    let members: Vec<Member> = (0..100).map(|worker| member(worker, "http://127.0.0.1:9")).collect();
+    let members: Vec<EpochMember> = (0..100).map(|worker| member(worker, "http://127.0.0.1:9")).collect();
     let asking = asking(&members);
     let asked = |header_checksum, writer| -> Vec<u64> {
         let wanted = WantedCopy { header_checksum, writer, ..WANTED };

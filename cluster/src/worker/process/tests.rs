@@ -2,7 +2,7 @@
 
 use exact2048_coordinator::cluster::{Secret, Share};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
-use exact2048_net::limits::Limits;
+use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
 use exact2048_solution::missing_segments;
@@ -23,7 +23,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         tls: TlsFiles::default(),
         token: None,
         insecure: false,
-        limits: Limits::default(),
+        limits: ServerLimits::default(),
     };
     let (starts, received) = std::sync::mpsc::channel();
     let process = Process {

@@ -10,7 +10,7 @@ fn who_reaches_nobody_is_left_out_before_the_job_fails() {
         workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
         let Some(share) = workers[0].epoch.clone() else { break };
         let victim = share.members.iter().rev().find(|member| member.worker != WorkerId(1)).unwrap();
-        workers[0].fail(Failure::Peer(victim.worker));
+        workers[0].fail(WorkerFailure::Peer(victim.worker));
         workers[0].pull(&mut cluster, now);
         now += seconds(0.01);
     }
@@ -25,10 +25,10 @@ fn one_death_is_blamed_once() {
     submit(&mut cluster, now, "job");
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
     workers[..7].iter_mut().for_each(|worker| {
-        worker.fail(Failure::Peer(WorkerId(8)));
+        worker.fail(WorkerFailure::Peer(WorkerId(8)));
         worker.pull(&mut cluster, now);
     });
-    let later = now + Config::default().backoff;
+    let later = now + ClusterConfig::default().backoff;
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, later)));
     let status = cluster.status(later);
     assert_eq!(status.workers[7].activity, Activity::Waiting, "one back-off, and that is over");
@@ -49,15 +49,15 @@ fn who_was_not_reached_is_left_out_until_it_is_heard() {
         worker.reports.push(WorkerReport::Well);
         worker.pull(cluster, now);
     };
-    fail(&mut workers[0], Failure::Peer(WorkerId(2)), &mut cluster, now);
+    fail(&mut workers[0], WorkerFailure::Peer(WorkerId(2)), &mut cluster, now);
     assert_eq!(members(&workers[0]), Some(vec![1]), "the other goes on alone");
-    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, now);
-    let later = now + 2 * Config::default().backoff;
-    assert!(later < now + Config::default().lease, "it still counts as alive");
+    fail(&mut workers[0], WorkerFailure::Other("any".to_owned()), &mut cluster, now);
+    let later = now + 2 * ClusterConfig::default().backoff;
+    assert!(later < now + ClusterConfig::default().lease, "it still counts as alive");
     workers[0].pull(&mut cluster, later);
     assert_eq!(members(&workers[0]), Some(vec![1]), "back-off is over, but it was not heard");
     workers[1].pull(&mut cluster, later);
-    fail(&mut workers[0], Failure::Other("any".to_owned()), &mut cluster, later);
+    fail(&mut workers[0], WorkerFailure::Other("any".to_owned()), &mut cluster, later);
     workers[1].pull(&mut cluster, later);
     assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it was heard");
 }
@@ -69,7 +69,7 @@ fn after_failures_commits_come_sooner() {
     submit(&mut cluster, now, "job");
     for worker in &mut workers {
         assert!(worker.pull(&mut cluster, now).share.is_some());
-        worker.fail(Failure::Other("a kill".to_owned()));
+        worker.fail(WorkerFailure::Other("a kill".to_owned()));
         worker.pull(&mut cluster, now);
         worker.reports.push(WorkerReport::Well);
     }
@@ -77,7 +77,7 @@ fn after_failures_commits_come_sooner() {
     // The first to say that it is well begins alone.
     let worker = &mut workers[0];
     assert_eq!(worker.pull(&mut cluster, now).share.map(|share| share.members.len()), Some(1));
-    let interval = Config::default().commit_interval;
+    let interval = ClusterConfig::default().commit_interval;
     // Finishes layers, and is ordered to write them after so much time and not before.
     let mut written_after = |now: &mut Duration, worker: &mut Worker, layers: [u32; 2], wait: Duration| {
         worker.finish(layers.into_iter());
@@ -87,8 +87,8 @@ fn after_failures_commits_come_sooner() {
         let due = worker.pull(&mut cluster, *now).write.map(|shard| shard.last);
         assert_eq!((early, due), (None, Some(Layer(layers[1]))));
         worker.pull(&mut cluster, *now);
-        let actions = cluster.take_actions();
-        let [Action::Commit { ticket, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+        let appends = cluster.take_appends();
+        let [Append::Commit { ticket, .. }] = appends.as_slice() else { panic!("{appends:?}") };
         cluster.committed(*now, *ticket, 0);
     };
     written_after(&mut now, worker, [4, 6], interval / 4);
@@ -107,7 +107,7 @@ fn workers_that_die_together_are_one_failure() {
     submit(&mut cluster, now, "job");
     for worker in &mut workers[..8] {
         assert!(worker.pull(&mut cluster, now).share.is_some());
-        worker.fail(Failure::Other("its peer is gone".to_owned()));
+        worker.fail(WorkerFailure::Other("its peer is gone".to_owned()));
         worker.pull(&mut cluster, now);
     }
     let job = &cluster.status(now).jobs[0];
@@ -205,7 +205,13 @@ fn slow_members_get_more_time_each_time() {
 fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
     worker.pull(cluster, now);
     let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
-    worker.fail(Failure::ShardLost { job, file, phase: Phase::Enumerate, first: Layer(4), last: Layer(8) });
+    worker.fail(WorkerFailure::ShardLost {
+        job,
+        file,
+        phase: Phase::Enumerate,
+        first: Layer(4),
+        last: Layer(8),
+    });
     worker.pull(cluster, now);
     let claims = open_runs(cluster, now);
     let [claim] = &claims[..] else { panic!("{claims:?}") };
@@ -230,7 +236,7 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     let claim = claimed(&mut cluster, &mut workers[0], now);
     assert_eq!(workers[1].pull(&mut cluster, now).share, None, "nothing begins before that is known");
     cluster.examined(now, &claim, Examined::Sound);
-    assert_eq!(cluster.take_actions(), [], "nothing is retracted");
+    assert_eq!(cluster.take_appends(), [], "nothing is retracted");
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
     assert_eq!(share.members.len(), 1, "the one that misreads is left out");
     assert_eq!(share.segment.first, Layer(10), "and what is committed stays");
@@ -238,8 +244,8 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     let (mut cluster, mut workers, now) = with_commit(2);
     let claim = claimed(&mut cluster, &mut workers[0], now);
     cluster.examined(now, &claim, Examined::Lost);
-    let actions = cluster.take_actions();
-    let [Action::Retract { ticket, .. }] = &actions[..] else { panic!("{actions:?}") };
+    let appends = cluster.take_appends();
+    let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
     cluster.committed(now, *ticket, 0);
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
     assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "nobody is to blame");

@@ -13,7 +13,7 @@ fn who_was_not_reached_gets_no_work_and_changes_nothing() {
     submit(&mut cluster, now, "job");
     for number in 100..1600 {
         let mut made_up = Worker::new(number);
-        made_up.fail(Failure::Other("nobody".to_owned()));
+        made_up.fail(WorkerFailure::Other("nobody".to_owned()));
         let pull = made_up.message();
         assert_eq!(cluster.pull(now, &pull), strangers(&pull));
     }
@@ -43,7 +43,7 @@ fn each_process_is_reached_once() {
     let old = Refusal::OldIncarnation { worker: pull.worker, expected: 2, got: 1 };
     assert_eq!(cluster.pull(now, &pull), Err(old.clone()));
     assert_eq!(cluster.admit(now, &pull), Err(old));
-    let later = now + 2 * Config::default().lease;
+    let later = now + 2 * ClusterConfig::default().lease;
     (1..=8).for_each(|part| cluster.tick(now + (later - now) * part / 8));
     assert_eq!(cluster.pull(later, &again), strangers(&again));
 }

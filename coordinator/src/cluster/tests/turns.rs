@@ -3,12 +3,12 @@
 use super::*;
 
 /// Leads the only worker of a cluster to an append.
-fn to_append(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Action {
+fn to_append(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Append {
     worker.pull(cluster, now);
     worker.finish((4..=params().last_layer().0).step_by(2));
     (0..2).for_each(|_| drop(worker.pull(cluster, now)));
-    let actions = cluster.take_actions();
-    let [append] = &actions[..] else { panic!("{actions:?}") };
+    let appends = cluster.take_appends();
+    let [append] = &appends[..] else { panic!("{appends:?}") };
     append.clone()
 }
 
@@ -31,13 +31,13 @@ fn a_job_whose_journal_cannot_be_written_fails_alone() {
         assert!(obstacle.contains("permission denied"), "{obstacle}");
         now += seconds(1.5);
         workers[0].pull(&mut cluster, now);
-        for again in cluster.take_actions() {
+        for again in cluster.take_appends() {
             assert_eq!(again, append, "the same again");
             cluster.append_failed(now, append.ticket(), failure());
         }
         assert!(now < begun + seconds(60.0), "bounded");
     }
-    assert!(now >= begun + Config::default().journal_patience);
+    assert!(now >= begun + ClusterConfig::default().journal_patience);
     assert_eq!(states(&cluster, now), [("job".to_owned(), "failed"), ("other".to_owned(), "running")]);
     open_runs(&mut cluster, now);
     workers[0].pull(&mut cluster, now);
@@ -55,7 +55,7 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
         cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
         now += seconds(2.0);
         workers[0].pull(&mut cluster, now);
-        assert_eq!(cluster.take_actions(), std::slice::from_ref(&append));
+        assert_eq!(cluster.take_appends(), std::slice::from_ref(&append));
     }
     assert_eq!(states(&cluster, now)[0].1, "running");
     // While the append is asked for nobody knows whether it is made.
@@ -84,8 +84,8 @@ fn an_append_that_waits_keeps_no_other_job() {
     let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
     let lost = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
     assert_eq!(cluster.shards_lost(now, &id, &[lost]), Ok(true));
-    let actions = cluster.take_actions();
-    let [Action::Retract { ticket, .. }] = &actions[..] else { panic!("{actions:?}") };
+    let appends = cluster.take_appends();
+    let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
     cluster.append_failed(now, *ticket, AppendFailure::Store("no space".to_owned()));
     submit(&mut cluster, now, "other");
     workers[0].pull(&mut cluster, now);
@@ -108,7 +108,7 @@ fn a_foreign_writer_fails_one_job() {
 /// Workers come in any order: a job that fits none of the first waits for others, and does not keep them (C3).
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
-    let mut cluster = Cluster::new(1, Config::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut large = submission("large");
     large.least_memory = Some(Arc::new(LeastMemory::new(vec![(1, 3 << 30)])));
     cluster.submit(Duration::ZERO, large).unwrap();
@@ -141,7 +141,7 @@ fn a_run_that_others_have_open_is_tried_again_later() {
     cluster.not_opened(now, &other, NotOpened::Never("it is damaged".to_owned()));
     assert_eq!(states(&cluster, now)[1].1, "failed");
     assert_eq!(cluster.take_errands(), []);
-    now += Config::default().reopen;
+    now += ClusterConfig::default().reopen;
     workers[0].pull(&mut cluster, now);
     assert_eq!(cluster.take_errands(), [Errand::Open { job: id }]);
 }

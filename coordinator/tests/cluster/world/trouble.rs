@@ -68,9 +68,9 @@ impl World {
                 worker.hung_until = self.now + self.random.below(4000);
             } else if self.random.per_mille(faults.fail) {
                 match self.random.below(4) {
-                    0 => worker.fail(Failure::Peer(other), 0),
-                    1 => worker.fail(Failure::Memory("none left".to_owned()), self.now + 1000),
-                    _ => worker.fail(Failure::DiskFull("/".to_owned()), self.now + 500),
+                    0 => worker.fail(WorkerFailure::Peer(other), 0),
+                    1 => worker.fail(WorkerFailure::Memory("none left".to_owned()), self.now + 1000),
+                    _ => worker.fail(WorkerFailure::DiskFull("/".to_owned()), self.now + 500),
                 }
             } else if self.random.per_mille(faults.leave) {
                 worker.leaving = true;
@@ -134,9 +134,9 @@ impl World {
 }
 
 /// Limits that differ from seed to seed, in a world whose seconds are short.
-pub(super) fn config(seed: u64) -> Config {
+pub(super) fn config(seed: u64) -> ClusterConfig {
     let pick = |choices: [u64; 4], what: u64| choices[mix(seed ^ what << 32) as usize % 4];
-    Config {
+    ClusterConfig {
         lease: Duration::from_millis(1000),
         settle: Duration::from_millis(200),
         commit_interval: Duration::from_millis(500),
