@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use exact2048_game::packed::Packed;
+use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
@@ -76,7 +76,7 @@ pub enum ConeError<E> {
 /// Solves cones of a run.
 #[derive(Debug)]
 pub struct Solver {
-    packed: Packed,
+    packed: PackedRules,
     backup: Backup,
     kept: KeptLayers,
     precision: Precision,
@@ -88,7 +88,7 @@ impl Solver {
     /// For the states of a run.
     pub fn new(params: &Params) -> Self {
         Self {
-            packed: Packed::new(params.board),
+            packed: PackedRules::new(params.board),
             backup: Backup::new(params),
             kept: params.kept,
             precision: params.precision,
@@ -97,7 +97,7 @@ impl Solver {
     }
 
     /// The rules at speed.
-    pub fn packed(&self) -> &Packed {
+    pub fn packed(&self) -> &PackedRules {
         &self.packed
     }
 

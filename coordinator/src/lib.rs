@@ -1,7 +1,7 @@
 //! Decides what a run does next, in pure code.
 //!
 //! The coordinator never computes a value, opens a file or reads a clock: finished tasks go in, tasks
-//! and actions come out. `README.md` beside this crate states the scheduling problem.
+//! and events come out. `README.md` beside this crate states the scheduling problem.
 
 pub mod cluster;
 mod planner;
@@ -14,5 +14,5 @@ mod workload;
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};
-pub use task::{Action, Release, Stage, Task, Totals};
+pub use task::{PlanEvent, Release, Stage, Task, Totals};
 pub use workload::Workload;

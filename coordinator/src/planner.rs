@@ -11,7 +11,7 @@ use exact2048_game::{KeptLayers, Lane, Layer, Params, SpawnKind};
 use exact2048_solution::{Phase, Segment};
 use rustc_hash::FxHashMap;
 
-use crate::task::{Action, Release, Stage, Task, Totals};
+use crate::task::{PlanEvent, Release, Stage, Task, Totals};
 
 /// Positions that a lane may be ahead of the lowest unfinished one, here or elsewhere: enough to keep many threads
 /// busy across small layers and while blocks are on their way, few enough to hold.
@@ -74,9 +74,9 @@ struct PositionState {
 
 impl Planner {
     /// Plans the blocks of the lanes that `owns` accepts. What others finish is told by
-    /// [`Planner::finished_elsewhere`]. The actions are to be carried out first: layers without a block here are done
+    /// [`Planner::finished_elsewhere`]. The events are to be carried out first: layers without a block here are done
     /// already.
-    pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<Action>) {
+    pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<PlanEvent>) {
         let mut planner = Self {
             segment,
             kept: params.kept,
@@ -97,10 +97,10 @@ impl Planner {
         for lane in 0..planner.lanes.len() {
             planner.queue_if_ready(lane);
         }
-        let mut actions = Vec::new();
-        planner.retire(&mut actions);
-        planner.report(&mut actions);
-        (planner, actions)
+        let mut events = Vec::new();
+        planner.retire(&mut events);
+        planner.report(&mut events);
+        (planner, events)
     }
 
     /// Takes in that another share did the first stage of a block. May be told of any block, twice and in any order,
@@ -167,20 +167,20 @@ impl Planner {
         })
     }
 
-    /// Takes in a finished task, and what came of it. The actions are to be carried out in order.
-    pub fn complete(&mut self, task: Task, totals: Totals) -> Vec<Action> {
+    /// Takes in a finished task, and what came of it. The events are to be carried out in order.
+    pub fn complete(&mut self, task: Task, totals: Totals) -> Vec<PlanEvent> {
         self.in_flight -= 1;
-        let mut actions = Vec::new();
+        let mut events = Vec::new();
         if let Some((layer, lane, stage)) = task.block() {
             self.stage_done(layer, lane, stage, totals);
-            self.retire(&mut actions);
+            self.retire(&mut events);
         } else if let Task::Seal { layer, .. } = task {
             let position = self.position(layer);
             self.positions[position].totals += totals;
             self.positions[position].sealed = true;
         }
-        self.report(&mut actions);
-        actions
+        self.report(&mut events);
+        events
     }
 
     /// Whether everything is done and reported.
@@ -303,7 +303,7 @@ impl Planner {
 
     /// Moves the frontier past finished layers and releases what nothing ahead of it needs: a block
     /// needs its own layer and the two before it.
-    fn retire(&mut self, actions: &mut Vec<Action>) {
+    fn retire(&mut self, events: &mut Vec<PlanEvent>) {
         let mut releases = Vec::new();
         while self.positions.get(self.frontier).is_some_and(|p| p.blocks_left == 0) {
             let layer = self.layer(self.frontier);
@@ -323,15 +323,15 @@ impl Planner {
             releases.extend(ended.map(|plan| Release::Lane(plan.lane)));
             self.frontier += 1;
         }
-        actions.extend(releases.into_iter().map(Action::Release));
+        events.extend(releases.into_iter().map(PlanEvent::Release));
     }
 
     /// Reports what is sealed in order.
-    fn report(&mut self, actions: &mut Vec<Action>) {
+    fn report(&mut self, events: &mut Vec<PlanEvent>) {
         while let Some(state) = self.positions.get(self.unreported).filter(|p| p.blocks_left == 0 && p.sealed)
         {
             let (layer, totals) = (self.layer(self.unreported), state.totals);
-            actions.push(Action::LayerDone { layer, totals });
+            events.push(PlanEvent::LayerDone { layer, totals });
             self.unreported += 1;
         }
     }

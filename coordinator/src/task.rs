@@ -94,9 +94,9 @@ impl AddAssign for Totals {
     }
 }
 
-/// What is to be done beside tasks.
+/// What follows from tasks that are done, beside the next tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum PlanEvent {
     /// To let go of something.
     Release(Release),
     /// All blocks of a layer that are planned here are done, and sealed where they are stored. Layers come in order.

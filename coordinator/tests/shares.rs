@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use exact2048_coordinator::{Action, Planner, Stage, Task, Totals};
+use exact2048_coordinator::{PlanEvent, Planner, Stage, Task, Totals};
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Owners, Phase, Segment, assign};
@@ -25,9 +25,9 @@ struct Share {
 }
 
 impl Share {
-    fn take(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            if let Action::LayerDone { layer, totals } = action {
+    fn take(&mut self, events: Vec<PlanEvent>) {
+        for event in events {
+            if let PlanEvent::LayerDone { layer, totals } = event {
                 self.reported.push((layer, totals.states));
             }
         }
@@ -48,11 +48,11 @@ fn run(
     };
     let mut shares: Vec<Share> = (0..members)
         .map(|me| {
-            let (planner, actions) = Planner::new(params, segment, |lane| owners.owner(lane) == me);
+            let (planner, events) = Planner::new(params, segment, |lane| owners.owner(lane) == me);
             let (running, has, reported) = (Vec::new(), HashSet::new(), Vec::new());
             let mut share =
                 Share { planner, running, arriving: vec![VecDeque::new(); members], has, reported };
-            share.take(actions);
+            share.take(events);
             share
         })
         .collect();
@@ -102,8 +102,8 @@ fn run(
             }
         }
         let share = &mut shares[me];
-        let actions = share.planner.complete(task, totals);
-        share.take(actions);
+        let events = share.planner.complete(task, totals);
+        share.take(events);
     }
     let layers: Vec<Layer> = (0..segment.layers()).map(|position| segment.layer(position)).collect();
     for share in &shares {

@@ -100,9 +100,9 @@ fn slide(line: u32, length: usize) -> (u32, u32) {
 
 /// The legal moves of a board, by [`Move`]: each with the afterstate and its score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Moves([Option<(Board, u32)>; 4]);
+pub struct LegalMoves([Option<(Board, u32)>; 4]);
 
-impl Moves {
+impl LegalMoves {
     /// Afterstate and score of a move, where it is legal.
     #[inline]
     #[must_use]
@@ -128,7 +128,7 @@ impl Moves {
 
 /// The rules on boards of one size. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub struct PackedRules {
     size: BoardSize,
     rows: Lines,
     columns: Lines,
@@ -136,7 +136,7 @@ pub struct Packed {
     cells: u64,
 }
 
-impl Packed {
+impl PackedRules {
     /// Tables for a size: 65,536 lines of each length up to 4.
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
@@ -157,7 +157,7 @@ impl Packed {
     /// All legal moves. Costs some tens of nanoseconds.
     #[inline]
     #[must_use]
-    pub fn moves(&self, board: Board) -> Moves {
+    pub fn moves(&self, board: Board) -> LegalMoves {
         // With sides that the compiler knows, loops over them are unrolled.
         match (self.size.rows(), self.size.cols()) {
             (3, 3) => self.moves_on(board, 3, 3),
@@ -169,13 +169,13 @@ impl Packed {
     }
 
     #[inline(always)]
-    fn moves_on(&self, board: Board, rows: usize, cols: usize) -> Moves {
+    fn moves_on(&self, board: Board, rows: usize, cols: usize) -> LegalMoves {
         let [left, right, score] = slide_rows(board.0, rows, cols, &self.rows);
         let across = transposed(board.0, rows, cols);
         let [up, down, score_across] = slide_rows(across, cols, rows, &self.columns);
         let back = |across: u64| transposed(across, cols, rows);
         let made = |after: u64, score: u64| (after != board.0).then_some((Board(after), score as u32));
-        Moves([
+        LegalMoves([
             made(left, score),
             made(right, score),
             made(back(up), score_across),
@@ -263,7 +263,7 @@ pub fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
     across
 }
 
-/// What [`Packed::images`] says.
+/// What [`PackedRules::images`] says.
 #[inline(always)]
 fn images(bits: u64, rows: usize, cols: usize) -> [u64; 8] {
     let across = if rows == cols { transposed(bits, rows, cols) } else { bits };
@@ -327,7 +327,7 @@ mod tests {
             ["2x2", "3x2", "2x3", "3x3", "4x3", "3x4", "4x4", "1x5", "5x2", "2x5", "8x2", "2x8", "5x3"]
         {
             let size: BoardSize = size.parse().unwrap();
-            let (packed, symmetries) = (Packed::new(size), Symmetries::new(size));
+            let (packed, symmetries) = (PackedRules::new(size), Symmetries::new(size));
             for board in boards(size, 2000) {
                 let moves = packed.moves(board);
                 for direction in Move::ALL {
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn the_largest_tiles_do_not_merge() {
-        assert!(Packed::new("2x2".parse().unwrap()).moves(Board(0xffff)).is_empty());
-        let long = Packed::new("1x5".parse().unwrap());
+        assert!(PackedRules::new("2x2".parse().unwrap()).moves(Board(0xffff)).is_empty());
+        let long = PackedRules::new("1x5".parse().unwrap());
         let (after, score) = long.moves(Board(0xeeee0)).get(Move::Left).unwrap();
         assert_eq!((after, score), (Board(0xff), 65_536), "the largest score of five cells");
     }

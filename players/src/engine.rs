@@ -1,14 +1,14 @@
 //! The game on boards of one size: the rules at speed, and spawns by chance.
 
-pub use exact2048_game::packed::Moves;
-use exact2048_game::packed::Packed;
+pub use exact2048_game::packed::LegalMoves;
+use exact2048_game::packed::PackedRules;
 use exact2048_game::{Board, BoardSize, Spawn4};
 use rand::Rng;
 
 /// The game on boards of one size.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    packed: Packed,
+    packed: PackedRules,
     spawn4: Spawn4,
 }
 
@@ -16,7 +16,7 @@ impl Engine {
     /// Tables for a size: 65,536 lines of each length up to 4.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4) -> Self {
-        Self { packed: Packed::new(size), spawn4 }
+        Self { packed: PackedRules::new(size), spawn4 }
     }
 
     /// The size of the boards.
@@ -28,7 +28,7 @@ impl Engine {
     /// The rules at speed.
     #[inline]
     #[must_use]
-    pub fn packed(&self) -> &Packed {
+    pub fn packed(&self) -> &PackedRules {
         &self.packed
     }
 
@@ -47,7 +47,7 @@ impl Engine {
     /// All legal moves. Costs some tens of nanoseconds.
     #[inline]
     #[must_use]
-    pub fn moves(&self, board: Board) -> Moves {
+    pub fn moves(&self, board: Board) -> LegalMoves {
         self.packed.moves(board)
     }
 

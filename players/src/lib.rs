@@ -10,7 +10,7 @@ mod player;
 mod stats;
 mod symmetry;
 
-pub use engine::{Engine, Moves};
+pub use engine::{Engine, LegalMoves};
 pub use game::{CutShort, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
 pub use player::{
     CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,

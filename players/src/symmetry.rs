@@ -36,7 +36,7 @@ impl Image {
     }
 }
 
-/// The symmetries that map a board to one of its size, in the order of [`Packed::images`](exact2048_game::packed::Packed::images).
+/// The symmetries that map a board to one of its size, in the order of [`PackedRules::images`](exact2048_game::packed::PackedRules::images).
 const IMAGES: [Image; 8] = [
     Image { transposed: false, mirrored: false, flipped: false },
     Image { transposed: false, mirrored: true, flipped: false },

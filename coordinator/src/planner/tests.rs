@@ -13,8 +13,8 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
 /// Runs a segment with `workers` workers that finish in the order that `choices` says, and checks
 /// the wanted properties of `README.md` after every event.
 fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl FnMut(usize) -> usize) {
-    let (mut planner, actions) = Planner::new(params, segment, |_| true);
-    assert!(actions.is_empty(), "every layer has blocks");
+    let (mut planner, events) = Planner::new(params, segment, |_| true);
+    assert!(events.is_empty(), "every layer has blocks");
     let (mut running, mut done) = (Vec::new(), HashSet::new());
     let mut released = HashSet::new();
     let mut reported: Vec<(Layer, Totals)> = Vec::new();
@@ -67,14 +67,14 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
         let is_seal = task.block().is_none();
         let totals =
             Totals { states: u64::from(!is_seal), sealed_bytes: u64::from(is_seal), ..Totals::default() };
-        for action in planner.complete(task, totals) {
-            match action {
-                Action::LayerDone { layer, totals } => reported.push((layer, totals)),
+        for event in planner.complete(task, totals) {
+            match event {
+                PlanEvent::LayerDone { layer, totals } => reported.push((layer, totals)),
                 // States are needed by their own and the next two layers, afterstates likewise.
-                Action::Release(Release::States(layer)) if segment.phase == Phase::BackUp => {
+                PlanEvent::Release(Release::States(layer)) if segment.phase == Phase::BackUp => {
                     released.insert(layer);
                 }
-                Action::Release(Release::Afterstates(layer)) if segment.phase == Phase::Enumerate => {
+                PlanEvent::Release(Release::Afterstates(layer)) if segment.phase == Phase::Enumerate => {
                     released.insert(layer);
                 }
                 _ => {}

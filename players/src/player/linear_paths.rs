@@ -6,7 +6,7 @@ use exact2048_game::rules::Move;
 
 use super::corner::{Corner, snake};
 use super::{Player, PlayerError, Turn};
-use crate::engine::{Engine, Moves};
+use crate::engine::{Engine, LegalMoves};
 
 /// Values a board by its best path: the sum of the tiles along a snake, each weighted by the power of a ratio, the most
 /// over all snakes. Looks some moves ahead without luck: a 2 is put into the first empty cell of the best path.
@@ -72,7 +72,7 @@ impl LinearPaths {
     }
 
     /// The best move and its value; no move where none is legal. `further` moves follow it, and `made` went before.
-    fn best_move(&self, engine: &Engine, moves: &Moves, further: u32) -> (f64, Option<Move>) {
+    fn best_move(&self, engine: &Engine, moves: &LegalMoves, further: u32) -> (f64, Option<Move>) {
         let mut best = (LOST, None);
         for (direction, after, _) in moves.iter() {
             let (mut value, empty) = self.best_path(after);

@@ -4,7 +4,7 @@ use exact2048_game::Board;
 use exact2048_game::rules::Move;
 
 use super::{Player, PlayerError, Turn};
-use crate::engine::{Engine, Moves};
+use crate::engine::{Engine, LegalMoves};
 
 /// Searches moves and spawns alternately with alpha-beta cuts, deeper and deeper until enough boards were seen, and
 /// takes the move whose worst outcome is best by a heuristic. Of the spawns it follows only those that hurt most at
@@ -46,7 +46,7 @@ impl Search<'_> {
     /// The value of a board before a move, and the best move, with `further` moves to follow. `first` is tried first.
     fn before_move(
         &mut self,
-        moves: &Moves,
+        moves: &LegalMoves,
         further: u32,
         (mut alpha, beta): (f64, f64),
         first: Option<Move>,

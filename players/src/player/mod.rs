@@ -18,7 +18,7 @@ use exact2048_game::rules::Move;
 use exact2048_solution::QueryError;
 use rand_chacha::ChaCha8Rng;
 
-use crate::engine::{Engine, Moves};
+use crate::engine::{Engine, LegalMoves};
 
 pub use command::CommandError;
 pub use corner::{Corner, CornerParams};
@@ -33,7 +33,7 @@ pub struct Turn<'a> {
     /// The board.
     pub board: Board,
     /// Its legal moves.
-    pub moves: &'a Moves,
+    pub moves: &'a LegalMoves,
     /// Whether a move may be chosen that changes nothing, while there is an empty cell: see
     /// [`Rules::of_the_paper`](crate::Rules::of_the_paper).
     pub takes_idle_moves: bool,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use exact2048_coordinator::{Action, Planner, Release, Task, Totals};
+use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
 use exact2048_game::value::Value;
 use exact2048_solution::{Blame, RunError, kind_of};
 use exact2048_storage::{ErrorKind, StorageError};
@@ -112,11 +112,11 @@ impl<V: Value, L: Leader> Crew<V, L> {
     /// A crew without threads, for the lanes of a member.
     pub fn new(worker: Arc<Worker<V>>, seat: &Seat, dispatch: Dispatch<V, L>, stop: Arc<AtomicBool>) -> Self {
         let owns = |lane| seat.owners.owner(lane) == seat.me;
-        let (planner, actions) = Planner::new(&seat.params, seat.segment, owns);
+        let (planner, events) = Planner::new(&seat.params, seat.segment, owns);
         let frontier = planner.frontier();
         let plan = Mutex::new(Plan { planner, error: None, idle: 0, threads: 0, running: 0, in_pieces: 0 });
         let crew = Self { worker, dispatch, stop, plan, tasks: Condvar::new() };
-        let releases = crew.tell(actions);
+        let releases = crew.tell(events);
         crew.dispatch.progressed(&Totals::default(), frontier);
         crew.release(releases);
         crew
@@ -288,12 +288,12 @@ impl<V: Value, L: Leader> Crew<V, L> {
     }
 
     /// Tells of finished layers. Returns what is left to do.
-    fn tell(&self, actions: Vec<Action>) -> Vec<Release> {
+    fn tell(&self, events: Vec<PlanEvent>) -> Vec<Release> {
         let mut releases = Vec::new();
-        for action in actions {
-            match action {
-                Action::LayerDone { layer, totals } => self.dispatch.layer_done(layer, totals),
-                Action::Release(release) => releases.push(release),
+        for event in events {
+            match event {
+                PlanEvent::LayerDone { layer, totals } => self.dispatch.layer_done(layer, totals),
+                PlanEvent::Release(release) => releases.push(release),
             }
         }
         releases
