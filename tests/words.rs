@@ -1,0 +1,230 @@
+//! The names of public types: each names one thing, and is made of words that `docs/glossary.md` has or that are plain.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words of plain English, of programming and of networks that need no entry in the glossary. Sorted, and each is used.
+const PLAIN: &str = "\
+    absorption accept activity alive answer arg arithmetic arrival away back between bit bound buffer by \
+    byte call capacity carlo chain check client codec combo command connect connection content corner count \
+    cycle decide decision dense dial dir display dot draw drop end engine error estimate eta evaluate \
+    evaluation exact examine expectimax explicit expose external fact failure file float format fraction \
+    free game greedy id info join keep key known lack least legal limit linear list log many memory method \
+    minimax minimise model monitor monte name need net next no not number option pack pair params parse \
+    perfect permit play pool print problem progress protection random rarely rate read reason refresh refuse \
+    remedy remote reply request room sample seldom send serve setting short show shown solution solve source \
+    sparse spec start stats status stop storage stream symmetric time told too took turn type unmet unnamed \
+    unreachable unsealed up use vector want watch weigh win with won worst write";
+
+/// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
+const ONE_A_MODULE: [&str; 1] = ["Args"];
+
+/// A folder whose files are compiled in place of others, where a feature is off.
+const STAND_IN: &str = "cli/src/without_net";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The folders of the workspace's crates.
+fn members() -> Vec<String> {
+    let manifest = read(&root().join("Cargo.toml"));
+    let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+    list.split(',')
+        .map(|name| name.trim().trim_matches('"').to_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// All source files below a folder, without those of tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        if is_test || path == root().join(STAND_IN) {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The public types that a source text declares outside its tests.
+fn types(text: &str) -> Vec<&str> {
+    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let declared = product.lines().filter_map(|line| {
+        let (kind, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
+        ["struct", "enum", "union", "trait", "type"].contains(&kind).then_some(rest)
+    });
+    declared
+        .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default())
+        .collect()
+}
+
+/// Where each public type of the workspace is declared.
+fn declarations() -> BTreeMap<String, Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for member in members() {
+        sources(&root().join(member).join("src"), &mut files);
+    }
+    let mut declared: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        for name in types(&read(&file)) {
+            let place = file.strip_prefix(root()).unwrap().to_path_buf();
+            declared.entry(name.to_owned()).or_default().push(place);
+        }
+    }
+    declared
+}
+
+/// The words of a name in lower case: `TlsFiles` has `tls` and `files`. Numbers are none.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let chars: Vec<char> = name.chars().collect();
+    for (at, &char) in chars.iter().enumerate() {
+        let is_small = |at: usize| chars.get(at).is_some_and(|char| char.is_lowercase());
+        if char.is_uppercase() && (at == 0 || is_small(at - 1) || is_small(at + 1)) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| char.is_alphabetic()) {
+            word.extend(char.to_lowercase());
+        }
+    }
+    words
+}
+
+/// A word and what it may be a form of: `retried` of `retry`, `running` of `run`.
+fn forms(word: &str) -> BTreeSet<String> {
+    let mut forms = BTreeSet::from([word.to_owned()]);
+    for (ending, instead) in [
+        ("s", ""),
+        ("es", ""),
+        ("ies", "y"),
+        ("ied", "y"),
+        ("d", ""),
+        ("ed", ""),
+        ("r", ""),
+        ("er", ""),
+        ("ers", ""),
+        ("ing", ""),
+        ("ing", "e"),
+        ("ima", "imum"),
+        ("trices", "trix"),
+    ] {
+        let Some(stem) = word.strip_suffix(ending) else { continue };
+        let stem = format!("{stem}{instead}");
+        let mut letters = stem.chars().rev();
+        // As in `planner`.
+        if let (Some(last), Some(before)) = (letters.next(), letters.next())
+            && last == before
+        {
+            forms.insert(stem[..stem.len() - 1].to_owned());
+        }
+        forms.insert(stem);
+    }
+    forms
+}
+
+/// The terms of each table of the glossary, in its order.
+fn terms(glossary: &str) -> Vec<Vec<String>> {
+    let mut tables: Vec<Vec<String>> = Vec::new();
+    for line in glossary.lines() {
+        let Some((term, _)) = line.strip_prefix("| ").and_then(|rest| rest.split_once(" | ")) else {
+            continue;
+        };
+        match term {
+            "Word" => tables.push(Vec::new()),
+            _ => tables.last_mut().unwrap().push(term.to_lowercase()),
+        }
+    }
+    tables
+}
+
+fn glossary() -> Vec<Vec<String>> {
+    terms(&read(&root().join("docs/glossary.md")))
+}
+
+/// The words that terms are made of.
+fn words_of(terms: &[String]) -> BTreeSet<String> {
+    let words = terms.iter().flat_map(|term| term.split(|c: char| !c.is_alphabetic()));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The words of a name that nothing explains.
+fn unknown(name: &str, known: &BTreeSet<String>) -> Vec<String> {
+    words(name).into_iter().filter(|word| forms(word).is_disjoint(known)).collect()
+}
+
+#[test]
+fn no_two_public_types_have_one_name() {
+    let declared = declarations();
+    assert!(declared.len() > 300, "only {} types were found", declared.len());
+    let twice: Vec<_> = declared
+        .iter()
+        .filter(|(name, places)| places.len() > 1 && !ONE_A_MODULE.contains(&name.as_str()))
+        .collect();
+    assert!(twice.is_empty(), "rename all but one, by what they are: {twice:#?}");
+}
+
+#[test]
+fn names_of_public_types_are_made_of_known_words() {
+    let known: BTreeSet<String> = words_of(&glossary().concat())
+        .into_iter()
+        .chain(PLAIN.split_whitespace().map(str::to_owned))
+        .collect();
+    let mut unexplained = Vec::new();
+    for (name, places) in declarations() {
+        for word in unknown(&name, &known) {
+            unexplained.push(format!("`{word}` in {name} ({})", places[0].display()));
+        }
+    }
+    assert!(
+        unexplained.is_empty(),
+        "use a word of docs/glossary.md, or explain this one there: {unexplained:#?}"
+    );
+}
+
+/// So that the list does not become a place to hide words in.
+#[test]
+fn plain_words_are_used_sorted_and_not_in_the_glossary() {
+    let used: BTreeSet<String> =
+        declarations().keys().flat_map(|name| words(name)).flat_map(|word| forms(&word)).collect();
+    let glossary = words_of(&glossary().concat());
+    let plain: Vec<&str> = PLAIN.split_whitespace().collect();
+    assert!(plain.is_sorted_by(|a, b| a < b), "the list is not sorted, or has a word twice");
+    let needless: Vec<_> =
+        plain.iter().filter(|&&word| !used.contains(word) || glossary.contains(word)).collect();
+    assert!(needless.is_empty(), "no name needs {needless:?}");
+}
+
+#[test]
+fn the_glossary_is_sorted_and_has_no_term_twice() {
+    for table in glossary() {
+        let unsorted: Vec<_> = table.windows(2).filter(|pair| pair[0] >= pair[1]).collect();
+        assert!(unsorted.is_empty(), "{unsorted:?}");
+    }
+}
+
+#[test]
+fn words_of_names_are_told_apart_and_unknown_ones_found() {
+    assert_eq!(words("TlsFiles"), ["tls", "files"]);
+    assert_eq!(words("HTTPServer2"), ["http", "server"]);
+    assert_eq!(
+        types("pub struct A<T>(T);\npub(crate) enum B {}\n    pub type C = u8;\nstruct D;"),
+        ["A", "C"]
+    );
+    assert_eq!(types("pub enum A {\n}\n#[cfg(test)]\nmod tests {\n    pub struct B;\n}"), ["A"]);
+    let known = words_of(&["run, plan".to_owned(), "index map".to_owned()]);
+    assert_eq!(unknown("PlannerMaps", &known), [] as [&str; 0]);
+    assert_eq!(unknown("RunningGizmo", &known), ["gizmo"]);
+    assert_eq!(terms("| Word | Meaning |\n|---|---|\n| run | a |\n| map | b |"), [["run", "map"]]);
+}
