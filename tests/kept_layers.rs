@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use common::reference::Game;
 use common::{Place, Solved, exact2048, on_run, solve, text, try_solve, whole};
 use exact2048_game::Board;
-use exact2048_solution::{Evaluation, Oracle, Run, StartValues};
+use exact2048_solution::{Asking, Evaluation, Oracle, OracleOptions, QueryError, Run, Spent, StartValues};
 use proptest::prelude::*;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
@@ -89,23 +89,86 @@ proptest! {
     }
 }
 
-/// Where not all that a question needs may be open at once, it is answered piece by piece, also where nothing of it is
-/// kept for the next piece.
+/// A cone that takes more memory than it may is told as such; where those of some states do, they are solved one after the
+/// other, also where nothing is kept for the next.
 #[test]
-fn little_memory_is_enough() {
+fn little_memory_is_enough_or_said_to_be_too_little() {
     let usual = &GAMES[1];
-    for (keep, cache_bytes, open_states, every) in
-        [("2/16", 1 << 20, 1000, 1), ("2/16", 1 << 20, 20, 1), ("2/16", 1 << 20, 0, 5), ("2/8", 0, 50, 500)]
-    {
-        let solved = Solved::new(&format!("{} --keep {keep}", usual.job));
-        let run = Run::open(&solved.run()).unwrap();
-        let oracle = Oracle::with_cache(&run, cache_bytes).unwrap().with_open_states(open_states);
+    let solved = Solved::new(&format!("{} --keep 16", usual.job));
+    let run = Run::open(&solved.run()).unwrap();
+    let oracle = |cone_bytes, kept_bytes| {
+        let options =
+            OracleOptions { cache_bytes: kept_bytes, cone_bytes, solved_bytes: kept_bytes, cone_files: None };
+        Oracle::with_options(&run, options).unwrap()
+    };
+    for (cone_bytes, kept_bytes, every) in [(1 << 30, 0, 1), (2 << 20, 1 << 20, 1), (1 << 19, 0, 20)] {
         let some: Vec<Board> = usual.states.iter().copied().step_by(every).collect();
         let expected: Vec<_> = usual.answers.values.iter().copied().step_by(every).collect();
-        let what = format!("{keep}, {cache_bytes} bytes, {open_states} states");
-        assert!(oracle.values(&some, ALWAYS).unwrap() == expected, "{what}");
-        assert!(oracle.starts().unwrap() == usual.answers.starts, "{what}");
+        let what = format!("{cone_bytes} bytes, {kept_bytes} kept");
+        assert!(oracle(cone_bytes, kept_bytes).values(&some, ALWAYS).unwrap() == expected, "{what}");
     }
+    let few = oracle(1000, 0).values(&usual.states, ALWAYS).unwrap_err();
+    assert!(matches!(few, QueryError::TooLarge(_)) && few.to_string().contains("More memory helps"), "{few}");
+    assert!(oracle(1000, 0).starts().unwrap() == usual.answers.starts, "these are stored");
+}
+
+/// What was solved once is not solved again: not by the same process, and not by the next where there is a folder for it.
+#[test]
+fn solved_cones_are_found_again() {
+    let usual = &GAMES[1];
+    let place = Place::new();
+    let solved = Solved::new(&format!("{} --keep 64", usual.job));
+    let run = Run::open(&solved.run()).unwrap();
+    let folder = place.join("cones");
+    let oracle = |most_bytes| {
+        let cone_files = Some((folder.clone(), most_bytes));
+        Oracle::with_options(&run, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap()
+    };
+    let asked: Vec<usize> = (0..usual.states.len()).filter(|&i| usual.states[i].tile_sum(6) == 30).collect();
+    let computed = |oracle: &Oracle| {
+        let spent = Spent::default();
+        let boards: Vec<Board> = asked.iter().map(|&i| usual.states[i]).collect();
+        let values = oracle.values_as(&boards, &Asking::new(ALWAYS, 1 << 30, &spent)).unwrap();
+        assert!(asked.iter().zip(values).all(|(&i, value)| value == usual.answers.values[i]));
+        spent.computed_states()
+    };
+    let files = || -> Vec<PathBuf> {
+        let mut files: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    };
+    let first = oracle(1 << 30);
+    let all = computed(&first);
+    assert!(all > 2048, "{all}");
+    assert_eq!(computed(&first), 0, "it is in memory");
+    assert_eq!(computed(&oracle(1 << 30)), 0, "it is on disk");
+    let [file] = &files()[..] else { panic!("{:?}", files()) };
+    let bytes = std::fs::read(file).unwrap();
+    // Damage anywhere, a file that is cut off, and one of another run are solved again.
+    for at in (0..bytes.len()).step_by(bytes.len() / 100) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        std::fs::write(file, damaged).unwrap();
+        // A page that nobody asks for may be damaged without harm.
+        computed(&oracle(1 << 30));
+        std::fs::write(file, &bytes[..at]).unwrap();
+        assert_eq!(computed(&oracle(1 << 30)), all, "cut off at {at}");
+        assert_eq!(std::fs::read(file).unwrap(), bytes, "made again");
+    }
+    let other = Solved::new(&format!("{} --keep 64", usual.job));
+    let of_other = Run::open(&other.run()).unwrap();
+    let cone_files = Some((folder.clone(), 1 << 30));
+    let of_other =
+        Oracle::with_options(&of_other, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap();
+    assert_eq!(computed(&of_other), all, "cones of another run are not its own");
+    // The folder takes no more than it may; and where nothing can be written, nothing is.
+    std::fs::remove_dir_all(&folder).unwrap();
+    let little = oracle(bytes.len() as u64 - 1);
+    assert_eq!(computed(&little), all);
+    assert!(!folder.exists());
+    std::fs::write(&folder, "a file").unwrap();
+    assert_eq!(computed(&oracle(1 << 30)), all);
 }
 
 /// Every command knows what a run keeps.

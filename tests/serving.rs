@@ -170,8 +170,13 @@ async fn values_do_not_depend_on_the_cache() {
         let mut client = client(&server).await;
         let messages = [values_of(boards.clone()), values_of(boards.clone())];
         let mut answers = client.batch_get_values(tokio_stream::iter(messages)).await.unwrap().into_inner();
-        let first = answers.message().await.unwrap().unwrap();
-        assert_eq!(answers.message().await.unwrap().unwrap(), first);
+        let mut next = async || {
+            let answer = answers.message().await.unwrap().unwrap();
+            assert!(answer.cost.is_some());
+            v1::BatchGetValuesResponse { cost: None, ..answer }
+        };
+        let first = next().await;
+        assert_eq!(next().await, first);
         all.push(first);
         server.stop();
     }
@@ -439,6 +444,7 @@ async fn batches_can_tell_of_moves() {
                 // Where the game is over nothing is left to come, exactly.
                 assert!(!best.is_empty() || (alone.value, alone.error_bound) == (0.0, 0.0));
                 assert_eq!(batch.values[i].to_bits(), alone.value.to_bits());
+                assert!(alone.cost.take().is_some() && batch.cost.is_some());
                 (alone.board, alone.canonical) = (String::new(), String::new());
                 alone.moves.iter_mut().for_each(|m| m.afterstate = String::new());
                 assert_eq!((batch.statuses[i], &batch.answers[i]), (i32::from(BoardStatus::Ok), &alone));

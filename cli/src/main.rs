@@ -4,6 +4,7 @@ mod cgroup;
 #[cfg(feature = "net")]
 mod cluster;
 mod commands;
+mod cones;
 mod display;
 mod embedded;
 mod failure;

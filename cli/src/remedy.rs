@@ -26,6 +26,9 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(QueryError::NotSolved(NotSolved::OnlyEnumerates(_))) = error.downcast_ref() {
         return Some("exact2048 solve without --until-layer, with another --run");
     }
+    if let Some(QueryError::TooLarge(_)) = error.downcast_ref() {
+        return Some("query --memory SIZE; solve --keep N in another --run");
+    }
     if let Some(CrewError::Threads { .. }) = error.downcast_ref() {
         return Some("--threads N");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use exact2048_game::board::{Board, BoardSize};
-use exact2048_game::{Layer, Objective};
+use exact2048_game::{KeptLayers, Layer, Objective};
 use exact2048_net::client::{self, Connected};
 use exact2048_net::text::plain_words;
 use exact2048_proto::v1::board::Spelling;
@@ -17,10 +17,12 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
+use crate::cones::Cost;
 use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 
-/// Time for an answer, which takes a server milliseconds, and seconds where a batch has to be searched for.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for an answer, which takes a server milliseconds, and up to minutes where the run stores few layers: then its own
+/// limit comes first.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A server with a solved run. Several threads may ask at once.
 pub struct Remote {
@@ -28,6 +30,7 @@ pub struct Remote {
     client: QueryClient<Connected>,
     size: BoardSize,
     objective: Objective,
+    kept: KeptLayers,
 }
 
 impl Remote {
@@ -46,7 +49,9 @@ impl Remote {
         }
         let parameters = run.parameters.context("the server does not say what its run is")?;
         let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
-        Ok(Self { runtime, client, size, objective: parameters.objective.parse()? })
+        let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
+        let (objective, kept) = (parameters.objective.parse()?, kept.unwrap_or_default());
+        Ok(Self { runtime, client, size, objective, kept })
     }
 
     /// The size of the run's board.
@@ -59,13 +64,18 @@ impl Remote {
         self.objective
     }
 
-    /// The values of boards and of their moves, each or why it has none, in their order. So many boards that the
+    /// Which layers the run stores.
+    pub fn kept(&self) -> KeptLayers {
+        self.kept
+    }
+
+    /// The values of boards and of their moves, with what they cost, each or why it has none, in their order. So many boards that the
     /// answer fits a message.
-    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<Evaluation>> {
+    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         self.runtime.block_on(self.evaluate_all(boards))
     }
 
-    async fn evaluate_all(&self, boards: &[Board]) -> Vec<Result<Evaluation>> {
+    async fn evaluate_all(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         let known = if boards.len() > 1 { self.batch(boards).await } else { None };
         // Those that are left are asked for alone, so that each is told what keeps it from being answered.
         let known = known.unwrap_or_else(|| vec![None; boards.len()]);
@@ -79,23 +89,25 @@ impl Remote {
         answers
     }
 
-    async fn one(&self, board: Board) -> Result<Evaluation> {
+    async fn one(&self, board: Board) -> Result<(Evaluation, Cost)> {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         // Clients of one connection are cheap, and each is its own to change.
         let answer = self.client.clone().get_value(within(GetValueRequest { board })).await;
-        Ok(evaluation(&answer.map_err(|status| failure(&status))?.into_inner()))
+        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        Ok((evaluation(&answer), cost(answer.cost, 1)))
     }
 
     /// Asks for all boards in one message; `None` where some cannot be answered, and for each that has no value.
-    async fn batch(&self, boards: &[Board]) -> Option<Vec<Option<Evaluation>>> {
+    async fn batch(&self, boards: &[Board]) -> Option<Vec<Option<(Evaluation, Cost)>>> {
         let packed = boards.iter().map(|board| board.0).collect();
         let request = BatchGetValuesRequest { boards: packed, with_moves: true };
         let answers = self.client.clone().batch_get_values(within(tokio_stream::once(request))).await;
         let answer = answers.ok()?.into_inner().message().await.ok()??;
         let is_ok = |&status: &i32| status == i32::from(BoardStatus::Ok);
         let each = answer.answers.iter().zip(&answer.statuses);
+        let cost = cost(answer.cost, boards.len());
         let answers: Vec<_> =
-            each.map(|(answer, status)| is_ok(status).then(|| evaluation(answer))).collect();
+            each.map(|(answer, status)| is_ok(status).then(|| (evaluation(answer), cost))).collect();
         (answers.len() == boards.len()).then_some(answers)
     }
 }
@@ -115,6 +127,11 @@ fn failure(status: &Status) -> anyhow::Error {
         Code::FailedPrecondition => anyhow!(message),
         _ => refusal("query server", status),
     }
+}
+
+fn cost(cost: Option<v1::Cost>, boards: usize) -> Cost {
+    let v1::Cost { computed_states, stored_states, found_states, seconds } = cost.unwrap_or_default();
+    Cost { computed_states, stored_states, found_states, seconds, boards }
 }
 
 fn evaluation(answer: &GetValueResponse) -> Evaluation {

@@ -6,15 +6,15 @@ use std::time::Duration;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_net::status;
 use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, GetValueResponse};
-use exact2048_solution::{Oracle, QueryError, Wanted};
+use exact2048_solution::{Asking, Oracle, QueryError};
 use futures_util::{Stream, StreamExt};
 use metrics::counter;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::messages::{is_board, packed_value};
-use crate::{failures, observe};
+use crate::observe;
+use crate::turns::Turns;
 
 /// Boards that one message may hold.
 pub const MAX_BOARDS: usize = 1 << 16;
@@ -29,16 +29,17 @@ const UNDER_WAY: usize = 4;
 pub fn answer(
     oracle: Arc<Oracle>,
     threads: Arc<Semaphore>,
+    turns: Turns,
     idle_time: Duration,
     requests: impl Stream<Item = Result<BatchGetValuesRequest, Status>> + Send + 'static,
 ) -> impl Stream<Item = Result<BatchGetValuesResponse, Status>> + Send + 'static {
     let requests = tokio_stream::StreamExt::timeout(requests, idle_time);
     let answers = tokio_stream::StreamExt::map(requests, move |request| {
-        let (oracle, threads) = (Arc::clone(&oracle), Arc::clone(&threads));
+        let (oracle, threads, turns) = (Arc::clone(&oracle), Arc::clone(&threads), turns.clone());
         async move {
             let idle = || format!("no message came for {} s", idle_time.as_secs_f64());
             let request = request.map_err(|_| Status::deadline_exceeded(idle()))??;
-            answer_one(oracle, &threads, request).await
+            answer_one(oracle, &threads, &turns, request).await
         }
     });
     StreamExt::buffered(answers, UNDER_WAY)
@@ -47,6 +48,7 @@ pub fn answer(
 async fn answer_one(
     oracle: Arc<Oracle>,
     threads: &Semaphore,
+    turns: &Turns,
     request: BatchGetValuesRequest,
 ) -> Result<BatchGetValuesResponse, Status> {
     let BatchGetValuesRequest { boards, with_moves } = request;
@@ -56,29 +58,30 @@ async fn answer_one(
         let what = format!("{} boards{moves} in a message: expected at most {most}", boards.len());
         return Err(status::invalid_argument("boards", what));
     }
-    // Kept until the answer is there: whoever gives the request up cancels the rest of the work.
-    let given_up = CancellationToken::new();
-    let _guard = given_up.clone().drop_guard();
-    let _thread = threads.acquire().await.map_err(|_| status::unavailable("the server is stopping"))?;
-    let work = move || {
-        let wanted: Wanted<'_> = &|| !given_up.is_cancelled();
-        if with_moves { evaluations(&oracle, &boards, wanted) } else { values(&oracle, &boards, wanted) }
+    let boards: Arc<[u64]> = boards.into();
+    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+        if with_moves { evaluations(oracle, &boards, asking) } else { values(oracle, &boards, asking) }
     };
-    let answered = tokio::task::spawn_blocking(work).await.map_err(|error| failures::of_panic(&error))?;
-    let response = answered.map_err(|error: QueryError| failures::of_query(&error))?;
+    let (mut response, cost) = turns.ask(oracle, Some(threads), question).await?;
+    response.cost = Some(cost);
     count(&response);
     Ok(response)
 }
 
 /// The values of boards.
-fn values(oracle: &Oracle, packed: &[u64], wanted: Wanted<'_>) -> Result<BatchGetValuesResponse, QueryError> {
+fn values(
+    oracle: &Oracle,
+    packed: &[u64],
+    asking: &Asking<'_>,
+) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
-    let values = oracle.values(&boards_of(packed, size), wanted)?;
+    let values = oracle.values_as(&boards_of(packed, size), asking)?;
     let status = |(value, &packed): (&Option<f64>, &u64)| status_of(value.is_some(), packed, size);
     Ok(BatchGetValuesResponse {
         statuses: values.iter().zip(packed).map(status).collect(),
         values: values.into_iter().map(Option::unwrap_or_default).collect(),
         answers: Vec::new(),
+        cost: None,
     })
 }
 
@@ -86,11 +89,11 @@ fn values(oracle: &Oracle, packed: &[u64], wanted: Wanted<'_>) -> Result<BatchGe
 fn evaluations(
     oracle: &Oracle,
     packed: &[u64],
-    wanted: Wanted<'_>,
+    asking: &Asking<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
     let mut response = BatchGetValuesResponse::default();
-    for (answer, &packed) in oracle.evaluate_all(&boards_of(packed, size), wanted)?.into_iter().zip(packed) {
+    for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), asking)?.into_iter().zip(packed) {
         response.statuses.push(status_of(answer.is_ok(), packed, size));
         response.values.push(answer.as_ref().map_or(0.0, |answer| answer.value));
         response.answers.push(answer.map_or_else(|_| GetValueResponse::default(), |a| packed_value(&a)));

@@ -16,6 +16,7 @@ pub fn of_query(error: &QueryError) -> Status {
             tracing::error!(error = with_causes(unread), "a question failed");
             of_read(unread)
         }
+        QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
         QueryError::GivenUp => Status::cancelled("the client gave the request up"),
     }
 }

@@ -11,9 +11,11 @@ mod observe;
 mod serve;
 mod served;
 mod service;
+mod turns;
 
 pub use messages::{board_of, direction_of};
 pub use observe::describe;
 pub use serve::serve;
 pub use served::{OpenRun, RunSnapshot, Served};
 pub use service::QueryService;
+pub use turns::Turns;

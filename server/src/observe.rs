@@ -12,6 +12,10 @@ pub const CACHE_MISSES: &str = "exact2048_cache_misses_total";
 pub const CACHE_BYTES: &str = "exact2048_cache_bytes";
 /// The most of them that there may be.
 pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
+/// States whose values were computed because they are not stored.
+pub const CONE_STATES: &str = "exact2048_cone_states_total";
+/// Bytes of such values in memory.
+pub const CONE_BYTES: &str = "exact2048_cone_bytes";
 /// Whether values can be asked for.
 pub const RUN_SOLVED: &str = "exact2048_run_solved";
 
@@ -32,12 +36,14 @@ pub fn describe() {
     describe_counter!(CACHE_MISSES, "Look-ups of decoded parts that had to be read");
     describe_gauge!(CACHE_BYTES, Unit::Bytes, "Bytes of decoded parts in memory");
     describe_gauge!(CACHE_CAPACITY_BYTES, Unit::Bytes, "Bytes of decoded parts that may be in memory");
+    describe_counter!(CONE_STATES, "States whose values were computed because they are not stored");
+    describe_gauge!(CONE_BYTES, Unit::Bytes, "Bytes of such values in memory");
     describe_gauge!(RUN_SOLVED, "1 when values can be asked for");
     describe_gauge!(RUN_READABLE, "0 while a shard that was asked for is damaged or missing");
     for status in [OK, UNREACHABLE, INVALID] {
         counter!(STATES, "status" => status).increment(0);
     }
-    for name in [CACHE_HITS, CACHE_MISSES] {
+    for name in [CACHE_HITS, CACHE_MISSES, CONE_STATES] {
         counter!(name).increment(0);
     }
 }

@@ -15,6 +15,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use crate::served::Served;
 use crate::service::QueryService;
+use crate::turns::Turns;
 
 /// How often a run is read again that is not solved, or of which a part could not be read.
 const REFRESH: Duration = Duration::from_secs(2);
@@ -22,7 +23,8 @@ const REFRESH: Duration = Duration::from_secs(2);
 /// The health of the service, beside that of the server as a whole, which has no name.
 const SERVICE: &str = "exact2048.v1.Query";
 
-/// Serves a run until it is told to stop. `threads` work on batches.
+/// Serves a run until it is told to stop. `threads` work on batches, and what takes
+/// long is worked on in `turns`.
 ///
 /// The server is healthy while it takes requests, and the service while besides the run is solved and all of it that
 /// was asked for can be read.
@@ -34,6 +36,7 @@ pub async fn serve(
     bound: Bound,
     served: Arc<Served>,
     threads: usize,
+    turns: Turns,
     limits: ServerLimits,
     stop: Stop,
 ) -> Result<ServerEnd> {
@@ -41,7 +44,7 @@ pub async fn serve(
     health.set_service_status("", ServingStatus::Serving).await;
     tokio::spawn(watch(Arc::clone(&served), health, stop.clone()));
 
-    let service = QueryService::new(served, threads, limits.idle_time);
+    let service = QueryService::new(served, threads, turns, limits.idle_time);
     let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
     let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
     Ok(services.with(query).serve(stop).await?)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use anyhow::Result;
 use exact2048_game::Params;
 use exact2048_proto::v1::RunPhase;
-use exact2048_solution::{LayerCounts, Oracle, Run, StartValues};
+use exact2048_solution::{LayerCounts, Oracle, OracleOptions, Run, StartValues};
 use metrics::{counter, gauge};
 use tonic::Status;
 
@@ -17,7 +17,7 @@ pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
 /// A run that is served, also while another process still solves or mends it.
 pub struct Served {
     open: OpenRun,
-    cache_bytes: u64,
+    options: OracleOptions,
     /// Held while the run is read again, which one thread at a time does.
     run: Mutex<Run>,
     now: RwLock<Arc<RunSnapshot>>,
@@ -45,15 +45,15 @@ pub struct RunSnapshot {
 }
 
 impl Served {
-    /// Opens the run. Of decoded parts, at most `cache_bytes` are kept.
+    /// Opens the run. What answers takes what the options allow.
     ///
     /// # Errors
     ///
     /// Those of `open`.
-    pub fn new(open: OpenRun, cache_bytes: u64) -> Result<Self> {
+    pub fn new(open: OpenRun, options: OracleOptions) -> Result<Self> {
         let run = open()?;
-        let now = RwLock::new(Arc::new(RunSnapshot::take(&run, None, cache_bytes)?));
-        Ok(Self { open, cache_bytes, run: Mutex::new(run), now })
+        let now = RwLock::new(Arc::new(RunSnapshot::take(&run, None, &options)?));
+        Ok(Self { open, options, run: Mutex::new(run), now })
     }
 
     /// The run as it was read last.
@@ -76,13 +76,13 @@ impl Served {
         if let Err(error) = run.reread() {
             // Perhaps the journal is another one by now, because the run was put back from a copy.
             *run = (self.open)().map_err(|_| error)?;
-            self.put(RunSnapshot::take(&run, None, self.cache_bytes)?);
+            self.put(RunSnapshot::take(&run, None, &self.options)?);
             return Ok(());
         }
         if let Some(oracle) = &before.oracle {
             oracle.read_again();
         }
-        self.put(RunSnapshot::take(&run, Some(&before), self.cache_bytes)?);
+        self.put(RunSnapshot::take(&run, Some(&before), &self.options)?);
         Ok(())
     }
 
@@ -101,18 +101,19 @@ impl Served {
             counter!(observe::CACHE_MISSES).absolute(cache.misses);
             gauge!(observe::CACHE_BYTES).set(cache.bytes as f64);
             gauge!(observe::CACHE_CAPACITY_BYTES).set(cache.capacity_bytes as f64);
+            gauge!(observe::CONE_BYTES).set(oracle.solved_bytes() as f64);
         }
     }
 }
 
 impl RunSnapshot {
     /// What a run is now, after what it was `before`.
-    fn take(run: &Run, before: Option<&Self>, cache_bytes: u64) -> Result<Self> {
+    fn take(run: &Run, before: Option<&Self>, options: &OracleOptions) -> Result<Self> {
         let not_solved = run.why_not_solved();
         let oracle = match before.and_then(|before| before.oracle.clone()) {
             Some(oracle) => Some(oracle),
             None if not_solved.is_some() => None,
-            None => Some(Arc::new(Oracle::with_cache(run, cache_bytes)?)),
+            None => Some(Arc::new(Oracle::with_options(run, options.clone())?)),
         };
         let start = match before.and_then(|before| before.start.clone()) {
             Some(start) => Some(start),
@@ -195,7 +196,7 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             Ok(Run::open(&path)?)
         };
-        let served = Served::new(Box::new(open), 0).unwrap();
+        let served = Served::new(Box::new(open), OracleOptions::default()).unwrap();
         assert!(served.now().layers.is_empty());
         for layer in [4, 6, 8].map(Layer) {
             let identity = writer.catalog().identity(Phase::Enumerate, layer, layer);

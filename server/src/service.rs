@@ -10,14 +10,14 @@ use exact2048_proto::v1::{
     BatchGetValuesRequest, BatchGetValuesResponse, GetRunRequest, GetRunResponse, GetValueRequest,
     GetValueResponse, ListLayersRequest, ListLayersResponse,
 };
-use exact2048_solution::QueryError;
+use exact2048_solution::{Asking, Oracle, QueryError};
 use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::served::Served;
+use crate::turns::Turns;
 use crate::{batch, failures, messages, observe};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -28,14 +28,16 @@ pub struct QueryService {
     served: Arc<Served>,
     /// As many as messages of boards are worked on at once, so that single questions are not starved.
     threads: Arc<Semaphore>,
+    turns: Turns,
     idle_time: Duration,
 }
 
 impl QueryService {
-    /// Answers for a run, batches with this many threads; streams may be silent for `idle_time`.
+    /// Answers for a run, batches with this many threads, and what takes long in turns; streams may be silent for
+    /// `idle_time`.
     #[must_use]
-    pub fn new(served: Arc<Served>, threads: usize, idle_time: Duration) -> Self {
-        Self { served, threads: Arc::new(Semaphore::new(threads)), idle_time }
+    pub fn new(served: Arc<Served>, threads: usize, turns: Turns, idle_time: Duration) -> Self {
+        Self { served, threads: Arc::new(Semaphore::new(threads)), turns, idle_time }
     }
 }
 
@@ -49,12 +51,11 @@ impl Query for QueryService {
         let size = snapshot.params.board;
         let board = messages::board_of(request.into_inner().board, size)?;
         let oracle = snapshot.oracle()?;
-        // Kept until the answer is there: when the client goes, or its time is over, the work ends too.
-        let given_up = CancellationToken::new();
-        let _guard = given_up.clone().drop_guard();
-        let work = move || oracle.evaluate(board, &|| !given_up.is_cancelled());
-        let answer = tokio::task::spawn_blocking(work).await;
-        let answer = answer.map_err(|error| failures::of_panic(&error))?;
+        // Of one board what is not reachable is an answer, which cost something too.
+        let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+            Ok(oracle.evaluate_as(&[board], asking)?.swap_remove(0))
+        };
+        let (answer, cost) = self.turns.ask(oracle, None, question).await?;
         match &answer {
             Ok(_) => counter!(observe::STATES, "status" => observe::OK).increment(1),
             Err(QueryError::Unreachable { .. }) => {
@@ -63,7 +64,7 @@ impl Query for QueryService {
             Err(_) => {}
         }
         let answer = answer.map_err(|error| failures::of_query(&error))?;
-        Ok(Response::new(messages::value(&answer, size)))
+        Ok(Response::new(GetValueResponse { cost: Some(cost), ..messages::value(&answer, size) }))
     }
 
     type BatchGetValuesStream = Answers<BatchGetValuesResponse>;
@@ -73,7 +74,8 @@ impl Query for QueryService {
         request: Request<Streaming<BatchGetValuesRequest>>,
     ) -> Result<Response<Self::BatchGetValuesStream>, Status> {
         let oracle = self.served.now().oracle()?;
-        let answers = batch::answer(oracle, Arc::clone(&self.threads), self.idle_time, request.into_inner());
+        let (threads, turns) = (Arc::clone(&self.threads), self.turns.clone());
+        let answers = batch::answer(oracle, threads, turns, self.idle_time, request.into_inner());
         Ok(Response::new(Box::pin(answers)))
     }
 

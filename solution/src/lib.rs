@@ -22,7 +22,11 @@ mod segment;
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of};
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
-pub use oracle::{CacheUse, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError, StartValues, Wanted};
+pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
+pub use oracle::{
+    Asking, CacheUse, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, Spent,
+    StartValues, Wanted,
+};
 pub use owners::{Owners, assign};
 pub use parts::{PART_ENTRIES, Parts, PayloadError};
 pub use run::{NotSolved, Run, RunError, Unnamed};

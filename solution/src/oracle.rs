@@ -1,16 +1,19 @@
-//! What a state is worth: looked up where its layer's values are kept, else by a search.
+//! What a state is worth: looked up where its layer's values are kept, else worked out.
 //!
-//! Any other state is backed up from the kept layers above it exactly as the solver did, so that every answer is the
-//! solver's own value, bit for bit.
+//! Any other state is backed up from the kept layers above it exactly as the solver did (its *cone*, see the crate
+//! `exact2048-cone`), so that every answer is the solver's own value, bit for bit.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use exact2048_cone::{Solver, TooLarge};
 use exact2048_game::board::{Board, BoardError};
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
+use exact2048_game::packed::LegalMoves;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
-use exact2048_game::{Layer, Objective, Params, Precision};
+use exact2048_game::{Layer, Objective, Params, Precision, SpawnKind};
 use exact2048_storage::{ErrorKind, ItemKey};
 
 use crate::archive::{Archive, Blame, ReadError};
@@ -18,26 +21,31 @@ use crate::catalog::Catalog;
 use crate::parts::{PART_ENTRIES, Parts};
 use crate::run::{NotSolved, Run};
 
+mod cone_files;
+mod cones;
 mod decoded;
-mod search;
 
+use cone_files::ConeFiles;
+pub use cones::{Asking, Spent};
+use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
-use search::{After, Search};
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
 
-/// Boards of a batch whose values are searched for together: so many that what they have in common is read once, and
-/// so few that what they lead to, some thousand states each at most, takes some tens of MiB.
-const SEARCHED_TOGETHER: usize = 128;
+/// Bytes that a cone may take unless told otherwise.
+const CONE_BYTES: u64 = 1 << 30;
 
-/// The same for boards whose moves are asked for too: one spawn more.
-const EVALUATED_TOGETHER: usize = 32;
+/// Bytes of solved cones that an oracle keeps in memory unless told otherwise.
+const SOLVED_BYTES: u64 = 256 << 20;
 
-/// States that a search has open at once, unless told otherwise. Where two layers in every four are kept, no question
-/// needs half as many. A state takes up to a KiB, with what is asked of others for it.
-const OPEN_STATES: usize = 1 << 17;
+/// Boards of a batch that are worked on together: so many that what they have in common is read and solved once, and so few
+/// that what they lead to takes some tens of MiB.
+const TOGETHER: usize = 1 << 16;
+
+/// The same for boards whose moves are asked for too, each of which leads to some tens of states.
+const EVALUATED_TOGETHER: usize = 1 << 10;
 
 /// Why a state has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +67,12 @@ pub enum QueryError {
     /// A shard could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// What the value follows from takes more memory than it may.
+    #[error(
+        "the value is not stored, and takes more memory to work out than it may: {0}. More memory helps, a state nearer to \
+         the next stored layers, or a run that stores more of them"
+    )]
+    TooLarge(TooLarge),
     /// Nobody wants the answer any more.
     #[error("the question was given up before it was answered")]
     GivenUp,
@@ -71,7 +85,7 @@ impl QueryError {
         match self {
             Self::Read(error) => Some(error.kind()),
             Self::NotSolved(_) => Some(ErrorKind::NotComputed),
-            Self::Board(_) | Self::Unreachable { .. } | Self::GivenUp => None,
+            Self::Board(_) | Self::Unreachable { .. } | Self::TooLarge(_) | Self::GivenUp => None,
         }
     }
 
@@ -85,8 +99,8 @@ impl QueryError {
     }
 }
 
-/// Whether the answer to a question is still wanted. Asked for every state that is searched for and every part
-/// of the run that is read.
+/// Whether the answer to a question is still wanted. Asked for every part of the run that is read, and every few thousand
+/// states of a cone.
 pub type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The answer to a query.
@@ -141,64 +155,95 @@ pub struct StartValues {
     pub by_layer: Vec<(Layer, f64)>,
 }
 
+/// What an oracle may take, and keep for the next who asks.
+#[derive(Clone, Debug)]
+pub struct OracleOptions {
+    /// Bytes of decoded parts of the run that are kept in memory.
+    pub cache_bytes: u64,
+    /// Bytes of memory that the cone of a state may take while it is solved, unless a question says otherwise.
+    pub cone_bytes: u64,
+    /// Bytes of solved cones that are kept in memory.
+    pub solved_bytes: u64,
+    /// Where solved cones are kept on disk, and how many bytes all together; may be shared by processes and by runs.
+    pub cone_files: Option<(PathBuf, u64)>,
+}
+
+impl Default for OracleOptions {
+    /// 256 MiB of parts, 1 GiB for a cone, 256 MiB of solved ones, and nothing on disk.
+    fn default() -> Self {
+        let (cache_bytes, cone_bytes, solved_bytes) = (CACHE_BYTES, CONE_BYTES, SOLVED_BYTES);
+        Self { cache_bytes, cone_bytes, solved_bytes, cone_files: None }
+    }
+}
+
 /// Answers queries on a solved run. Any number of threads may ask at once.
 ///
-/// Memory: the cache's bytes and some tens of MiB of frames; besides, what a question has found so far: some tens of MiB
-/// where few layers are left out between those that are kept, and some hundred MiB however many are.
+/// Memory: what the [options](OracleOptions) allow, and some tens of MiB of frames; for each question that is being
+/// answered, its cone.
 pub struct Oracle {
     params: Params,
     scale: Scale,
     locator: Locator,
     backup: Backup,
-    lines: [Vec<Vec<u8>>; 4],
     parts: PartCache,
     catalog: Arc<Catalog>,
-    open_states: usize,
+    cones: Solver,
+    cone_bytes: u64,
+    solved: SolvedCones,
+    cone_files: Option<ConeFiles>,
 }
 
 impl Oracle {
-    /// An oracle for a run, with a cache of 256 MiB.
+    /// An oracle for a run, with the default options.
     ///
     /// # Errors
     ///
     /// [`QueryError::NotSolved`] where the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
-        Self::with_cache(run, CACHE_BYTES)
+        Self::with_options(run, OracleOptions::default())
     }
 
-    /// An oracle for a run that keeps at most `cache_bytes` of decoded parts.
+    /// An oracle for a run.
     ///
     /// # Errors
     ///
     /// [`QueryError::NotSolved`] where the run is not solved.
-    pub fn with_cache(run: &Run, cache_bytes: u64) -> Result<Self, QueryError> {
+    pub fn with_options(run: &Run, options: OracleOptions) -> Result<Self, QueryError> {
         if let Some(reason) = run.why_not_solved() {
             return Err(reason.into());
         }
         let params = run.params().clone();
         let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
+        let width = match params.precision {
+            Precision::Bits32 => 4,
+            Precision::Bits64 => 8,
+        };
+        let mut key = [0; 48];
+        key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
+        key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
+        let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files } = options;
         Ok(Self {
             scale: params.scale(),
             locator: Locator::new(&params),
             backup: Backup::new(&params),
-            lines: Move::ALL.map(|direction| direction.lines(params.board)),
             parts: PartCache::new(archive, &params, cache_bytes),
             catalog: Arc::clone(run.catalog()),
-            open_states: OPEN_STATES,
+            cones: Solver::new(&params),
+            cone_bytes,
+            solved: SolvedCones::new(solved_bytes),
+            cone_files: cone_files.map(|(folder, most_bytes)| ConeFiles::new(folder, most_bytes, key, width)),
             params,
         })
-    }
-
-    /// The same, but a question works on at most so many states at once, about. With fewer it takes less memory, and more
-    /// time where they are not enough for all that it needs.
-    #[must_use]
-    pub fn with_open_states(self, open_states: usize) -> Self {
-        Self { open_states, ..self }
     }
 
     /// The parameters of the run.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// Bytes of solved cones in memory.
+    pub fn solved_bytes(&self) -> u64 {
+        self.solved.bytes()
     }
 
     /// How the cache of decoded parts is used.
@@ -210,21 +255,35 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`],
+    /// [`QueryError::GivenUp`].
     pub fn evaluate(&self, board: Board, wanted: Wanted<'_>) -> Result<Evaluation, QueryError> {
         self.evaluate_all(&[board], wanted)?.swap_remove(0)
     }
 
     /// The values of many states and of each of their moves, in their order; [`QueryError::Unreachable`] for each that
-    /// the run does not reach. What they have in common is read once.
+    /// the run does not reach. What they have in common is read and solved once.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn evaluate_all(
         &self,
         boards: &[Board],
         wanted: Wanted<'_>,
+    ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
+        self.evaluate_as(boards, &Asking::new(wanted, self.cone_bytes, &Spent::default()))
+    }
+
+    /// The same, as it is asked.
+    ///
+    /// # Errors
+    ///
+    /// As for [`evaluate_all`](Self::evaluate_all).
+    pub fn evaluate_as(
+        &self,
+        boards: &[Board],
+        asking: &Asking<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
         let refuse = |&board: &Board| {
             let reason = self.why_out_of_range(board).unwrap_or_default();
@@ -235,46 +294,55 @@ impl Oracle {
         };
         let mut answers: Vec<_> = boards.iter().map(refuse).collect();
         for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
-            let mut search = Search::new(self, wanted);
-            let mut questions = Vec::with_capacity(entries.len());
+            let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
             for (entry, i) in entries {
+                self.check(asking)?;
                 questions
-                    .extend(self.question(boards[*i], entry, &mut search)?.map(|question| (question, *i)));
+                    .extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
             }
-            search.settle()?;
+            let known = self.settle(states, asking)?;
             for (question, i) in questions {
-                answers[i] = Ok(self.answer(question, &search)?);
+                answers[i] = Ok(self.answer(question, &known)?);
             }
         }
         Ok(answers)
     }
 
-    /// Asks what the moves of a state are worth; `None` where it is not reachable.
+    /// Asks for what the moves of a state lead to; `None` where it is not reachable.
     fn question(
         &self,
         board: Board,
         entry: &Entry,
-        search: &mut Search<'_>,
+        states: &mut Vec<(Layer, Board)>,
     ) -> Result<Option<Question>, QueryError> {
         let Some(part) = self.part(entry)? else { return Ok(None) };
         let Some(rank) = part.rank(entry.number) else { return Ok(None) };
-        let layer = self.layer(board);
-        let moves = self.lines.each_ref().map(|lines| {
-            let (after, score) = rules::slide(board, lines)?;
-            Some((after, score, search.ask_after(layer.0, after)))
-        });
+        let moves = self.cones.packed().moves(board);
+        for (_, after, _) in moves.iter().filter(|(_, after, _)| !self.is_won(*after)) {
+            for spawn in SpawnKind::ALL {
+                let layer = self.layer(board).after(spawn);
+                states.extend(self.spawned(after, spawn).map(|state| (layer, state)));
+            }
+        }
         Ok(Some(Question { board, part, rank, moves }))
     }
 
-    /// The answer, once the search is settled.
-    fn answer(&self, question: Question, search: &Search<'_>) -> Result<Evaluation, QueryError> {
+    /// The canonical states that a kind of spawn leads to from an afterstate.
+    fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
+        let cells = rules::empty_cells(after, self.params.board);
+        cells.map(move |cell| self.cones.packed().canonical(after.with(cell, spawn.exponent())))
+    }
+
+    /// The answer, once what the moves lead to is known.
+    fn answer(&self, question: Question, known: &Known) -> Result<Evaluation, QueryError> {
         let Question { board, part, rank, moves } = question;
-        let mut found = Vec::with_capacity(moves.len());
-        for asked in &moves {
-            let bits = |(after, score, spawns): &(Board, u32, After)| {
-                Ok::<_, QueryError>((*after, *score, search.after_bits(spawns, part.key())?))
+        let mut found = Vec::with_capacity(4);
+        for direction in Move::ALL {
+            let bits = |(after, score): (Board, u32)| {
+                let bits = self.after_bits(after, known).ok_or(ReadError::ItemMissing(part.key()))?;
+                Ok::<_, QueryError>((after, score, bits))
             };
-            found.push(asked.as_ref().map(bits).transpose()?);
+            found.push(moves.get(direction).map(bits).transpose()?);
         }
         let most = found.iter().flatten().map(|&(.., bits)| bits).max();
         let outcome = |(after, score, bits)| {
@@ -292,7 +360,7 @@ impl Oracle {
         let layer = self.layer(board);
         Ok(Evaluation {
             board,
-            canonical: self.locator.space().symmetries().canonical(board),
+            canonical: self.cones.packed().canonical(board),
             layer,
             value: self.decode(bits, board),
             error_bound: if most.is_some() { self.scale.error_bound(layer) } else { 0.0 },
@@ -304,6 +372,21 @@ impl Oracle {
         })
     }
 
+    /// The fixed-point value of an afterstate: the rounded mean over its spawns; `None` where one of them is not known.
+    fn after_bits(&self, after: Board, known: &Known) -> Option<u64> {
+        if self.is_won(after) {
+            return Some(self.one());
+        }
+        let bits = |spawn| -> Option<Vec<u64>> {
+            self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
+        };
+        let (twos, fours) = (bits(SpawnKind::Two)?, bits(SpawnKind::Four)?);
+        Some(match self.params.precision {
+            Precision::Bits32 => self.backup.mean_of::<u32>(&twos, &fours),
+            Precision::Bits64 => self.backup.mean_of::<u64>(&twos, &fours),
+        })
+    }
+
     /// The values of many states, in their order; `None` where the run does not reach the board.
     ///
     /// Boards are taken part by part, so that many boards at once cost less each than one by one, in whatever order
@@ -311,28 +394,48 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
+        self.values_as(boards, &Asking::new(wanted, self.cone_bytes, &Spent::default()))
+    }
+
+    /// The same, as it is asked.
+    ///
+    /// # Errors
+    ///
+    /// As for [`values`](Self::values).
+    pub fn values_as(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
-        let entries = self.entries(boards);
-        let mut open = Vec::with_capacity(SEARCHED_TOGETHER);
-        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            if !wanted() {
-                return Err(QueryError::GivenUp);
+        for (some, values) in boards.chunks(TOGETHER).zip(values.chunks_mut(TOGETHER)) {
+            let bits = self.bits(some, asking)?;
+            for ((value, &board), bits) in values.iter_mut().zip(some).zip(bits) {
+                *value = bits.map(|bits| self.decode(bits, board));
             }
+        }
+        Ok(values)
+    }
+
+    /// The fixed-point values of boards; `None` where the run does not reach one.
+    fn bits(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<u64>>, QueryError> {
+        let mut values = vec![None; boards.len()];
+        let (mut states, mut open) = (Vec::new(), Vec::new());
+        for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            self.check(asking)?;
             let Some(part) = self.part(&of_part[0].0)? else { continue };
             for (entry, i) in of_part {
                 let Some(rank) = part.rank(entry.number) else { continue };
-                match part.value(rank)? {
-                    Some(bits) => values[*i] = Some(self.decode(bits, boards[*i])),
-                    None => open.push(*i),
-                }
-                if open.len() == SEARCHED_TOGETHER {
-                    self.search(boards, &mut open, &mut values, wanted)?;
+                values[*i] = part.value(rank)?;
+                if values[*i].is_none() {
+                    let state = self.cones.packed().canonical(boards[*i]);
+                    states.push((self.layer(state), state));
+                    open.push((*i, state));
                 }
             }
         }
-        self.search(boards, &mut open, &mut values, wanted)?;
+        let known = self.settle(states, asking)?;
+        for (i, state) in open {
+            values[i] = known.get(&state).copied();
+        }
         Ok(values)
     }
 
@@ -345,23 +448,6 @@ impl Oracle {
         entries
     }
 
-    /// Finds the values of those boards whose places are given, and forgets the places.
-    fn search(
-        &self,
-        boards: &[Board],
-        open: &mut Vec<usize>,
-        values: &mut [Option<f64>],
-        wanted: Wanted<'_>,
-    ) -> Result<(), QueryError> {
-        let mut search = Search::new(self, wanted);
-        let asked: Vec<_> = open.drain(..).map(|i| (i, search.ask(boards[i]))).collect();
-        search.settle()?;
-        for (i, state) in asked {
-            values[i] = search.bits(state).map(|bits| self.decode(bits, boards[i]));
-        }
-        Ok(())
-    }
-
     /// Values of the starts of the game: exact sums of the stored values, each divided once.
     ///
     /// # Errors
@@ -370,21 +456,15 @@ impl Oracle {
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
         let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
-        let mut search = Search::new(self, &|| true);
-        let starts: Vec<_> = rules::starts(self.params.board)
-            .map(|(board, exponents)| {
-                let state = (!self.is_won(board)).then(|| search.ask(board));
-                (board, exponents, state)
-            })
-            .collect();
-        search.settle()?;
+        let starts: Vec<_> = rules::starts(self.params.board).collect();
+        let boards: Vec<Board> = starts.iter().map(|(board, _)| *board).collect();
+        let spent = Spent::default();
+        let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let mut layers = [(0u128, 0u32); 3];
         let mut weighted = 0u128;
-        for (board, exponents, state) in starts {
-            let bits = match state {
-                Some(state) => search.bits(state).ok_or_else(|| self.unreachable(board, ""))?,
-                None => self.one(),
-            };
+        for ((board, exponents), bits) in starts.into_iter().zip(values) {
+            let bits = if self.is_won(board) { Some(self.one()) } else { bits };
+            let bits = bits.ok_or_else(|| self.unreachable(board, ""))?;
             let bits = u128::from(self.value_bits(bits, board));
             weighted += bits * weight(exponents[0]) * weight(exponents[1]);
             let slot = &mut layers[Layer(board.tile_sum(cells)).number() as usize];
@@ -401,17 +481,15 @@ impl Oracle {
         })
     }
 
-    /// The fixed-point value that is stored of a state whose layer's values are kept
-    /// ([`KeptLayers`](exact2048_game::KeptLayers)), by any of its images.
+    /// The fixed-point value of a state, by any of its images.
     ///
     /// # Errors
     ///
     /// [`QueryError::Unreachable`], or [`QueryError::Read`] where a shard cannot be read.
     pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
-        let mut search = Search::new(self, &|| true);
-        let state = search.ask(board);
-        search.settle()?;
-        search.bits(state).ok_or_else(|| self.unreachable(board, ""))
+        let spent = Spent::default();
+        let bits = self.bits(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        bits[0].ok_or_else(|| self.unreachable(board, ""))
     }
 
     /// Whether every part of the run that was asked for could be read, as far as is known.
@@ -431,27 +509,14 @@ impl Oracle {
         }
     }
 
-    /// States that a search may have open at once.
-    fn open_states(&self) -> usize {
-        self.open_states
+    /// Bytes that a cone may take, unless a question says otherwise.
+    pub fn cone_bytes(&self) -> u64 {
+        self.cone_bytes
     }
 
     /// The layer of a board.
     pub(crate) fn layer(&self, board: Board) -> Layer {
         Layer(board.tile_sum(self.params.cells()))
-    }
-
-    /// The boards that moves lead to.
-    pub(crate) fn afterstates(&self, board: Board) -> impl Iterator<Item = Board> + '_ {
-        self.lines.iter().filter_map(move |lines| rules::slide(board, lines)).map(|(after, _)| after)
-    }
-
-    /// The rounded mean over the spawns of an afterstate.
-    pub(crate) fn mean(&self, twos: &[u64], fours: &[u64]) -> u64 {
-        match self.params.precision {
-            Precision::Bits32 => self.backup.mean_of::<u32>(twos, fours),
-            Precision::Bits64 => self.backup.mean_of::<u64>(twos, fours),
-        }
     }
 
     /// Why a board cannot be reachable, where that is plain to see.
@@ -525,8 +590,7 @@ struct Question {
     board: Board,
     part: Arc<Part>,
     rank: usize,
-    /// In the order of [`Move::ALL`]: the board afterwards, the score, and what was asked about it.
-    moves: [Option<(Board, u32, After)>; 4],
+    moves: LegalMoves,
 }
 
 /// Where an entry of a block is.

@@ -8,9 +8,10 @@ use bytesize::ByteSize;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
-use exact2048_server::Served;
-use exact2048_solution::Run;
+use exact2048_server::{Served, Turns};
+use exact2048_solution::{OracleOptions, Run};
 
+use crate::cones::ConeOptions;
 use crate::limits;
 use crate::network::ServerArgs;
 use crate::place::RunPlace;
@@ -37,6 +38,15 @@ pub struct Args {
     /// Memory for decoded parts of the run, for example 1GiB
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     memory: ByteSize,
+    /// Memory for values that the run does not store: a part for each that is worked out at a time, and one for what was
+    /// worked out before
+    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    cone_memory: ByteSize,
+    /// Values that are worked out at once, where they take long; more wait, and many more are told to come again
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    cones: u16,
+    #[command(flatten)]
+    cone_options: ConeOptions,
     /// Threads that answer [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -51,11 +61,13 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // For the oracle: as many as batches may use, and as many for single questions.
-        .max_blocking_threads(2 * threads)
+        // For the oracle: as many as batches may use, as many for single questions, and what takes long.
+        .max_blocking_threads(2 * threads + usize::from(args.cones))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
+    // What takes long is worked out by all of them together.
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start threads")?;
     runtime.block_on(serve(args, threads))
 }
 
@@ -65,7 +77,15 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let location = args.place.location()?;
-    let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), args.memory.as_u64())?);
+    let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1);
+    let oracle = OracleOptions {
+        cache_bytes: args.memory.as_u64(),
+        cone_bytes: share,
+        solved_bytes: share,
+        cone_files: args.cone_options.files(&location),
+    };
+    let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
+    let turns = Turns::new(args.cones.into());
     if let Some(reason) = &served.now().not_solved {
         tracing::warn!(reason, "values have to wait until the run is solved");
     }
@@ -79,7 +99,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
-    match exact2048_server::serve(bound, served, threads, limits, stop).await? {
+    match exact2048_server::serve(bound, served, threads, turns, limits, stop).await? {
         ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
         ServerEnd::CutOff => tracing::warn!("stopped: requests were cut off, or connections were left open"),
     }

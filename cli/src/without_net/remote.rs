@@ -1,11 +1,12 @@
 //! What is left of `remote` in a program that was built without the feature `net`.
 
 use anyhow::Result;
-use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::{KeptLayers, Objective};
 use exact2048_solution::Evaluation;
 
 use crate::Failure;
+use crate::cones::Cost;
 use crate::network::ClientArgs;
 
 /// No server.
@@ -26,7 +27,11 @@ impl Remote {
         match *self {}
     }
 
-    pub fn evaluate(&self, _: &[Board]) -> Vec<Result<Evaluation>> {
+    pub fn kept(&self) -> KeptLayers {
+        match *self {}
+    }
+
+    pub fn evaluate(&self, _: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         match *self {}
     }
 }

@@ -1,33 +1,59 @@
 //! What answers: a run that is read here, or a server. Both give the same answers, word for word.
 
-use anyhow::Result;
-use exact2048_game::Objective;
-use exact2048_game::board::{Board, BoardSize};
-use exact2048_solution::{Evaluation, Oracle, QueryError, Run};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use super::Source;
+use anyhow::Result;
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::{KeptLayers, Objective};
+use exact2048_solution::{Asking, Evaluation, Oracle, OracleOptions, QueryError, Run, Spent};
+
+use super::Args;
+use crate::cones::{self, Cost, Watch};
 use crate::failure::Failure;
-use crate::network::ClientArgs;
-use crate::place::StoreOptions;
 use crate::remote::Remote;
+
+/// An answer, and what it cost it and those that were asked for with it.
+pub struct Answer {
+    pub evaluation: Evaluation,
+    pub cost: Option<Cost>,
+}
 
 /// What answers.
 pub enum Answerer {
     /// A run that is read here.
-    Run(Box<Oracle>),
+    Run(Box<Here>),
     /// A server.
     Server(Box<Remote>),
 }
 
+/// A run that is read here.
+pub struct Here {
+    oracle: Oracle,
+    watch: Watch,
+    /// Held by the one that works out what takes much memory.
+    turn: Mutex<()>,
+}
+
+/// Bytes that each of several threads may take for a cone at once: that of some hundred thousand states.
+const TRIAL_BYTES: u64 = 16 << 20;
+
 impl Answerer {
     /// Opens the run or connects to the server.
-    pub fn new(source: &Source, store: &StoreOptions, client: &ClientArgs) -> Result<Self> {
+    pub fn new(args: &Args) -> Result<Self> {
+        let Args { source, store, client, cones, memory, .. } = args;
         match (&source.run, &source.server) {
-            (_, Some(url)) => Ok(Self::Server(Box::new(Remote::connect(url, client)?))),
+            (_, Some(url)) => {
+                cones.refuse()?;
+                Ok(Self::Server(Box::new(Remote::connect(url, client)?)))
+            }
             (Some(run), None) => {
                 client.refuse()?;
-                let run = Run::open(store.locate_to_read(run)?)?;
-                Ok(Self::Run(Box::new(Oracle::new(&run)?)))
+                let location = store.locate_to_read(run)?;
+                let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
+                let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
+                let oracle = Oracle::with_options(&Run::open(location)?, options)?;
+                Ok(Self::Run(Box::new(Here { oracle, watch: Watch::default(), turn: Mutex::default() })))
             }
             (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
         }
@@ -36,7 +62,7 @@ impl Answerer {
     /// The size of the run's board.
     pub fn size(&self) -> BoardSize {
         match self {
-            Self::Run(oracle) => oracle.params().board,
+            Self::Run(here) => here.oracle.params().board,
             Self::Server(remote) => remote.size(),
         }
     }
@@ -44,29 +70,67 @@ impl Answerer {
     /// What the run maximises.
     pub fn objective(&self) -> Objective {
         match self {
-            Self::Run(oracle) => oracle.params().objective,
+            Self::Run(here) => here.oracle.params().objective,
             Self::Server(remote) => remote.objective(),
         }
     }
 
-    /// The values of boards and of their moves, each or why it has none, in their order.
-    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<Evaluation>> {
+    /// Which layers the run stores.
+    fn kept(&self) -> KeptLayers {
         match self {
-            Self::Run(oracle) => evaluate_here(oracle, boards),
-            Self::Server(remote) => remote.evaluate(boards),
+            Self::Run(here) => here.oracle.params().kept,
+            Self::Server(remote) => remote.kept(),
         }
     }
-}
 
-fn evaluate_here(oracle: &Oracle, boards: &[Board]) -> Vec<Result<Evaluation>> {
-    match oracle.evaluate_all(boards, &|| true) {
-        Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Into::into)).collect(),
-        Err(error) if boards.len() == 1 => vec![Err(error.into())],
-        // Some of them cannot be answered: one by one it shows which.
-        Err(_) => boards.iter().map(|&board| one(oracle, board).map_err(Into::into)).collect(),
+    /// The values of boards and of their moves, each or why it has none, in their order.
+    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<Answer>> {
+        let answers = match self {
+            Self::Run(here) => here.evaluate(boards),
+            Self::Server(remote) => remote.evaluate(boards),
+        };
+        let is_worth_saying = cones::are_worth_saying(self.kept());
+        let with_cost = |(evaluation, cost): (Evaluation, Cost)| Answer {
+            evaluation,
+            cost: Some(cost).filter(|_| is_worth_saying),
+        };
+        answers.into_iter().map(|answer| answer.map(with_cost)).collect()
     }
 }
 
-fn one(oracle: &Oracle, board: Board) -> Result<Evaluation, QueryError> {
-    oracle.evaluate(board, &|| true)
+impl Here {
+    fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
+        match self.ask(boards) {
+            Ok((answers, cost)) => answers.into_iter().map(|answer| Ok((answer?, cost))).collect(),
+            Err(error) if boards.len() == 1 => vec![Err(error.into())],
+            // Some of them cannot be answered: one by one it shows which.
+            Err(_) => boards.iter().flat_map(|&board| self.evaluate(&[board])).collect(),
+        }
+    }
+
+    /// Asks with little memory, and where that is not enough with all there is, one thread at a time.
+    fn ask(&self, boards: &[Board]) -> Result<(Vec<Result<Evaluation, QueryError>>, Cost), QueryError> {
+        let (begun, spent) = (Instant::now(), Spent::default());
+        let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);
+        let show = |at| self.watch.show(at, kept, last);
+        let trial = Asking::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);
+        let answers = match self.oracle.evaluate_as(boards, &trial) {
+            Err(QueryError::TooLarge(_)) => {
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let asking = Asking { progress: &show, cone_bytes: self.oracle.cone_bytes(), ..trial };
+                let answers = self.oracle.evaluate_as(boards, &asking);
+                self.watch.finish();
+                answers?
+            }
+            answers => answers?,
+        };
+        let cost = Cost {
+            computed_states: spent.computed_states(),
+            stored_states: spent.stored_states(),
+            found_states: spent.found_states(),
+            seconds: begun.elapsed().as_secs_f64(),
+            boards: boards.len(),
+        };
+        Ok((answers, cost))
+    }
 }

@@ -8,9 +8,11 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
+use bytesize::ByteSize;
 use exact2048_game::board::Board;
 use exact2048_solution::QueryError;
 
+use crate::cones::ConeOptions;
 use crate::failure::Failure;
 use crate::network::ClientArgs;
 use crate::place::StoreOptions;
@@ -34,6 +36,10 @@ A state's value is what is still to come: the score to be expected, or the chanc
 reaching the tile. A move's value includes the score of the move. Moves are equal
 where no stored bit tells them apart.
 
+What a run does not store (solve --keep) is worked out from the next layers that it
+stores, to the same bits, and kept for the next question; docs/keep.md says what that
+takes. Of such runs it is said what an answer cost.
+
 The exit code is 3 where a state is not reachable, 2 where a text is no board, and 1
 for any other failure. Of several boards, all are answered that can be; the code is
 the first of 1, 2, 3 that any of them calls for.")]
@@ -44,6 +50,12 @@ pub struct Args {
     store: StoreOptions,
     #[command(flatten)]
     client: ClientArgs,
+    #[command(flatten)]
+    cones: ConeOptions,
+    /// Memory that may be taken for each value that has to be worked out, for example 8GiB [default: half of what there
+    /// is]
+    #[arg(long, value_name = "SIZE", conflicts_with = "server")]
+    memory: Option<ByteSize>,
     /// The board, or - to read boards from standard input, one a line
     #[arg(value_name = "BOARD", allow_hyphen_values = true)]
     board: String,
@@ -75,7 +87,7 @@ pub fn main(args: &Args) -> Result<()> {
         return Err(Failure::usage(message).into());
     }
     let text = [std::slice::from_ref(&args.board), &args.rest].concat().join(" ");
-    let answerer = Answerer::new(&args.source, &args.store, &args.client)?;
+    let answerer = Answerer::new(args)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let printer = Printer { size: answerer.size(), objective: answerer.objective(), json: args.json };
     if text == "-" {

@@ -11,6 +11,8 @@ use exact2048_game::rules::Move;
 use exact2048_solution::{Evaluation, MoveValue};
 use serde::Serialize;
 
+use super::answerer::Answer;
+use crate::cones::Cost;
 use crate::{display, failure, output, units};
 
 /// Prints answers about one run.
@@ -24,7 +26,7 @@ pub struct Printer {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Shown {
     board: String,
     canonical: String,
     layer: u32,
@@ -32,6 +34,9 @@ struct Answer {
     error_bound: f64,
     best: Option<&'static str>,
     moves: Vec<MoveAnswer>,
+    /// Of runs that store few layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 #[derive(Serialize)]
@@ -54,17 +59,17 @@ struct Refusal<'a> {
 
 impl Printer {
     /// Prints an answer.
-    pub fn write(&self, out: &mut impl Write, answer: &Evaluation) -> Result<()> {
+    pub fn write(&self, out: &mut impl Write, answer: &Answer) -> Result<()> {
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&self.in_json(answer))?)?;
         } else {
-            self.write_for_people(out, answer)?;
+            self.write_for_people(out, &answer.evaluation, answer.cost.as_ref())?;
         }
         Ok(())
     }
 
     /// The same for one of many, which are set apart.
-    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &Evaluation) -> Result<()> {
+    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &Answer) -> Result<()> {
         self.write(out, answer)?;
         if !self.json {
             writeln!(out)?;
@@ -83,7 +88,7 @@ impl Printer {
         Ok(())
     }
 
-    fn in_json(&self, answer: &Evaluation) -> Answer {
+    fn in_json(&self, Answer { evaluation: answer, cost }: &Answer) -> Shown {
         let moves = answer.moves.iter().map(|m| MoveAnswer {
             direction: m.direction.name(),
             legal: m.outcome.is_some(),
@@ -92,7 +97,7 @@ impl Printer {
             afterstate: m.outcome.map(|outcome| outcome.after.to_text(self.size)),
             best: is_best(m),
         });
-        Answer {
+        Shown {
             board: answer.board.to_text(self.size),
             canonical: answer.canonical.to_text(self.size),
             layer: answer.layer.0,
@@ -100,15 +105,24 @@ impl Printer {
             error_bound: answer.error_bound,
             best: answer.best.map(Move::name),
             moves: moves.collect(),
+            cost: *cost,
         }
     }
 
-    fn write_for_people(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
+    fn write_for_people(
+        &self,
+        out: &mut impl Write,
+        answer: &Evaluation,
+        cost: Option<&Cost>,
+    ) -> io::Result<()> {
         let error = answer.error_bound;
         writeln!(out, "{}", self.grid(answer.board))?;
         output::write_field(out, "layer", answer.layer)?;
         output::write_field(out, "canonical", answer.canonical.to_text(self.size))?;
         output::write_field(out, "objective", self.objective)?;
+        if let Some(cost) = cost {
+            output::write_field(out, "cost", cost.text())?;
+        }
         if answer.best.is_none() {
             output::write_field(out, "value", "0, exactly")?;
             return writeln!(out, "\nNo move is legal: the game is over.");

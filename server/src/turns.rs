@@ -1,0 +1,102 @@
+//! Whose turn it is to work out a value that is not stored and takes long.
+//!
+//! A question is first tried with little memory, which is enough where the next stored layers are near. One that needs more
+//! waits for a turn: some are worked on at once, some wait, and others are told to come again. So neither memory nor the
+//! queue grows with the number of clients, and whoever asks for what is stored does not wait for the others.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use exact2048_net::status;
+use exact2048_proto::v1;
+use exact2048_solution::{Asking, Oracle, QueryError, Spent};
+use metrics::counter;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::{failures, observe};
+
+/// Bytes of memory that any question may take for a cone: that of some hundred thousand states.
+const TRIAL_BYTES: u64 = 4 << 20;
+
+/// Questions that wait for a turn, for each that has one.
+const WAITING: usize = 32;
+
+/// The turns of a server.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    /// One for each that is worked on.
+    working: Arc<Semaphore>,
+    /// One for each that waits or is worked on.
+    waiting: Arc<Semaphore>,
+}
+
+impl Turns {
+    /// So many at once.
+    #[must_use]
+    pub fn new(at_once: usize) -> Self {
+        let waiting = at_once.saturating_mul(1 + WAITING).min(Semaphore::MAX_PERMITS);
+        Self { working: Arc::new(Semaphore::new(at_once)), waiting: Arc::new(Semaphore::new(waiting)) }
+    }
+
+    /// Asks an oracle off the threads that serve connections, with what it cost. `threads` bounds how many may ask at once.
+    ///
+    /// # Errors
+    ///
+    /// RESOURCE_EXHAUSTED where as many wait for a turn as may, and those of the oracle.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        oracle: Arc<Oracle>,
+        threads: Option<&Semaphore>,
+        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
+    ) -> Result<(T, v1::Cost), Status> {
+        let trial = TRIAL_BYTES.min(oracle.cone_bytes());
+        let thread = match threads {
+            Some(threads) => Some(threads.acquire().await.map_err(|_| stopping())?),
+            None => None,
+        };
+        match work(Arc::clone(&oracle), trial, question.clone()).await? {
+            (Err(QueryError::TooLarge(_)), _) if trial < oracle.cone_bytes() => {}
+            (answer, cost) => return Ok((answer.map_err(|error| failures::of_query(&error))?, cost)),
+        }
+        drop(thread);
+        let _place = self.waiting.try_acquire().map_err(|_| {
+            status::exhausted(
+                "too many values are asked for at once that are not stored and take long to work out; try again later",
+            )
+        })?;
+        let _turn = self.working.acquire().await.map_err(|_| stopping())?;
+        let all = oracle.cone_bytes();
+        let (answer, cost) = work(oracle, all, question).await?;
+        Ok((answer.map_err(|error| failures::of_query(&error))?, cost))
+    }
+}
+
+fn stopping() -> Status {
+    status::unavailable("the server is stopping")
+}
+
+/// Asks once. Whoever gives the request up drops this, which ends the work too.
+async fn work<T: Send + 'static>(
+    oracle: Arc<Oracle>,
+    cone_bytes: u64,
+    question: impl FnOnce(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Send + 'static,
+) -> Result<(Result<T, QueryError>, v1::Cost), Status> {
+    let given_up = CancellationToken::new();
+    let _guard = given_up.clone().drop_guard();
+    let work = move || {
+        let (begun, spent) = (Instant::now(), Spent::default());
+        let wanted = || !given_up.is_cancelled();
+        let answer = question(&oracle, &Asking::new(&wanted, cone_bytes, &spent));
+        counter!(observe::CONE_STATES).increment(spent.computed_states());
+        let cost = v1::Cost {
+            computed_states: spent.computed_states(),
+            stored_states: spent.stored_states(),
+            found_states: spent.found_states(),
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        (answer, cost)
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| failures::of_panic(&error))
+}

@@ -1,0 +1,315 @@
+//! Solved cones on disk, for the next who asks: a folder of files, the least recently used of which go first.
+//!
+//! A file is written under a temporary name and then renamed. Nothing is synced: all of it is under checksums, and what is
+//! damaged, cut off or of another run is removed and solved again. Processes may share a folder. Whatever fails here costs
+//! time alone, and nobody is told.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use exact2048_cone::{Solved, SolvedLayer};
+use exact2048_game::{Board, Layer};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The first bytes of a file, with the version of what follows.
+const MAGIC: [u8; 8] = *b"EX2048C1";
+
+/// States of a page but the last of a layer: a look-up reads one.
+const PAGE_STATES: usize = 1024;
+
+/// Bytes of a header before the table of pages.
+const HEADER_BYTES: usize = 80;
+
+/// Bytes of a page's entry in the table.
+const ENTRY_BYTES: usize = 32;
+
+/// A temporary file of this age has lost its writer.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// What cones of a run are known by: its id and its fingerprint, so that no other values are taken for its own.
+pub type RunKey = [u8; 48];
+
+/// A folder of solved cones.
+#[derive(Debug)]
+pub struct ConeFiles {
+    folder: PathBuf,
+    most_bytes: u64,
+    run: RunKey,
+    /// Bytes of a value.
+    width: usize,
+}
+
+impl ConeFiles {
+    /// The cones of a run in a folder, which need not be there, and where all together may take so many bytes.
+    pub fn new(folder: PathBuf, most_bytes: u64, run: RunKey, width: usize) -> Self {
+        Self { folder, most_bytes, run, width }
+    }
+
+    /// The values of states that a solved cone has, by canonical board, in the order given; `None` for the others. The
+    /// states are of layers below one cut.
+    pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<u64>> {
+        let mut values = vec![None; states.len()];
+        let (Some(first), Some(last)) = (states.iter().map(|s| s.0).min(), states.iter().map(|s| s.0).max())
+        else {
+            return values;
+        };
+        for path in self.files() {
+            let of = path.file_name().and_then(|name| layers_of(name.to_str()?));
+            if of.is_none_or(|(from, to)| last < from || to < first) {
+                continue;
+            }
+            match self.read(&path, states, &mut values) {
+                Ok(true) => touch(&path),
+                Ok(false) => {}
+                // Removed by another process, or damaged: then it is of no use to anybody.
+                Err(_) => drop(fs::remove_file(&path)),
+            }
+            if values.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        values
+    }
+
+    /// Takes what a file knows of the values that are still missing; whether it knew any.
+    fn read(&self, path: &Path, states: &[(Layer, Board)], values: &mut [Option<u64>]) -> io::Result<bool> {
+        let Some(mut file) = ConeFile::open(path, &self.run, self.width)? else { return Ok(false) };
+        let mut was_used = false;
+        for (&(layer, board), value) in states.iter().zip(values).filter(|(_, value)| value.is_none()) {
+            *value = file.value(layer, board)?;
+            was_used |= value.is_some();
+        }
+        Ok(was_used)
+    }
+
+    /// Keeps a solved cone, in the place of those that were not used for longest.
+    pub fn keep(&self, solved: &Solved) {
+        // What the disk or its rights do not allow is solved again.
+        let _ = self.try_keep(solved);
+    }
+
+    fn try_keep(&self, solved: &Solved) -> io::Result<()> {
+        let (Some(lowest), Some(highest)) = (solved.layers().first(), solved.layers().last()) else {
+            return Ok(());
+        };
+        let pages: usize = solved.layers().iter().map(|layer| layer.boards.len().div_ceil(PAGE_STATES)).sum();
+        let content = solved.states() * (8 + self.width as u64);
+        let bytes = content + (HEADER_BYTES + pages * ENTRY_BYTES) as u64 + 8;
+        if bytes > self.most_bytes {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder)?;
+        self.make_room(bytes)?;
+        // Whoever solves the same cone gives it the same name.
+        let mut hash = Xxh3::new();
+        hash.update(&self.run);
+        lowest.boards.iter().for_each(|board| hash.update(&board.0.to_le_bytes()));
+        let name = format!("{:06}-{:06}-{:016x}.cone", lowest.layer.0, highest.layer.0, hash.digest());
+        let temporary = self.folder.join(format!(".tmp-{name}-{}", std::process::id()));
+        let written = write(&temporary, solved, &self.run, self.width, pages);
+        let published = written.and_then(|()| fs::rename(&temporary, self.folder.join(name)));
+        published.inspect_err(|_| drop(fs::remove_file(&temporary)))
+    }
+
+    /// The files of the folder, those used last first.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.listed().unwrap_or_default();
+        files.retain(|(path, ..)| path.extension().is_some_and(|extension| extension == "cone"));
+        files.sort_by_key(|(_, used, _)| std::cmp::Reverse(*used));
+        files.into_iter().map(|(path, ..)| path).collect()
+    }
+
+    /// All that is this cache's in the folder: when it was last used, and its bytes.
+    fn listed(&self) -> io::Result<Vec<(PathBuf, SystemTime, u64)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_ours =
+                name.to_str().is_some_and(|name| name.ends_with(".cone") || name.starts_with(".tmp-"));
+            // It may have been removed since it was listed.
+            if let (true, Ok(data)) = (is_ours, entry.metadata())
+                && data.is_file()
+            {
+                files.push((entry.path(), data.modified()?, data.len()));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes what was not used for longest, until there is room.
+    fn make_room(&self, bytes: u64) -> io::Result<()> {
+        let mut files = self.listed()?;
+        files.sort_by_key(|(_, used, _)| *used);
+        let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
+        for (path, used, size) in files {
+            let is_temporary = path.extension().is_none_or(|extension| extension != "cone");
+            let is_abandoned = is_temporary && used.elapsed().is_ok_and(|age| age > ABANDONED);
+            if is_abandoned || (total + bytes > self.most_bytes && !is_temporary) {
+                fs::remove_file(path)?;
+                total -= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Notes that a file was used; on a disk that is only read, nothing is ever removed either.
+fn touch(path: &Path) {
+    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// The lowest and the highest layer of a cone, by the name of its file.
+fn layers_of(name: &str) -> Option<(Layer, Layer)> {
+    let mut numbers = name.split('-').map(|number| number.parse().ok().map(Layer));
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    layer: Layer,
+    states: u32,
+    /// Its lowest board.
+    first: Board,
+    offset: u64,
+    checksum: u64,
+}
+
+impl Page {
+    fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..4].copy_from_slice(&self.layer.0.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.states.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.first.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let at = |at: usize| u64_at(bytes, at);
+        Self {
+            layer: Layer(at(0) as u32),
+            states: (at(0) >> 32) as u32,
+            first: Board(at(8)),
+            offset: at(16),
+            checksum: at(24),
+        }
+    }
+}
+
+/// The little-endian number at a place that there is.
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// Header: magic, bytes of a value, number of pages, key of the run, bytes of the file. Then the table of the pages, the
+/// checksum of all this, and the pages: each its boards, ascending, and then their values.
+fn write(path: &Path, solved: &Solved, run: &RunKey, width: usize, pages: usize) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let table_bytes = HEADER_BYTES + pages * ENTRY_BYTES + 8;
+    out.seek(SeekFrom::Start(table_bytes as u64))?;
+    let (mut table, mut page, mut offset) = (Vec::with_capacity(pages), Vec::new(), table_bytes as u64);
+    for SolvedLayer { layer, boards, values } in solved.layers() {
+        for (nth, boards) in boards.chunks(PAGE_STATES).enumerate() {
+            page.clear();
+            boards.iter().for_each(|board| page.extend(board.0.to_le_bytes()));
+            let of_page = nth * PAGE_STATES..nth * PAGE_STATES + boards.len();
+            of_page.for_each(|at| page.extend(&values.get(at).to_le_bytes()[..width]));
+            out.write_all(&page)?;
+            let (states, checksum) = (boards.len() as u32, xxh3_64(&page));
+            table.push(Page { layer: *layer, states, first: boards[0], offset, checksum });
+            offset += page.len() as u64;
+        }
+    }
+    let mut header = Vec::with_capacity(table_bytes);
+    header.extend(MAGIC);
+    header.extend((width as u64).to_le_bytes());
+    header.extend((pages as u64).to_le_bytes());
+    header.extend(run);
+    header.extend(offset.to_le_bytes());
+    table.iter().for_each(|page| header.extend(page.to_bytes()));
+    header.extend(xxh3_64(&header).to_le_bytes());
+    out.seek(SeekFrom::Start(0))?;
+    out.write_all(&header)?;
+    out.into_inner()?;
+    Ok(())
+}
+
+/// An open file.
+struct ConeFile {
+    file: File,
+    width: usize,
+    pages: Vec<Page>,
+    /// The page that was read last, and its number.
+    last: Option<(usize, Vec<u8>)>,
+}
+
+impl ConeFile {
+    /// Reads header and table, which must be whole; `None` where it is another run's.
+    fn open(path: &Path, run: &RunKey, width: usize) -> io::Result<Option<Self>> {
+        let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut header = vec![0; HEADER_BYTES];
+        file.read_exact(&mut header)?;
+        if header.starts_with(&MAGIC) && header[24..72] != run[..] {
+            return Ok(None);
+        }
+        let expected = [&MAGIC[..], &(width as u64).to_le_bytes()].concat();
+        let is_whole = header.starts_with(&expected) && u64_at(&header, 72) == length;
+        // Before there is memory for it: a table is no larger than its file.
+        let pages = usize::try_from(u64_at(&header, 16)).ok();
+        let pages = pages.filter(|&pages| is_whole && (pages as u64) < length / ENTRY_BYTES as u64);
+        header.resize(HEADER_BYTES + pages.ok_or_else(damaged)? * ENTRY_BYTES + 8, 0);
+        file.read_exact(&mut header[HEADER_BYTES..])?;
+        let (covered, checksum) = header.split_at(header.len() - 8);
+        if xxh3_64(covered) != u64_at(checksum, 0) {
+            return Err(damaged());
+        }
+        let pages = covered[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).map(Page::from_bytes).collect();
+        Ok(Some(Self { file, width, pages, last: None }))
+    }
+
+    /// The value of a state, if the cone has it.
+    fn value(&mut self, layer: Layer, board: Board) -> io::Result<Option<u64>> {
+        let after = self.pages.partition_point(|page| (page.layer, page.first) <= (layer, board));
+        let Some(number) = after.checked_sub(1) else { return Ok(None) };
+        let page = self.pages[number];
+        if page.layer != layer {
+            return Ok(None);
+        }
+        let states = page.states as usize;
+        if self.last.as_ref().is_none_or(|(last, _)| *last != number) {
+            // The table passed its checksum, and so was written by `write`: pages are small.
+            let mut bytes = vec![0; states * (8 + self.width)];
+            self.file.read_exact_at(&mut bytes, page.offset)?;
+            if xxh3_64(&bytes) != page.checksum {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.last = Some((number, bytes));
+        }
+        let Some((_, bytes)) = &self.last else { return Ok(None) };
+        let (boards, values) = bytes.split_at(8 * states);
+        let (mut low, mut high) = (0, states);
+        while low < high {
+            let middle = low.midpoint(high);
+            match u64_at(boards, 8 * middle).cmp(&board.0) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => {
+                    let mut value = [0; 8];
+                    value[..self.width].copy_from_slice(&values[middle * self.width..][..self.width]);
+                    return Ok(Some(u64::from_le_bytes(value)));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,332 @@
+//! Values of any states of a run: looked up where they are stored, else from cones, which are kept for the next who asks.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use exact2048_cone::{ConeError, Limits, Progress, Solved};
+use exact2048_game::{Board, Layer};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{Oracle, QueryError, Wanted};
+use crate::archive::ReadError;
+
+/// States whose cones are solved together at most where the next cut is near: so many that what they have in common is read
+/// once, and so few that what they lead to takes some MiB.
+const SHALLOW_TOGETHER: usize = 512;
+
+/// Layers below a cut whose values are kept with the decoded parts of the run. Further down there are too many, and solved
+/// cones are kept as they are.
+const SHALLOW_LAYERS: u32 = 2;
+
+/// States of a cone from which on it is kept: a smaller one is solved as fast as it is found.
+const LEAST_KEPT_STATES: u64 = 2048;
+
+/// Solved cones in memory at most: each is searched for a state that is asked for.
+const MOST_IN_MEMORY: usize = 64;
+
+/// States from which on threads share the search for their places.
+const SHARED_STATES: usize = 4096;
+
+/// How a question is asked.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    /// Whether the answer is still wanted.
+    pub wanted: Wanted<'a>,
+    /// Told of the layers of cones, before they are worked on.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Bytes of memory that a cone may take at most.
+    pub cone_bytes: u64,
+    /// What it cost so far.
+    pub spent: &'a Spent,
+}
+
+impl<'a> Asking<'a> {
+    /// Patiently, but for `wanted`, with so many bytes for cones.
+    pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a Spent) -> Self {
+        Self { wanted, progress: &|_| (), cone_bytes, spent }
+    }
+}
+
+/// What answers cost.
+#[derive(Debug, Default)]
+pub struct Spent {
+    computed: AtomicU64,
+    stored: AtomicU64,
+    found: AtomicU64,
+}
+
+impl Spent {
+    /// States whose values were computed.
+    pub fn computed_states(&self) -> u64 {
+        self.computed.load(Ordering::Relaxed)
+    }
+
+    /// Stored values that were looked up.
+    pub fn stored_states(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Values that were taken from cones that had been solved before.
+    pub fn found_states(&self) -> u64 {
+        self.found.load(Ordering::Relaxed)
+    }
+}
+
+/// Solved cones in memory, those used last first.
+#[derive(Debug)]
+pub(super) struct SolvedCones {
+    most_bytes: u64,
+    cones: Mutex<VecDeque<Arc<Solved>>>,
+}
+
+impl SolvedCones {
+    pub(super) fn new(most_bytes: u64) -> Self {
+        Self { most_bytes, cones: Mutex::default() }
+    }
+
+    /// Takes what they know of values that are still missing.
+    fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<u64>]) {
+        let cones = self.lock().clone();
+        for cone in cones {
+            let mut was_used = false;
+            for (&(layer, board), value) in
+                states.iter().zip(&mut *values).filter(|(_, value)| value.is_none())
+            {
+                *value = cone.value(layer, board);
+                was_used |= value.is_some();
+            }
+            if was_used {
+                let mut cones = self.lock();
+                // Unless somebody else took it out.
+                if let Some(at) = cones.iter().position(|other| Arc::ptr_eq(other, &cone)) {
+                    cones.remove(at);
+                    cones.push_front(cone);
+                }
+            }
+        }
+    }
+
+    fn keep(&self, solved: Arc<Solved>) {
+        if solved.bytes() > self.most_bytes {
+            return;
+        }
+        let mut cones = self.lock();
+        cones.push_front(solved);
+        let mut bytes = cones.iter().map(|cone| cone.bytes()).sum::<u64>();
+        while bytes > self.most_bytes || cones.len() > MOST_IN_MEMORY {
+            bytes -= cones.pop_back().map_or(0, |cone| cone.bytes());
+        }
+    }
+
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().iter().map(|cone| cone.bytes()).sum()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Solved>>> {
+        self.cones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Values in fixed point, by canonical board.
+pub(super) type Known = FxHashMap<Board, u64>;
+
+impl Oracle {
+    /// The values of reachable states, given as canonical boards with their layers, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
+    pub(super) fn settle(
+        &self,
+        mut states: Vec<(Layer, Board)>,
+        asking: &Asking<'_>,
+    ) -> Result<Known, QueryError> {
+        states.sort_unstable();
+        states.dedup();
+        let (mut known, mut open) = (Known::default(), Vec::new());
+        for of_layer in states.chunk_by(|(a, _), (b, _)| a == b) {
+            let layer = of_layer[0].0;
+            if self.params.kept.keeps(layer) {
+                let boards: Vec<Board> = of_layer.iter().map(|(_, board)| *board).collect();
+                let values = self.look_up(layer, &boards, asking)?;
+                known.extend(boards.into_iter().zip(values));
+            } else if self.is_shallow(layer) {
+                self.known_in_parts(of_layer, &mut known, &mut open, asking)?;
+            } else {
+                open.extend_from_slice(of_layer);
+            }
+        }
+        // Ascending layers: those of one cut come one after the other.
+        for below_cut in
+            open.chunk_by(|(a, _), (b, _)| self.params.kept.next_cut(*a) == self.params.kept.next_cut(*b))
+        {
+            let is_shallow = self.is_shallow(below_cut[0].0);
+            for some in below_cut.chunks(if is_shallow { SHALLOW_TOGETHER } else { usize::MAX }) {
+                self.find_or_solve(some, &mut known, asking)?;
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether the next cut is so near that values are kept with the decoded parts.
+    fn is_shallow(&self, layer: Layer) -> bool {
+        self.params.kept.next_cut(layer) <= layer.up(SHALLOW_LAYERS)
+    }
+
+    /// The values of states from solved cones, or from one that is solved for them.
+    fn find_or_solve(
+        &self,
+        states: &[(Layer, Board)],
+        known: &mut Known,
+        asking: &Asking<'_>,
+    ) -> Result<(), QueryError> {
+        let mut values = vec![None; states.len()];
+        self.solved.fill(states, &mut values);
+        let mut open = open_of(states, &values);
+        if !open.is_empty()
+            && !self.is_shallow(states[0].0)
+            && let Some(files) = &self.cone_files
+        {
+            for (state, found) in open.iter().zip(files.values(&open)) {
+                if let (Some(found), Ok(at)) = (found, states.binary_search(state)) {
+                    values[at] = Some(found);
+                }
+            }
+            open = open_of(states, &values);
+        }
+        asking.spent.found.fetch_add((states.len() - open.len()) as u64, Ordering::Relaxed);
+        known.extend(states.iter().zip(&values).filter_map(|(&(_, board), value)| Some((board, (*value)?))));
+        if open.is_empty() { Ok(()) } else { self.solve(&open, known, asking) }
+    }
+
+    /// Solves the cone of some states; where it takes too much memory, those of some of them, one after the other.
+    fn solve(
+        &self,
+        states: &[(Layer, Board)],
+        known: &mut Known,
+        asking: &Asking<'_>,
+    ) -> Result<(), QueryError> {
+        let limits = Limits { bytes: asking.cone_bytes, wanted: asking.wanted, progress: asking.progress };
+        let stored = |layer, boards: &[Board]| self.look_up(layer, boards, asking);
+        let solved = match self.cones.solve(states, limits, stored) {
+            Ok(solved) => solved,
+            Err(ConeError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
+                let (first, rest) = states.split_at(states.len() / 2);
+                self.solve(first, known, asking)?;
+                return self.find_or_solve(rest, known, asking);
+            }
+            Err(ConeError::TooLarge(error)) => return Err(QueryError::TooLarge(error)),
+            Err(ConeError::GivenUp) => return Err(QueryError::GivenUp),
+            Err(ConeError::Stored(error)) => return Err(error),
+        };
+        asking.spent.computed.fetch_add(solved.states(), Ordering::Relaxed);
+        for &(layer, board) in states {
+            known.extend(solved.value(layer, board).map(|bits| (board, bits)));
+        }
+        if self.is_shallow(states[0].0) {
+            self.keep_in_parts(&solved)?;
+        } else if solved.states() >= LEAST_KEPT_STATES {
+            if let Some(files) = &self.cone_files {
+                files.keep(&solved);
+            }
+            self.solved.keep(Arc::new(solved));
+        }
+        Ok(())
+    }
+
+    /// The stored values of states of a kept layer, in the order of their boards. Each part of the run is read once.
+    fn look_up(&self, layer: Layer, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<u64>, QueryError> {
+        asking.spent.stored.fetch_add(boards.len() as u64, Ordering::Relaxed);
+        let place = |(at, &board): (usize, &Board)| {
+            let entry = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
+            Ok::<_, QueryError>((entry, at))
+        };
+        let mut entries: Vec<_> = if boards.len() < SHARED_STATES {
+            boards.iter().enumerate().map(place).collect::<Result<_, _>>()?
+        } else {
+            boards.par_iter().enumerate().map(place).collect::<Result<_, _>>()?
+        };
+        entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
+        let mut values = vec![0; boards.len()];
+        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            self.check(asking)?;
+            let key = of_part[0].0.key;
+            let part = self.part(&of_part[0].0)?.ok_or(ReadError::ItemMissing(key))?;
+            for (entry, at) in of_part {
+                let bits = part.rank(entry.number).map(|rank| part.value(rank)).transpose()?.flatten();
+                values[*at] = bits.ok_or(ReadError::ItemMissing(key))?;
+            }
+        }
+        Ok(values)
+    }
+
+    /// Takes the values of states that are kept with the decoded parts; the others are open.
+    fn known_in_parts(
+        &self,
+        states: &[(Layer, Board)],
+        known: &mut Known,
+        open: &mut Vec<(Layer, Board)>,
+        asking: &Asking<'_>,
+    ) -> Result<(), QueryError> {
+        let first_open = open.len();
+        let mut entries = Vec::with_capacity(states.len());
+        for &(layer, board) in states {
+            entries.push((self.entry(board).ok_or_else(|| self.no_place(layer, board))?, (layer, board)));
+        }
+        entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
+        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            self.check(asking)?;
+            let entry = &of_part[0].0;
+            // Where nothing is kept with a part, nothing would be learned from it.
+            let part = if entry.keeps_values() { self.part(entry)? } else { None };
+            for (entry, state) in of_part {
+                let rank = part.as_ref().and_then(|part| Some((part, part.rank(entry.number)?)));
+                match rank.map(|(part, rank)| part.value(rank)).transpose()?.flatten() {
+                    Some(bits) => drop(known.insert(state.1, bits)),
+                    None => open.push(*state),
+                }
+            }
+        }
+        open[first_open..].sort_unstable();
+        Ok(())
+    }
+
+    /// Keeps the values of a cone with the decoded parts.
+    fn keep_in_parts(&self, solved: &Solved) -> Result<(), QueryError> {
+        for layer in solved.layers() {
+            let places =
+                layer.boards.iter().enumerate().filter_map(|(at, &board)| Some((self.entry(board)?, at)));
+            let mut entries: Vec<_> = places.filter(|(entry, _)| entry.keeps_values()).collect();
+            entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
+            for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+                let Some(part) = self.part(&of_part[0].0)? else { continue };
+                for (entry, at) in of_part {
+                    if let Some(rank) = part.rank(entry.number) {
+                        part.keep(rank, layer.values.get(*at));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A state that the run must have, and that no block of it has room for.
+    fn no_place(&self, layer: Layer, board: Board) -> QueryError {
+        self.unreachable(
+            board,
+            &format!(": layer {layer} has no place for it, so that a shard below is wrong"),
+        )
+    }
+
+    pub(super) fn check(&self, asking: &Asking<'_>) -> Result<(), QueryError> {
+        if (asking.wanted)() { Ok(()) } else { Err(QueryError::GivenUp) }
+    }
+}
+
+/// The states without a value.
+fn open_of(states: &[(Layer, Board)], values: &[Option<u64>]) -> Vec<(Layer, Board)> {
+    states.iter().zip(values).filter(|(_, value)| value.is_none()).map(|(state, _)| *state).collect()
+}

@@ -1,0 +1,187 @@
+//! Values that a run does not store, as `query` and `serve` answer them.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use common::query_calls::{client, packed, values_of};
+use common::serving::Server;
+use common::{Place, Solved, exact2048, files, on_run, text, whole};
+use exact2048_game::packed::PackedRules;
+use exact2048_game::rules;
+use exact2048_game::{Board, BoardSize};
+use exact2048_solution::{Oracle, Run};
+use tokio::task::JoinSet;
+use tonic::{Code, Request};
+use tonic_types::StatusExt;
+
+static FEW: LazyLock<Solved> = LazyLock::new(|| Solved::new("--board 4x2 --keep 128"));
+static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new("--board 4x2"));
+
+fn size() -> BoardSize {
+    "4x2".parse().unwrap()
+}
+
+/// A state of a layer that some game comes to, each seed another.
+fn state(layer: u32, seed: u64) -> Board {
+    let packed = PackedRules::new(size());
+    let mut seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    loop {
+        let mut board = Board::default().with(random(4), 1).with(4 + random(4), 1);
+        while board.tile_sum(8) < layer {
+            let moves = packed.moves(board);
+            let most_room = moves.iter().max_by_key(|(_, after, _)| packed.empty(*after).count_ones());
+            let Some((_, after, _)) = most_room else { break };
+            let cells: Vec<usize> = rules::empty_cells(after, size()).collect();
+            board = after.with(cells[random(cells.len())], 1 + u8::from(random(10) == 0));
+        }
+        if board.tile_sum(8) == layer && !packed.moves(board).is_empty() {
+            return board;
+        }
+    }
+}
+
+/// What the run that stores half of all values says of a board.
+fn expected(board: Board) -> f64 {
+    static ORACLE: LazyLock<Oracle> =
+        LazyLock::new(|| Oracle::new(&Run::open(&USUAL.run()).unwrap()).unwrap());
+    ORACLE.evaluate(board, &|| true).unwrap().value
+}
+
+#[test]
+fn a_query_says_what_a_value_cost_and_the_next_costs_nothing() {
+    let place = Place::new();
+    let cache = place.join("cache");
+    let own = FEW.run().join("cones");
+    let board = state(130, 1);
+    let asked = board.to_text(size());
+    let query =
+        |options: &[&str]| on_run(&FEW.run(), "query", &[&[asked.as_str(), "--json"], options].concat());
+    let cost = |options: &[&str]| {
+        let answer = query(options).exits(0).json();
+        assert_eq!(common::number(&answer["value"]).to_bits(), expected(board).to_bits());
+        let cost = &answer["cost"];
+        assert!(common::number(&cost["seconds"]) > 0.0 && whole(&cost["boards"]) == 1, "{cost}");
+        ["computed_states", "stored_states", "found_states"].map(|field| whole(&cost[field]))
+    };
+    let folder = ["--cone-cache", cache.to_str().unwrap()];
+    let [computed, stored, found] = cost(&folder);
+    assert!(computed > 10_000 && stored > 1000 && found == 0, "{computed} from {stored}");
+    assert_eq!(files(&cache).len(), 1);
+    assert!(!own.exists());
+    assert_eq!(cost(&folder)[0], 0, "it was solved before");
+    // Whoever plays on waits no more.
+    let packed_rules = PackedRules::new(size());
+    let (_, after, _) = packed_rules.moves(board).iter().next().unwrap();
+    let cell = rules::empty_cells(after, size()).next().unwrap();
+    let on = after.with(cell, 1);
+    let answer =
+        on_run(&FEW.run(), "query", &[&on.to_text(size()), "--json", folder[0], folder[1]]).exits(0).json();
+    assert_eq!(whole(&answer["cost"]["computed_states"]), 0, "{answer}");
+    assert_eq!(common::number(&answer["value"]).to_bits(), expected(on).to_bits());
+    // By default with the run; not at all where nothing is to be kept.
+    assert_eq!(cost(&["--cone-cache-size", "0"])[0], computed);
+    assert!(!own.exists());
+    assert_eq!(cost(&[])[0], computed);
+    assert_eq!((files(&own).len(), cost(&[])[0]), (1, 0));
+    on_run(&FEW.run(), "verify", &["--layers", "4..20"]).exits(0);
+    let told = on_run(&FEW.run(), "query", &[&asked]).exits(0).stdout;
+    assert!(told.contains("looked up in what was worked out before"), "{told}");
+    let told =
+        on_run(&FEW.run(), "query", &["2 0 / 0 0 / 0 0 / 0 2", "--cone-cache-size", "0"]).exits(0).stdout;
+    assert!(told.contains("cost"), "{told}");
+    // A limit of memory is kept, and the error says what would help.
+    query(&["--memory", "1MB", "--cone-cache-size", "0"])
+        .exits(1)
+        .says(&["1000000 bytes are allowed", "More memory helps", "--memory SIZE"]);
+    exact2048(["query", "--server", "http://127.0.0.1:1", "--cone-cache", "x", &asked])
+        .exits(2)
+        .says(&["--run"]);
+    // Where all that is needed is near, nothing is said of it.
+    let usual = on_run(&USUAL.run(), "query", &[&asked, "--json"]).exits(0).json();
+    assert!(usual["cost"].is_null() && !USUAL.run().join("cones").exists());
+    assert_eq!(text(&usual["board"]), asked);
+    std::fs::remove_dir_all(own).unwrap();
+}
+
+/// Hundreds of clients ask for values that take long, all at once: each has the right value or is told to come again, what is
+/// stored is answered meanwhile, and memory stays within what the options allow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_clients_ask_for_what_takes_long() {
+    let options = ["--cone-memory", "128MiB", "--cones", "1", "--cone-cache-size", "0", "--threads", "2"];
+    let server = Server::start(&FEW.run(), &options);
+    let clients = [client(&server).await, client(&server).await, client(&server).await];
+    let mut asking = JoinSet::new();
+    for nth in 0..150u64 {
+        let mut client = clients[nth as usize % 3].clone();
+        let board = state(40 + 2 * (nth as u32 % 80), nth);
+        asking.spawn(async move {
+            let mut request = Request::new(packed(board.0));
+            request.set_timeout(Duration::from_secs(300));
+            (board, client.get_value(request).await)
+        });
+    }
+    let start = state(4, 1);
+    let mut early = clients[0].clone();
+    let stored = tokio::time::timeout(
+        Duration::from_secs(120),
+        early.batch_get_values(tokio_stream::iter([values_of(vec![start.0])])),
+    );
+    let stored = stored.await.unwrap().unwrap().into_inner().message().await.unwrap().unwrap();
+    assert_eq!(stored.values[0].to_bits(), expected(start).to_bits());
+    let (mut answered, mut turned_away, mut costs) = (0, 0, HashSet::new());
+    while let Some(joined) = asking.join_next().await {
+        match joined.unwrap() {
+            (board, Ok(answer)) => {
+                let answer = answer.into_inner();
+                assert_eq!(answer.value.to_bits(), expected(board).to_bits());
+                costs.insert(answer.cost.unwrap().computed_states > 0);
+                answered += 1;
+            }
+            (_, Err(status)) => {
+                assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+                assert!(status.get_details_retry_info().is_some(), "{status}");
+                turned_away += 1;
+            }
+        }
+        assert!(server.rss_bytes() < 256 << 20, "{} bytes", server.rss_bytes());
+    }
+    assert!(answered >= 33, "{answered} had an answer, {turned_away} were turned away");
+    assert!(costs.contains(&true), "some were worked out");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_cone_that_does_not_fit_and_a_deadline_that_passes() {
+    let server = Server::start(&FEW.run(), &["--cone-memory", "2MiB", "--cone-cache-size", "0"]);
+    let mut few = client(&server).await;
+    let refused = few.get_value(packed(state(130, 1).0)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("bytes are allowed") && refused.get_details_retry_info().is_none());
+    // Near the next stored layers it needs hardly any.
+    let near = state(250, 2);
+    let answer = few.get_value(packed(near.0)).await.unwrap().into_inner();
+    assert_eq!(answer.value.to_bits(), expected(near).to_bits());
+    server.stop();
+    let server = Server::start(&FEW.run(), &["--cone-cache-size", "0"]);
+    let mut client = client(&server).await;
+    for nth in 0..20 {
+        let mut request = Request::new(packed(state(20, nth).0));
+        request.set_timeout(Duration::from_millis(1));
+        let late = client.get_value(request).await;
+        assert!(late.is_err_and(|status| [Code::DeadlineExceeded, Code::Cancelled].contains(&status.code())));
+    }
+    let board = state(200, 3);
+    assert_eq!(
+        client.get_value(packed(board.0)).await.unwrap().into_inner().value.to_bits(),
+        expected(board).to_bits()
+    );
+    server.stop();
+}
