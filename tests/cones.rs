@@ -98,9 +98,11 @@ fn a_query_says_what_a_value_cost_and_the_next_costs_nothing() {
         on_run(&FEW.run(), "query", &["2 0 / 0 0 / 0 0 / 0 2", "--cone-cache-size", "0"]).exits(0).stdout;
     assert!(told.contains("cost"), "{told}");
     // A limit of memory is kept, and the error says what would help.
-    query(&["--memory", "1MB", "--cone-cache-size", "0"])
-        .exits(1)
-        .says(&["1000000 bytes are allowed", "More memory helps", "--memory SIZE"]);
+    query(&["--memory", "1MB", "--cone-cache-size", "0"]).exits(1).says(&[
+        "1000000 bytes are allowed",
+        "More memory helps",
+        "--memory SIZE",
+    ]);
     exact2048(["query", "--server", "http://127.0.0.1:1", "--cone-cache", "x", &asked])
         .exits(2)
         .says(&["--run"]);
