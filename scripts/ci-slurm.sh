@@ -211,10 +211,10 @@ sinfo
 printf '\n==> jobs that nothing happens to\n'
 submit --board 3x2
 expect_end 120 COMPLETED
-expect_fingerprint 3x2 6cc29029d5e03eec5b0799e025930901
+expect_fingerprint 3x2 d824fa6f0a7d0cde64a79087a89cab66
 submit --board 4x2
 expect_end 120 COMPLETED
-expect_fingerprint 4x2 205b5cbae9d1a46ab8490f0dd978fa44
+expect_fingerprint 4x2 512d941b138950ab02da28252f0e594a
 # Solved already: the same command sees that.
 submit --board 4x2
 expect_end 60 COMPLETED

@@ -30,7 +30,7 @@ fn workers_that_are_all_process_1_share_a_volume() {
     }
     let job = cluster.submit("--board 3x2");
     cluster.wait(&job);
-    assert_eq!(cluster.verified_fingerprint(&job), "6cc29029d5e03eec5b0799e025930901");
+    assert_eq!(cluster.verified_fingerprint(&job), "d824fa6f0a7d0cde64a79087a89cab66");
     let logs = cluster.logs();
     assert!(!logs.contains("an epoch failed") && !logs.contains("the epoch failed here"), "{logs}");
 }

@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 use common::cluster::{start_coordinator, start_worker};
 use common::serving::Server;
-use common::{Finished, Place, command, exact2048, files, solve, text, try_solve};
+use common::{
+    Finished, Place, command, content_of, exact2048, files, format_run, format_run_unfinished, solve, text,
+    try_solve,
+};
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A coordinator with a store of its own.
 struct Coordinator {
@@ -491,5 +495,56 @@ fn ends_of_jobs_survive() {
     assert!(text(&job["failure"]).contains("manifest.json"), "{job}");
     let job = coordinator.ask(&["status", "done", "--json"]).exits(0).json();
     assert_eq!((&job["fingerprint"], &job["states"]), (&solved["fingerprint"], &solved["states"]));
+    coordinator.server.stop();
+}
+
+/// Runs of format 1 are taken as they are where they are finished, and not continued where they are not; the queue of an
+/// earlier coordinator is taken up.
+#[test]
+fn runs_of_format_1_are_not_continued() {
+    let mut coordinator = Coordinator::new();
+    let words = ["format 1", "version 0.1", "solve anew"];
+    let place = Place::new();
+    fs::rename(format_run(&place, 1), coordinator.store().join("finished")).unwrap();
+    let unfinished = coordinator.store().join("unfinished");
+    fs::rename(format_run_unfinished(&place, 1), &unfinished).unwrap();
+    let before = content_of(&unfinished);
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "unfinished"]).exits(1).says(&words);
+    let done = coordinator.ask(&["submit", "--board", "2x2", "--name", "finished", "--json"]).exits(0).json();
+    assert_eq!(
+        (text(&done["state"]), text(&done["fingerprint"])),
+        ("done", "57c6832cc8aabcdc3b550062b0d703b7")
+    );
+
+    // A job that an earlier coordinator began.
+    coordinator.ask(&["submit", "--board", "2x2", "--name", "begun"]).exits(0);
+    coordinator.wait_for_lock("begun");
+    coordinator.server.signal("TERM");
+    while coordinator.server.runs() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let begun = coordinator.store().join("begun");
+    fs::remove_dir_all(&begun).unwrap();
+    fs::rename(&unfinished, &begun).unwrap();
+    let queue = coordinator.store().join("coordinator/manifest.json");
+    let sealed = fs::read_to_string(&queue).unwrap();
+    let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+    let older = body.replacen("\"format_version\": 2", "\"format_version\": 1", 1);
+    assert_ne!(older, body);
+    let sealed = format!("{{\"xxh3\":\"{:016x}\",\"body\":{older}}}\n", xxh3_64(older.as_bytes()));
+    fs::write(&queue, sealed).unwrap();
+    coordinator.server = start_coordinator(&coordinator.store(), "127.0.0.1:0");
+    coordinator.wait_for(&[("finished", "done"), ("begun", "failed")]);
+    let job = coordinator.ask(&["status", "begun", "--json"]).exits(0).json();
+    assert!(words.iter().all(|word| text(&job["failure"]).contains(word)), "{job}");
+    coordinator.ask(&["resume", "begun"]).exits(1).says(&words);
+    assert_eq!(
+        content_of(&begun),
+        before
+            .iter()
+            .map(|(path, content)| { (begun.join(path.strip_prefix(&unfinished).unwrap()), content.clone()) })
+            .collect::<Vec<_>>(),
+        "something was written"
+    );
     coordinator.server.stop();
 }

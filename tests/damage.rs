@@ -272,9 +272,9 @@ fn newer_manifests_are_refused() {
     let sealed = fs::read_to_string(&manifest).unwrap();
     let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
     assert_eq!(seal(body), sealed, "the test seals as the program does");
-    let newer = body.replacen("\"format_version\": 1", "\"format_version\": 2", 1);
+    let newer = body.replacen("\"format_version\": 2", "\"format_version\": 3", 1);
     let newer =
-        if newer == body { body.replacen("\"format_version\":1", "\"format_version\":2", 1) } else { newer };
+        if newer == body { body.replacen("\"format_version\":2", "\"format_version\":3", 1) } else { newer };
     assert_ne!(newer, body);
     fs::write(&manifest, seal(&newer)).unwrap();
     patient.is_refused(&manifest).says(&["newer program"]);

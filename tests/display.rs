@@ -207,7 +207,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
         let heads = |screen: &String| screen.matches("running: ").count();
         assert!(seen.shown.iter().all(|screen| heads(screen) <= 1), "two pictures at once");
         assert!(seen.screen.starts_with("job "), "something is left above the end: {}", seen.screen);
-        for words in ["start         0.736774", "fingerprint   071fbd8d", "\ntime  ", "\n  back up "] {
+        for words in ["start         0.736774", "fingerprint   e8321969", "\ntime  ", "\n  back up "] {
             assert!(seen.screen.contains(words), "{words:?} is missing: {}", seen.screen);
         }
     }

@@ -26,7 +26,7 @@ use serde_json::Value;
 const JOB: [&str; 2] = ["--board", "3x2"];
 
 /// Of 3x2, however it was solved.
-const FINGERPRINT: &str = "6cc29029d5e03eec5b0799e025930901";
+const FINGERPRINT: &str = "d824fa6f0a7d0cde64a79087a89cab66";
 
 /// A prefix of its own in the store, and a cache of its own.
 struct Bucket {

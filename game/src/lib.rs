@@ -32,6 +32,7 @@ pub mod class;
 pub mod columns;
 pub mod fixed;
 pub mod huge;
+pub mod images;
 pub mod kept;
 pub mod lane;
 pub mod layer;

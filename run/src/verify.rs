@@ -26,6 +26,7 @@
 //!
 //! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
 
+mod fingerprint;
 mod game;
 mod geometry;
 mod items;

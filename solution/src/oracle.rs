@@ -84,6 +84,7 @@ impl QueryError {
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Read(error) => Some(error.kind()),
+            Self::NotSolved(NotSolved::OlderFormat(_)) => Some(ErrorKind::Refused),
             Self::NotSolved(_) => Some(ErrorKind::NotComputed),
             Self::Board(_) | Self::Unreachable { .. } | Self::TooLarge(_) | Self::GivenUp => None,
         }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use exact2048_game::{Params, ParamsError};
-use exact2048_storage::{ErrorKind, Location, Place, RunDir, ShardRecord, StorageError, TypedRun};
+use exact2048_storage::{
+    ErrorKind, FORMAT_VERSION, Location, Place, RunDir, ShardRecord, StorageError, TypedRun,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::{Blame, ShardArchive};
@@ -51,6 +53,17 @@ pub enum RunError {
         /// Their bytes together.
         bytes: u64,
     },
+    /// The run is to be written to, and an earlier program made it.
+    #[error(
+        "{place} is a run of format {found}, which this program reads but does not continue: finish it with version 0.1, \
+         or solve anew in another place"
+    )]
+    OlderFormat {
+        /// The run.
+        place: Place,
+        /// Its format version.
+        found: u32,
+    },
     /// The parameters asked for.
     #[error(transparent)]
     Params(#[from] ParamsError),
@@ -78,7 +91,7 @@ impl RunError {
         match self {
             Self::Storage(error) => error.kind(),
             Self::Manifest { .. } | Self::Journal { .. } | Self::UnnamedShards { .. } => ErrorKind::DataLoss,
-            Self::Params(_) => ErrorKind::Refused,
+            Self::Params(_) | Self::OlderFormat { .. } => ErrorKind::Refused,
             Self::OtherJob { .. } => ErrorKind::Occupied,
         }
     }
@@ -106,6 +119,12 @@ pub enum NotSolved {
         "this run is not solved: there is still to {} layers {} to {}; continue it", .0.phase.name(), .0.first, .0.last
     )]
     Unfinished(Segment),
+    /// The same, and this program does not continue the run.
+    #[error(
+        "this run is not solved: there is still to {} layers {} to {}, and it has an older format; finish it with version \
+         0.1, or solve anew in another place", .0.phase.name(), .0.first, .0.last
+    )]
+    OlderFormat(Segment),
 }
 
 /// What becomes of shards that no record of the journal names, where there are more than an interrupted command leaves.
@@ -132,7 +151,7 @@ pub struct Run {
 impl Run {
     /// Whether there is a run, or something that keeps that from being told, which opening it will say.
     pub fn exists(location: impl Into<Location>) -> bool {
-        !matches!(RunDir::find_params(location), Ok(None))
+        !matches!(RunDir::find(location), Ok(None))
     }
 
     /// Opens a run to read it.
@@ -161,7 +180,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`]; [`RunError::UnnamedShards`] where records of the journal must have been lost, unless
+    /// [`RunError::OtherJob`]; [`RunError::OlderFormat`]; [`RunError::UnnamedShards`] where records of the journal must have been lost, unless
     /// their shards are to be discarded; and those of opening or creating a [`TypedRun`].
     pub fn open_or_create(
         location: impl Into<Location>,
@@ -170,11 +189,11 @@ impl Run {
     ) -> Result<Self, RunError> {
         let location = location.into();
         let place = location.place();
-        let Some(held) = RunDir::find_params(&location)? else {
+        let Some(held) = RunDir::find(&location)? else {
             let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&place, &e))?;
             return Self::load(TypedRun::create(&location, &params)?);
         };
-        require_same(&place, &parse_params(&place, held)?, wanted)?;
+        require_same(&place, &parse_params(&place, held.params)?, wanted)?;
         let run = Self::open_again(location)?;
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
@@ -222,9 +241,28 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`TypedRun::open_for_writing`], and those of the records.
+    /// [`RunError::OlderFormat`], those of [`TypedRun::open_for_writing`], and those of the records.
     pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
+        let location = location.into();
+        // Before others are fenced off.
+        if let Some(found) = RunDir::find(&location)? {
+            require_own_format(&location.place(), found.format_version)?;
+        }
         Self::load(TypedRun::open_for_writing(location)?)
+    }
+
+    /// Requires that this program may go on with the run, and not only read it.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::OlderFormat`].
+    pub fn require_own_format(&self) -> Result<(), RunError> {
+        require_own_format(self.dir.place(), self.format_version())
+    }
+
+    /// The version of the format, which says what the fingerprint is a sum of.
+    pub fn format_version(&self) -> u32 {
+        self.dir.format_version()
     }
 
     fn load(dir: TypedRun<JournalRecord>) -> Result<Self, RunError> {
@@ -377,6 +415,7 @@ impl Run {
     pub fn why_not_solved(&self) -> Option<NotSolved> {
         match (self.params.until_layer, self.missing().first()) {
             (Some(layer), _) => Some(NotSolved::OnlyEnumerates(layer)),
+            (None, Some(&next)) if self.require_own_format().is_err() => Some(NotSolved::OlderFormat(next)),
             (None, Some(&next)) => Some(NotSolved::Unfinished(next)),
             (None, None) => None,
         }
@@ -397,6 +436,11 @@ fn parse_params(place: &Place, params: serde_json::Value) -> Result<Params, RunE
     let params: Params = serde_json::from_value(params).map_err(|e| manifest_error(place, &e))?;
     params.check()?;
     Ok(params)
+}
+
+/// Requires that a run has the format that this program writes: another has other fingerprints.
+fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
+    if found == FORMAT_VERSION { Ok(()) } else { Err(RunError::OlderFormat { place: place.clone(), found }) }
 }
 
 /// Requires that a run has the parameters asked for.
@@ -595,5 +639,35 @@ mod tests {
         let is_lost = |read: Result<(), StorageError>| read.unwrap_err().blames().is_some();
         assert!(is_lost(shard().check()));
         assert!(is_lost(shard().original().and_then(ShardReader::verify)));
+    }
+
+    /// In a store, opening a run for writing fences others off: one of an older format is refused before that.
+    #[test]
+    fn a_run_of_an_older_format_is_read_and_its_writer_left_alone() {
+        use futures_util::FutureExt;
+        use object_store::ObjectStoreExt;
+
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(InMemory::new());
+        let settings = StoreSettings { cache_folder: Some(place.path().into()), ..StoreSettings::default() };
+        let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+        let mut writer = open(&location).unwrap();
+        let manifest = "run/manifest.json".into();
+        let read = store.get(&manifest).now_or_never().unwrap().unwrap();
+        let sealed = String::from_utf8(read.bytes().now_or_never().unwrap().unwrap().to_vec()).unwrap();
+        let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+        let body = body.replacen("\"format_version\": 2", "\"format_version\": 1", 1);
+        let older = format!("{{\"xxh3\":\"{:016x}\",\"body\":{body}}}\n", xxh3_64(body.as_bytes()));
+        assert_ne!(older, sealed);
+        store.put(&manifest, older.into()).now_or_never().unwrap().unwrap();
+
+        for refused in [open(&location).map(drop), Run::open_again(&location).map(drop)] {
+            assert!(matches!(refused, Err(RunError::OlderFormat { found: 1, .. })), "{refused:?}");
+        }
+        // Its writer is still the one.
+        publish(&mut writer, Phase::Enumerate, 4, 60, true);
+        let run = Run::open(&location).unwrap();
+        assert_eq!((run.format_version(), run.records()), (1, 1));
+        assert!(matches!(run.why_not_solved(), Some(NotSolved::OlderFormat(_))));
     }
 }

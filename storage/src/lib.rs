@@ -67,10 +67,13 @@ pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
 pub use peers::{CopyOutcome, Peers, WantedCopy};
 pub use place::{Place, ShardId};
-pub use run::{RunDir, Shards, TypedRun};
+pub use run::{RunDir, RunInfo, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 
-/// Version of everything this crate writes, and the newest it can read.
+/// Version of the runs that this crate creates, and the newest that it can read: what manifest, journal and items mean.
 ///
-/// It stands in the manifest and in the header of every shard; `docs/dev/format.md` says when it grows.
-pub const FORMAT_VERSION: u32 = 1;
+/// `docs/dev/format.md` says when it grows.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// Version of the shards that this crate writes, and the newest that it can read. Shards have not changed since the first.
+pub const SHARD_VERSION: u32 = 1;

@@ -252,7 +252,7 @@ fn every_flipped_byte_of_manifest_and_journal_is_noticed() {
 #[test]
 fn a_run_of_a_newer_version_is_told_from_damage() {
     let place = tempdir().unwrap();
-    let body = r#"{"format_version":2,"anything":"else"}"#;
+    let body = r#"{"format_version":3,"anything":"else"}"#;
     let checksum = xxhash_rust::xxh3::xxh3_64(body.as_bytes());
     fs::write(
         place.path().join("manifest.json"),
@@ -260,7 +260,7 @@ fn a_run_of_a_newer_version_is_told_from_damage() {
     )
     .unwrap();
     let error = RunDir::open_for_writing(place.path()).unwrap_err();
-    assert!(matches!(error, StorageError::NewerVersion { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, StorageError::NewerVersion { found: 3, supported: 2, .. }), "{error}");
     assert_eq!(names(place.path()), ["manifest.json"]);
 }
 

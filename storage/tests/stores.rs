@@ -152,7 +152,7 @@ fn what_is_no_run_is_told_apart() {
     let place = Place::new();
     assert!(matches!(place.read(), Err(StorageError::NotARun { .. })));
     assert!(matches!(RunDir::open_for_writing(place.location()), Err(StorageError::NotARun { .. })));
-    assert_eq!(RunDir::find_params(place.location()).unwrap(), None);
+    assert_eq!(RunDir::find(place.location()).unwrap(), None);
     assert!(place.store.names().is_empty());
     place.store.set_contents("a/run/notes.txt", "mine".into());
     match RunDir::create(place.location(), &json!({})) {
@@ -166,7 +166,7 @@ fn what_is_no_run_is_told_apart() {
     drop(place.create());
     let again = RunDir::create(place.location(), &json!({}));
     assert!(matches!(again, Err(StorageError::AlreadyARun { .. })), "{again:?}");
-    assert_eq!(RunDir::find_params(place.location()).unwrap(), Some(json!({ "rows": 3 })));
+    assert_eq!(RunDir::find(place.location()).unwrap().unwrap().params, json!({ "rows": 3 }));
 }
 
 #[test]

@@ -235,6 +235,38 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// A copy of the golden run of a format.
+pub fn format_run(place: &Place, format: u32) -> PathBuf {
+    copy_format_run(format, &place.join("finished"))
+}
+
+/// The same, as a process leaves it that ended before the values were committed.
+pub fn format_run_unfinished(place: &Place, format: u32) -> PathBuf {
+    let run = copy_format_run(format, &place.join("unfinished"));
+    let values = files(&run.join("shards")).pop().unwrap();
+    let commit = files(&run.join("journal")).pop().unwrap();
+    [commit, values].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    run
+}
+
+fn copy_format_run(format: u32, to: &Path) -> PathBuf {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/format-{format}/2x2"));
+    for folder in ["", "journal", "shards"] {
+        std::fs::create_dir_all(to.join(folder)).unwrap();
+        for file in files(&golden.join(folder)).iter().filter(|path| path.is_file()) {
+            std::fs::copy(file, to.join(folder).join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    to.to_path_buf()
+}
+
+/// All files of a run with what is in them.
+pub fn content_of(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let all = ["", "journal", "shards"].into_iter().flat_map(|folder| files(&run.join(folder)));
+    let all = all.filter(|path| path.is_file());
+    all.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
 /// The published shards of a run.
 pub fn shards(run: &Path) -> Vec<PathBuf> {
     let mut shards = files(&run.join("shards"));

@@ -1,36 +1,32 @@
 //! The fingerprint: a sum over all states that depends on nothing but boards and values.
 //!
-//! It adds, modulo 2^128, the hash of (canonical board, value bits) of every state once, so it does
-//! not depend on order, on shards, or on the split between skeleton and sequence.
+//! It adds, modulo 2^128, the hash of every state once, so it does not depend on order, on shards, or on the split between
+//! skeleton and sequence. What is hashed of a board is its canonical image: of those whose empty cells, 2s and 4s come first
+//! as sets of cells, the one with the smallest hash. The small tiles alone say which come first, so for nearly all rows one
+//! image serves all columns.
 
-use std::ops::Range;
+use std::iter::Peekable;
+use std::ops::{Range, RangeInclusive};
+use std::slice;
 
-use exact2048_game::bitset::{self, for_each_bit};
 use exact2048_game::class::Space;
-use exact2048_game::columns::{Columns, Sequence};
+use exact2048_game::columns::Columns;
+use exact2048_game::images::MOST_SYMMETRIES as SYMMETRIES;
 use exact2048_game::rowset::is_set;
-use exact2048_game::skeleton::Config;
+use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
-use multiversion::multiversion;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::Worker;
 use crate::backup::{BackedUp, BlockValues, stride};
+use crate::kernels::hashes::{self, BlockColumns, ColumnWords, PairTables, RowImage, Sums, Words};
 use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
 
-/// Symmetries of a square board; others have fewer, and repeat the identity.
-const SYMMETRIES: usize = 8;
+/// Columns at a time that measured well, a multiple of 64: what they add to hashes fits a core's cache.
+const COLUMNS_AT_ONCE: usize = 1024;
 
-/// The hash of one state: XXH3-128 of the packed canonical board and the value bits, 8 bytes each,
-/// little endian.
-#[inline]
-pub fn state_hash(canonical_board: u64, value_bits: u64) -> u128 {
-    let mut bytes = [0u8; 16];
-    bytes[..8].copy_from_slice(&canonical_board.to_le_bytes());
-    bytes[8..].copy_from_slice(&value_bits.to_le_bytes());
-    xxh3_128(&bytes)
-}
+/// Rows of a mask at a time: as many as share what is made of columns, and few enough to take no memory to speak of.
+const ROWS_AT_ONCE: usize = 1024;
 
 impl<V: Value> Worker<V> {
     /// Counts the states of a block, up to symmetry, and sums their hashes.
@@ -54,134 +50,292 @@ impl<V: Value> Worker<V> {
     ) -> BlockValues {
         let BackedUp { class, tables, transitions, reach, states } = *block;
         let (held, columns) = (reach.matrix.rows(), tables.columns.len());
-        let configs = &self.tables.skeletons(transitions).configs;
+        let skeletons = self.tables.skeletons(transitions);
+        let mut hashes = MaskHashes::new(&self.tables.space, &tables.columns);
         let mut found = BlockValues::default();
-        let mut canonical = CanonicalBoards::new(&self.tables.space, &tables.columns);
-        let mut marked = Vec::new();
         let mut symmetric = of_slots(symmetric, slots.clone(), |row| row.slot).iter().peekable();
         let rows = held.row(slots.start) as usize..held.row(slots.end) as usize;
         for mask in 0..class.masks() {
-            let of_mask = class.mask_rows(mask);
-            let rows = of_mask.start.max(rows.start)..of_mask.end.min(rows.end);
-            if rows.is_empty() {
-                continue;
+            let all = class.mask_rows(mask);
+            let rows = all.start.max(rows.start)..all.end.min(rows.end);
+            let slots = held.rows_in(rows).map(|row| held.slot(row));
+            let mut slots = slots.filter(|&slot| is_set(&reach.summary.occupied, slot as u32)).peekable();
+            if slots.peek().is_some() {
+                hashes.begin(mask);
             }
-            let before = symmetric.clone();
-            for first in (0..columns).step_by(CanonicalBoards::COLUMNS) {
-                let some = first..(first + CanonicalBoards::COLUMNS).min(columns);
-                let words = first / 64..some.end.div_ceil(64);
-                symmetric = before.clone();
-                for slot in held.rows_in(rows.clone()).map(|row| held.slot(row)) {
-                    if !is_set(&reach.summary.occupied, slot as u32) {
-                        continue;
-                    }
-                    marked.clear();
-                    marked.extend_from_slice(&reach.matrix.slot(slot)[words.clone()]);
-                    if let Some(row) = symmetric.next_if(|row| row.slot as usize == slot) {
-                        let one_an_orbit = &row.representatives[words.clone()];
-                        marked.iter_mut().zip(one_an_orbit).for_each(|(m, o)| *m &= o);
-                    }
-                    if !bitset::any(&marked) {
-                        continue;
-                    }
-                    let boards = canonical.of_row(mask, some.clone(), configs[slot]);
-                    let values = &states[slot * stride(tables) + first..][..some.len()];
-                    for_each_bit(&marked, |column| {
-                        found.states += 1;
-                        let hash = state_hash(boards[column], values[column].to_bits());
-                        found.fingerprint = found.fingerprint.wrapping_add(hash);
+            while slots.peek().is_some() {
+                hashes.take(slots.by_ref().take(ROWS_AT_ONCE), skeletons, &mut symmetric);
+                for first in (0..columns).step_by(COLUMNS_AT_ONCE) {
+                    found.states += hashes.add(&BlockColumns {
+                        first,
+                        columns: COLUMNS_AT_ONCE.min(columns - first),
+                        words: reach.matrix.words(),
+                        bits: reach.matrix.bits(),
+                        stride: stride(tables),
+                        values: states,
                     });
                 }
             }
         }
+        found.fingerprint = hashes.sums.total();
         found
     }
 }
 
-/// The canonical boards of a block, mask by mask and some columns at a time: an image of a board is the image of its small
-/// tiles plus that of its large ones, and both halves repeat.
-#[derive(Debug)]
-pub struct CanonicalBoards<'a> {
+/// The sum of the hashes of a block's states, mask by mask, some rows and columns at a time.
+struct MaskHashes<'a> {
     space: &'a Space,
     columns: &'a Columns,
-    mask: Option<usize>,
-    /// The columns whose images are there.
+    sums: Sums,
+    /// Where each symmetry's image has the large tiles of the mask, the last one first.
+    large_cells: [Vec<u8>; SYMMETRIES],
+    /// For each small cell of the mask, the last one first: where the images have it.
+    small_cells: Vec<[u8; SYMMETRIES]>,
+    /// The columns that are worked on.
     range: Range<usize>,
-    /// Where the digits of a config go in each image, in bits from the lowest; the last digit first.
-    small_places: Vec<[u32; SYMMETRIES]>,
-    /// For each symmetry of the board, the image of each column's large tiles in the current mask.
-    large_images: Vec<u64>,
-    boards: Vec<u64>,
+    /// For each symmetry the words of these columns; empty where no row has asked for them yet.
+    large: [ColumnWords; SYMMETRIES],
+    /// The rows that are worked on, by the only image that may be canonical, with the words of their small tiles.
+    rows: [Vec<(u32, Words)>; SYMMETRIES],
+    /// The others, and those that a symmetry maps to themselves.
+    others: Vec<OtherRow<'a>>,
+    marked: Vec<u64>,
+    pairs: PairTables,
+    /// The exponents of the lane's tiles.
+    exponents: RangeInclusive<u8>,
 }
 
-impl<'a> CanonicalBoards<'a> {
-    /// Columns at a time that measured well, a multiple of 64: their images fit a core's cache.
-    pub const COLUMNS: usize = 4096;
+/// A row with several images that may be canonical, or with columns that do not all count.
+#[derive(Debug)]
+struct OtherRow<'a> {
+    slot: u32,
+    /// Which symmetry's, and the words of the small tiles.
+    images: Vec<(usize, Words)>,
+    one_an_orbit: Option<&'a SymmetricColumns<'a>>,
+}
 
+impl<'a> MaskHashes<'a> {
     /// For the block of a lane with these columns.
-    pub fn new(space: &'a Space, columns: &'a Columns) -> Self {
-        let (small_places, large_images, boards) = (Vec::new(), Vec::new(), Vec::new());
-        Self { space, columns, mask: None, range: 0..0, small_places, large_images, boards }
+    fn new(space: &'a Space, columns: &'a Columns) -> Self {
+        // Columns are in order of their tiles, the largest one first.
+        let largest = columns
+            .groups()
+            .last()
+            .map_or(0, |group| group.multiset >> (4 * columns.lane().k.saturating_sub(1)));
+        Self {
+            space,
+            columns,
+            sums: Sums::default(),
+            large_cells: Default::default(),
+            small_cells: Vec::new(),
+            range: 0..0,
+            large: Default::default(),
+            rows: Default::default(),
+            others: Vec::new(),
+            marked: Vec::new(),
+            pairs: PairTables::default(),
+            exponents: space.params().large..=largest as u8 & 15,
+        }
     }
 
-    /// The canonical boards of some of a row's columns, in order. Fast where mask and columns are mostly those of the call
-    /// before.
-    pub fn of_row(&mut self, mask: usize, columns: Range<usize>, config: Config) -> &[u64] {
-        if self.mask != Some(mask) || self.range != columns {
-            self.set(mask, columns);
-        }
-        let mut small = [0u64; SYMMETRIES];
-        for (i, places) in self.small_places.iter().enumerate() {
-            let digit = config >> (4 * i) & 15;
-            small.iter_mut().zip(places).for_each(|(image, &place)| *image |= digit << place);
-        }
-        smallest_images(&mut self.boards, &small, &self.large_images);
-        &self.boards
-    }
-
-    fn set(&mut self, mask: usize, columns: Range<usize>) {
-        let k = self.columns.lane().k;
-        let cells = &self.space.masks(k)[mask];
+    /// Goes on to a mask.
+    fn begin(&mut self, mask: usize) {
+        let cells = &self.space.masks(self.columns.lane().k)[mask];
         let permutations = self.space.symmetries().permutations();
-        // In bits: where a symmetry's image holds what was in `cell`.
-        let place =
-            |perm: &[u8], cell: u8| 4 * perm.iter().position(|&from| from == cell).unwrap_or(0) as u32;
-        let small_places = cells.small_cells.iter().rev().map(|&cell| {
-            std::array::from_fn(|g| place(permutations.get(g).unwrap_or(&permutations[0]), cell))
-        });
-        self.small_places = small_places.collect();
-        let sequences = &self.columns.sequences()[columns.clone()];
-        self.boards.resize(sequences.len(), 0);
-        self.large_images.clear();
-        self.large_images.resize(permutations.len() * sequences.len(), 0);
-        for (perm, images) in permutations.iter().zip(self.large_images.chunks_exact_mut(sequences.len())) {
-            for (i, &cell) in cells.large_cells.iter().rev().enumerate() {
-                add_images(images, sequences, 4 * i as u32, place(perm, cell));
+        // Where the image of a symmetry holds what was in `cell`.
+        let place = |perm: &[u8], cell: u8| perm.iter().position(|&from| from == cell).unwrap_or(0) as u8;
+        for (perm, places) in permutations.iter().zip(&mut self.large_cells) {
+            places.clear();
+            places.extend(cells.large_cells.iter().rev().map(|&cell| place(perm, cell)));
+        }
+        self.small_cells.clear();
+        self.small_cells.extend(cells.small_cells.iter().rev().map(|&cell| {
+            let mut places = [0; SYMMETRIES];
+            places.iter_mut().zip(permutations).for_each(|(to, perm)| *to = place(perm, cell));
+            places
+        }));
+        self.range = 0..0;
+    }
+
+    /// Takes up some rows of the mask, ascending. `symmetric` are the symmetric rows from the first of these on.
+    fn take(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        skeletons: &Skeletons,
+        symmetric: &mut Peekable<slice::Iter<'a, SymmetricColumns<'a>>>,
+    ) {
+        self.rows.iter_mut().for_each(Vec::clear);
+        self.others.clear();
+        for slot in slots {
+            let (config, images) = (skeletons.configs[slot], skeletons.first_images[slot]);
+            let small = |symmetry: usize| {
+                hashes::words_of(self.small_cells.iter().map(|places| places[symmetry]), config)
+            };
+            let slot = slot as u32;
+            let one_an_orbit = symmetric.next_if(|row| row.slot == slot);
+            if images.is_power_of_two() && one_an_orbit.is_none() {
+                let symmetry = images.trailing_zeros() as usize;
+                self.rows[symmetry].push((slot, small(symmetry)));
+            } else {
+                let images = (0..SYMMETRIES).filter(|symmetry| images >> symmetry & 1 == 1);
+                let images = images.map(|symmetry| (symmetry, small(symmetry))).collect();
+                self.others.push(OtherRow { slot, images, one_an_orbit });
             }
         }
-        (self.mask, self.range) = (Some(mask), columns);
+    }
+
+    /// Adds the hashes of these rows' states in some columns; gives the number of states.
+    fn add<V: Value>(&mut self, block: &BlockColumns<'_, V>) -> u64 {
+        let range = block.first..block.first + block.columns;
+        if self.range != range {
+            self.range = range;
+            self.large.iter_mut().for_each(ColumnWords::clear);
+        }
+        self.fill();
+        let mut states = 0;
+        for (rows, large) in self.rows.iter().zip(&self.large).filter(|(rows, _)| !rows.is_empty()) {
+            states += hashes::add_rows(&mut self.sums, block, rows, large);
+        }
+        for row in &self.others {
+            let slot = row.slot as usize;
+            let mut marked = block.marks(slot);
+            if let Some(symmetric) = row.one_an_orbit {
+                let one_an_orbit = symmetric.representatives[block.first / 64..].iter();
+                self.marked.clear();
+                self.marked.extend(marked.iter().zip(one_an_orbit).map(|(marked, one)| marked & one));
+                marked = &self.marked;
+            }
+            let images: Vec<RowImage<'_>> =
+                row.images.iter().map(|&(symmetry, small)| (small, &self.large[symmetry])).collect();
+            states += hashes::add_row_of_several(&mut self.sums, marked, &images, block.values(slot));
+        }
+        states
+    }
+
+    /// Makes the words of the columns for the images that the rows need, where they are not there.
+    fn fill(&mut self) {
+        let several = self.others.iter().flat_map(|row| &row.images);
+        let several = several.fold(0, |needed, &(symmetry, _)| needed | 1 << symmetry);
+        let sequences = &self.columns.sequences()[self.range.clone()];
+        for (symmetry, large) in self.large.iter_mut().enumerate() {
+            let is_needed = several >> symmetry & 1 == 1 || !self.rows[symmetry].is_empty();
+            if is_needed && large.is_empty() {
+                let cells = &self.large_cells[symmetry];
+                large.fill(cells, self.exponents.clone(), sequences, &mut self.pairs);
+            }
+        }
     }
 }
 
-/// Puts the exponent at bit `from` of each sequence at bit `to` of each image.
-#[multiversion(targets(
-    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
-    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
-))]
-fn add_images(images: &mut [u64], sequences: &[Sequence], from: u32, to: u32) {
-    images.iter_mut().zip(sequences).for_each(|(image, sequence)| *image |= (sequence >> from & 15) << to);
-}
+#[cfg(test)]
+mod tests {
+    use exact2048_game::board::Board;
+    use exact2048_game::class::ClassId;
+    use exact2048_game::images::FirstImages;
+    use exact2048_game::skeleton::Config;
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+    use xxhash_rust::xxh3::xxh3_128;
 
-/// For each column, the smallest sum of the images of the small and of the large tiles.
-#[multiversion(targets(
-    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
-    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
-))]
-fn smallest_images(boards: &mut [u64], small: &[u64; SYMMETRIES], large_images: &[u64]) {
-    boards.fill(u64::MAX);
-    for (small, large) in small.iter().zip(large_images.chunks_exact(boards.len())) {
-        for (board, large) in boards.iter_mut().zip(large) {
-            *board = (*board).min(small + large);
+    use super::*;
+
+    /// The hash of a state as `docs/dev/format.md` has it, from all images of its board.
+    fn slow_hash(space: &Space, board: Board, value: u64) -> u128 {
+        let cells = space.params().cells();
+        let contents = |image: Board| (0..cells).map(|cell| image.get(cell)).collect::<Vec<u8>>();
+        let images: Vec<Vec<u8>> = space.symmetries().images(board).map(contents).collect();
+        let holding = |image: &[u8], exponent: u8| -> u32 {
+            (0..cells).filter(|&cell| image[cell] == exponent).map(|cell| 1 << cell).sum()
+        };
+        let key = |image: &Vec<u8>| [0, 1, 2].map(|exponent| holding(image, exponent));
+        let first = images.iter().map(key).min().unwrap();
+        let words = |image: &Vec<u8>| {
+            let random = (0u8..).zip(image).map(|(cell, &exponent)| xxh3_128(&[cell, exponent]));
+            random
+                .fold((0u64, 0u64), |(a, b), r| (a.wrapping_add(r as u64), b.wrapping_add((r >> 64) as u64)))
+        };
+        let (a, b) = images.iter().filter(|image| key(image) == first).map(words).min().unwrap();
+        let (low, high) = (value & 0xffff_ffff, value >> 32);
+        let mix = |word: u64, added: u64| {
+            let product = (word.wrapping_add(added) % (1 << 32)) * (word >> 32 | 1);
+            let folded = product ^ product >> 24;
+            u128::from(folded ^ folded << 16)
+        };
+        mix(b, low + 2 * high) << 64 | mix(a, low + high)
+    }
+
+    /// What the kernels make of a block with this one state.
+    fn fast_hash(space: &Space, board: Board, value: u64) -> Option<u128> {
+        let (lane, layer, row, sequence) = space.locate(board)?;
+        let class = space.class(ClassId::of(layer, lane)?)?;
+        let mask = (0..class.masks()).find(|&mask| class.mask_rows(mask).contains(&(row as usize)))?;
+        let small = space.small_tiles(class, mask, row);
+        let cells = &space.masks(lane.k)[mask].small_cells;
+        let config = cells.iter().fold(0, |c, &cell| c << 4 | Config::from(small.get(cell as usize)));
+        let columns = Columns::new(space.params(), lane);
+        let column = columns.column(sequence)? as usize;
+        let mut bits = vec![0; columns.words()];
+        bits[column / 64] = 1 << (column % 64);
+        let mut values = vec![u64::MAX; columns.len().next_multiple_of(64)];
+        values[column] = value;
+        let mut hashes = MaskHashes::new(space, &columns);
+        hashes.begin(mask);
+        let first_images = FirstImages::new(space.symmetries(), &space.masks(lane.k)[mask]).of(config);
+        let (configs, first_images) = (vec![config].into(), vec![first_images].into());
+        let skeletons = Skeletons { configs, first_images, ..Skeletons::default() };
+        hashes.take([0].into_iter(), &skeletons, &mut [].iter().peekable());
+        let (words, stride) = (bits.len(), values.len());
+        let mut states = 0;
+        for first in (0..columns.len()).step_by(COLUMNS_AT_ONCE) {
+            let columns = COLUMNS_AT_ONCE.min(columns.len() - first);
+            states +=
+                hashes.add(&BlockColumns { first, columns, words, bits: &bits, stride, values: &values });
         }
+        assert_eq!(states, 1);
+        Some(hashes.sums.total())
+    }
+
+    fn space(board: &str, large: u8) -> Space {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let objective =
+            if board == "4x4".parse().unwrap() { "reach:2048".parse().unwrap() } else { Objective::Score };
+        Space::new(&Params::with_large(board, objective, spawn4, Precision::Bits64, None, large).unwrap())
+    }
+
+    #[test]
+    fn hashes_are_those_of_whole_boards_for_any_split() {
+        let mut compared = 0;
+        for board in ["2x2", "1x5", "3x2", "3x3", "5x2", "4x3", "4x4"] {
+            // With more digits, 16 small cells have more configs than there are numbers for.
+            let splits = if board == "4x4" { 3..=4 } else { 3..=6 };
+            let spaces: Vec<Space> = splits.map(|large| space(board, large)).collect();
+            let cells = spaces[0].params().cells();
+            let exponents = proptest::collection::vec(0..6u8, cells);
+            let mut runner = TestRunner::deterministic();
+            for _ in 0..100 {
+                let exponents = exponents.new_tree(&mut runner).unwrap().current();
+                // Some boards with a symmetry, of which one image is as good as another.
+                let plain = (0..cells).fold(Board::default(), |b, cell| b.with(cell, exponents[cell]));
+                for board in [plain, made_symmetric(&spaces[0], plain)] {
+                    for (i, space) in spaces.iter().enumerate() {
+                        let value = u64::from(exponents[0]) << (20 * i);
+                        let Some(found) = fast_hash(space, board, value) else { continue };
+                        assert_eq!(found, slow_hash(space, board, value), "{board:?}, split {}", 3 + i);
+                        compared += 1;
+                    }
+                }
+            }
+        }
+        assert!(compared > 3_000, "only {compared} boards are within the tile bound");
+    }
+
+    /// A board that a symmetry maps to itself: of each two cells that it exchanges one is copied to the other.
+    fn made_symmetric(space: &Space, board: Board) -> Board {
+        let last = space.symmetries().permutations().last().unwrap();
+        (0..space.params().cells()).fold(board, |b, cell| {
+            let from = last[cell] as usize;
+            if from > cell && last[from] as usize == cell { b.with(from, b.get(cell)) } else { b }
+        })
     }
 }

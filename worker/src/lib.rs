@@ -31,7 +31,6 @@ use exact2048_storage::{ErrorKind, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
-pub use fingerprint::state_hash;
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;
 pub use seal::Sealed;

@@ -44,7 +44,22 @@ fn rows_that_are_packed_arrive() {
     assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 200));
     let (states, fingerprint, _) = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));
     // What every solve of this board comes to: tests/cluster_faults.rs.
-    assert_eq!((states, fingerprint), (4_980_767, 0x205b_5cba_e9d1_a46a_b849_0f0d_d978_fa44));
+    assert_eq!((states, fingerprint), (4_980_767, 0x512d_941b_1389_50ab_02da_2825_2f0e_594a));
+}
+
+/// States, values and with them the fingerprint do not depend on which tiles are large.
+#[test]
+fn the_split_changes_no_fingerprint() {
+    for (board, objective) in [("2x2", "score"), ("1x5", "score"), ("3x2", "score"), ("3x3", "reach:32")] {
+        let solved = [3, 4, 5, 6].map(|large| {
+            let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
+            let bits = Precision::Bits32;
+            let params = Params::with_large(board, objective, Spawn4::default(), bits, None, large).unwrap();
+            let (states, fingerprint, _) = solve::<u32>(&params, &[1], (usize::MAX, usize::MAX));
+            (states, fingerprint)
+        });
+        assert!(solved.iter().all(|found| *found == solved[0]), "{board} {objective}: {solved:x?}");
+    }
 }
 
 /// On a square board some spawns turn or mirror the columns. What they lead to says nothing of which entries are needed.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use exact2048_game::Params;
 use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
+use exact2048_storage::FORMAT_VERSION;
 use serde::Serialize;
 
 use crate::job::kept_text;
@@ -33,6 +34,7 @@ pub struct Args {
 struct Info<'a> {
     run_id: String,
     created_by: &'a str,
+    format_version: u32,
     params: &'a Params,
     progress: &'static str,
     /// Who has the run open for writing now, if that can be told.
@@ -84,6 +86,7 @@ fn describe(run: &Run) -> Result<Info<'_>> {
     Ok(Info {
         run_id: run.dir().run_id().to_string(),
         created_by: run.dir().created_by(),
+        format_version: run.format_version(),
         params: run.params(),
         progress: match (lost.is_empty(), run.missing().is_empty(), run.is_solved()) {
             (false, ..) => "damaged",
@@ -125,6 +128,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     let params = info.params;
     write_field(out, "run", &info.run_id)?;
     write_field(out, "created by", info.created_by)?;
+    write_field(out, "format", format!("version {}", info.format_version))?;
     write_field(out, "board", params.board)?;
     write_field(out, "objective", params.objective)?;
     write_field(out, "spawn4", params.spawn4)?;
@@ -178,6 +182,11 @@ fn write_advice(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     match (info.progress, &info.writer) {
         ("solved" | "enumerated", _) => Ok(()),
         (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is at work on it."),
+        _ if info.format_version != FORMAT_VERSION => writeln!(
+            out,
+            "\nThis program reads the run but does not continue it: finish it with\n\
+             version 0.1, or solve anew in another place."
+        ),
         ("damaged", None) => writeln!(
             out,
             "\nThe solve command that began this run computes lost shards again;\n\

@@ -94,7 +94,7 @@ fn describe(reader: &ShardReader) -> Shard<'_> {
     let (raw_bytes, encoded_bytes) = (total(|f| f.raw_bytes), total(|f| f.encoded_bytes));
     Shard {
         file: reader.place().to_string(),
-        format_version: exact2048_storage::FORMAT_VERSION,
+        format_version: exact2048_storage::SHARD_VERSION,
         identity: reader.identity(),
         header_checksum: format!("{:016x}", reader.header_checksum()),
         file_bytes: reader.file_bytes(),

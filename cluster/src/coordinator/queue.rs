@@ -227,9 +227,9 @@ impl Queue {
     pub fn open(store: &Location) -> Result<(Self, Vec<QueuedJob>), QueueError> {
         let location = store.child(names::QUEUE)?;
         let purpose = json!({ "purpose": "coordinator" });
-        let mut dir = match TypedRun::<QueueRecord>::find_params(&location)? {
+        let mut dir = match TypedRun::<QueueRecord>::find(&location)? {
             None => TypedRun::create(&location, &purpose)?,
-            Some(found) if found == purpose => match TypedRun::open_for_writing(&location) {
+            Some(found) if found.params == purpose => match TypedRun::open_for_writing(&location) {
                 Err(StorageError::Locked { pid, .. }) => {
                     return Err(QueueError::Owned { store: store.place(), pid });
                 }

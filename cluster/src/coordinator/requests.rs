@@ -196,13 +196,16 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        if RunDir::find_params(&location)?.is_none() {
+        if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok(Found { params: wanted, summary: None });
         }
         let run = Run::open(&location)?;
         run.require(&wanted)?;
         let is_done = run.missing().is_empty() && run.absent()?.is_empty();
+        if !is_done {
+            run.require_own_format()?;
+        }
         Ok(Found { params: run.params().clone(), summary: is_done.then(|| summary_of(&run)) })
     });
     found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::secret::Secret;
 use crate::task::Totals;
 
-/// Version of the protocol between workers and coordinator, and of the rule of [`assign`].
-pub const PROTOCOL_VERSION: u32 = 4;
+/// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::class::{Class, ClassId, Space};
+use crate::images::FirstImages;
 use crate::patterns::{Pattern, PatternId, Patterns};
 use crate::rowset::RowSet;
 use crate::rules::exponent_potential;
@@ -52,6 +53,8 @@ pub struct Skeletons {
     pub configs: Table<Config>,
     /// Φ of each row's small tiles.
     pub potential: Table<u32>,
+    /// Which images of each row come first, one bit a symmetry: [`FirstImages`].
+    pub first_images: Table<u8>,
 }
 
 /// A row that symmetries of the board map to itself: its columns fall into orbits.
@@ -102,7 +105,10 @@ impl Transitions {
 
     /// Bytes on the heap of the long lists that were made.
     pub fn heap_bytes(&self) -> usize {
-        let skeletons = self.skeletons.get().map_or(0, |s| s.configs.heap_bytes() + s.potential.heap_bytes());
+        let skeletons = self
+            .skeletons
+            .get()
+            .map_or(0, |s| s.configs.heap_bytes() + s.potential.heap_bytes() + s.first_images.heap_bytes());
         let spawns = self.spawns.get().map_or(0, Spawns::heap_bytes);
         skeletons + spawns + self.moves.get().map_or(0, Moves::heap_bytes)
     }
@@ -110,9 +116,10 @@ impl Transitions {
     /// The same transitions, with the long lists that were made in a store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = Self::new(self.class, Arc::clone(&self.rows));
-        if let Some(Skeletons { configs, potential }) = self.skeletons.get() {
+        if let Some(Skeletons { configs, potential, first_images }) = self.skeletons.get() {
             let (configs, potential) = (configs.stored_in(store)?, potential.stored_in(store)?);
-            let _ = stored.skeletons.set(Skeletons { configs, potential });
+            let first_images = first_images.stored_in(store)?;
+            let _ = stored.skeletons.set(Skeletons { configs, potential, first_images });
         }
         if let Some(rows) = self.symmetric.get() {
             let _ = stored.symmetric.set(rows.clone());
@@ -135,15 +142,18 @@ impl Skeletons {
     fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
         let space = maker.space;
         let (mut configs, mut potential) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        for_each_mask(space, class, rows, |_, rows| {
+        let mut first_images = Vec::with_capacity(rows.len());
+        for_each_mask(space, class, rows, |mask, rows| {
+            let images = FirstImages::new(&space.symmetries, mask.mask);
             for config in rows.map(|row| row.config) {
                 configs.push(config);
+                first_images.push(images.of(config));
                 // Digits of cells that there are not are 0, as those of empty ones.
                 let of_digit = |i: u32| exponent_potential((config >> (4 * i)) as u8 & 15);
                 potential.push((0..16).map(of_digit).sum::<u64>() as u32);
             }
         });
-        Self { configs: configs.into(), potential: potential.into() }
+        Self { configs: configs.into(), potential: potential.into(), first_images: first_images.into() }
     }
 }
 

@@ -6,8 +6,8 @@ use exact2048_game::{KeptLayers, Layer};
 use exact2048_solution::{Commit, Phase};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_128;
 
+use super::fingerprint::Fingerprint;
 use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
 use super::stored::{Part, Stored};
@@ -28,6 +28,7 @@ impl Verifier<'_> {
             verifier: self,
             stored: Stored::new(self.run(), self.game()),
             starts: self.game().starts(),
+            fingerprint: Fingerprint::of_format(self.run().format_version(), self.game().geometry().cells()),
             span,
             above: VecDeque::from([None, None]),
             shares: vec![Some(0); commits.len()],
@@ -83,6 +84,7 @@ struct Descent<'a> {
     verifier: &'a Verifier<'a>,
     stored: Stored<'a>,
     starts: Vec<u64>,
+    fingerprint: Fingerprint,
     span: Span,
     /// The layers 2 and 4 above the next one; `None` where they are not known.
     above: VecDeque<Option<States>>,
@@ -239,7 +241,7 @@ impl Descent<'_> {
 
     /// Adds a layer to the fingerprints of the commits that cover it, and compares those it completes.
     fn add_to_shares(&mut self, layer: Layer, parts: Option<&[Part]>) {
-        let hashes = parts.map(hash_sum);
+        let hashes = parts.map(|parts| self.hash_sum(parts));
         for (commit, share) in self.commits.iter().zip(&mut self.shares) {
             let covers = commit.phase == Phase::BackUp && (commit.first..=commit.last).contains(&layer);
             if !covers {
@@ -257,6 +259,17 @@ impl Descent<'_> {
         }
     }
 
+    /// The sum of the hashes of a layer's states with their values.
+    fn hash_sum(&self, parts: &[Part]) -> u128 {
+        let (geometry, fingerprint) = (self.verifier.game().geometry(), &self.fingerprint);
+        let of_part = |part: &Part| {
+            let states = part.boards.iter().zip(&part.values);
+            let hashes = states.map(|(&board, &value)| fingerprint.hash(geometry, board, value));
+            hashes.fold(0, u128::wrapping_add)
+        };
+        parts.par_iter().map(of_part).reduce(|| 0, u128::wrapping_add)
+    }
+
     /// Every state of a layer of the span, which is number `at` of those above, must be a start or have been led
     /// to; nothing is said where a layer that can lead there is not committed.
     fn check_led_to(&mut self, layer: Layer, at: usize) {
@@ -272,21 +285,4 @@ impl Descent<'_> {
             self.states_problem(layer, "starts and spawns of lower layers only".to_owned(), found);
         }
     }
-}
-
-/// The sum of the hashes of a layer's states with their values.
-fn hash_sum(parts: &[Part]) -> u128 {
-    let of_part = |part: &Part| {
-        let states = part.boards.iter().zip(&part.values);
-        states.map(|(&board, &value)| hash(board, value)).fold(0, u128::wrapping_add)
-    };
-    parts.par_iter().map(of_part).reduce(|| 0, u128::wrapping_add)
-}
-
-/// The hash of a state: XXH3-128 of its canonical board and its value, 8 bytes each, little endian.
-fn hash(board: u64, value: u64) -> u128 {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&board.to_le_bytes());
-    bytes[8..].copy_from_slice(&value.to_le_bytes());
-    xxh3_128(&bytes)
 }

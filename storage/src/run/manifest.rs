@@ -13,7 +13,7 @@ use crate::{FORMAT_VERSION, Place, RunId, StorageError, sealed};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    format_version: u32,
+    pub(super) format_version: u32,
     pub(super) run_id: RunId,
     pub(super) created_by: String,
     pub(super) params: Value,
@@ -117,10 +117,15 @@ impl Manifest {
             Some(found) if found > FORMAT_VERSION => {
                 Err(StorageError::NewerVersion { file, found, supported: FORMAT_VERSION })
             }
-            Some(FORMAT_VERSION) => serde_json::from_value(body).map_err(fields),
+            Some(1..=FORMAT_VERSION) => serde_json::from_value(body).map_err(fields),
             _ => {
                 let found = body.get("format_version").map_or_else(|| "none".to_owned(), Value::to_string);
-                Err(StorageError::damaged(&file, 0, format!("format version {FORMAT_VERSION}"), found))
+                Err(StorageError::damaged(
+                    &file,
+                    0,
+                    format!("a format version of 1 to {FORMAT_VERSION}"),
+                    found,
+                ))
             }
         }
     }

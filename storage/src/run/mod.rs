@@ -53,6 +53,15 @@ pub struct TypedRun<R> {
     writer: Option<Writer>,
 }
 
+/// What the manifest of a run says of its contents.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunInfo {
+    /// The version of what manifest, journal and items mean.
+    pub format_version: u32,
+    /// The parameters given when the run was created.
+    pub params: Value,
+}
+
 /// What makes this process the one that may write.
 #[derive(Debug)]
 struct Writer {
@@ -184,18 +193,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// The parameters of the run at a location, `None` if there is no run. Reads nothing but the manifest.
+    /// What the manifest of the run at a location says, `None` if there is no run. Reads nothing else.
     ///
     /// # Errors
     ///
     /// As for [`open_read_only`](Self::open_read_only).
-    pub fn find_params(location: impl Into<Location>) -> Result<Option<Value>, StorageError> {
+    pub fn find(location: impl Into<Location>) -> Result<Option<RunInfo>, StorageError> {
         let manifest = match location.into().0 {
             Medium::Folder(path) => Manifest::read(&path),
             Medium::Store(place) => Manifest::read_in_store(&place.store),
         };
         match manifest {
-            Ok(manifest) => Ok(Some(manifest.params)),
+            Ok(Manifest { format_version, params, .. }) => Ok(Some(RunInfo { format_version, params })),
             Err(StorageError::NotARun { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -264,6 +273,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     #[must_use]
     pub fn run_id(&self) -> RunId {
         self.manifest.run_id
+    }
+
+    /// The version of what manifest, journal and items mean.
+    #[must_use]
+    pub fn format_version(&self) -> u32 {
+        self.manifest.format_version
     }
 
     /// The parameters given when the run was created.

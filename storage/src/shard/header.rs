@@ -3,9 +3,9 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::{Fields, hex64, index};
-use crate::{FORMAT_VERSION, Place, RunId, ShardIdentity, ShardKind, StorageError};
+use crate::{Place, RunId, SHARD_VERSION, ShardIdentity, ShardKind, StorageError};
 
-/// Length of the header in format version 1.
+/// Length of the header in version 1 of shards.
 pub(super) const HEADER_BYTES: u32 = 104;
 
 const MAGIC: [u8; 8] = *b"EX2048SH";
@@ -39,7 +39,7 @@ impl Header {
         let Self { identity, .. } = self;
         let mut bytes = Vec::with_capacity(index(HEADER_BYTES));
         bytes.extend(MAGIC);
-        bytes.extend(FORMAT_VERSION.to_le_bytes());
+        bytes.extend(SHARD_VERSION.to_le_bytes());
         bytes.extend(HEADER_BYTES.to_le_bytes());
         bytes.extend(identity.run.0);
         bytes.extend([identity.kind as u8, identity.rows, identity.cols, 0]);
@@ -84,12 +84,12 @@ impl Header {
             let expected = format!("a header with checksum {}", hex64(stated));
             return Err(damaged(0, &expected, format!("checksum {}", hex64(actual))));
         }
-        if version > FORMAT_VERSION {
+        if version > SHARD_VERSION {
             let file = file.clone();
-            return Err(StorageError::NewerVersion { file, found: version, supported: FORMAT_VERSION });
+            return Err(StorageError::NewerVersion { file, found: version, supported: SHARD_VERSION });
         }
-        if version != FORMAT_VERSION || length != HEADER_BYTES {
-            let expected = format!("format version {FORMAT_VERSION} with a header of {HEADER_BYTES} bytes");
+        if version != SHARD_VERSION || length != HEADER_BYTES {
+            let expected = format!("format version {SHARD_VERSION} with a header of {HEADER_BYTES} bytes");
             return Err(damaged(8, &expected, format!("version {version}, {length} bytes")));
         }
 
