@@ -102,7 +102,7 @@ impl Shell {
         let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(append.job())?;
         let mut run = lock(&run);
-        let appended = run.append(record, || lock(&self.queue).confirm());
+        let appended = run.append(&record, || lock(&self.queue).confirm());
         let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
         drop(run);
         self.with(|state, _| {

@@ -7,6 +7,7 @@ use exact2048_solution::{Commit, JournalRecord, Record, Retraction, Run, RunErro
 use exact2048_storage::{Location, StorageError};
 
 use super::AppendError;
+use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 
 /// For how long a shard may stay unseen that its worker has written: file systems on a network show files late.
 const SHOWN_WITHIN: Duration = Duration::from_secs(2);
@@ -51,17 +52,32 @@ fn bytes_of(run: &Run) -> u64 {
     run.catalog().shards().iter().map(|shard| shard.record.bytes).sum()
 }
 
+/// The journal of a run, which a cluster shares. Entries are its records: an opening by others that append nothing
+/// changes nothing.
+impl Journal for Run {
+    type Record = JournalRecord;
+    type Error = RunError;
+
+    fn open(location: &Location) -> Result<OpenJournal<Self>, RunError> {
+        opened(Self::open_again(location)?)
+    }
+
+    fn append(&mut self, record: &JournalRecord) -> Result<(), RunError> {
+        Run::append(self, record.clone())
+    }
+}
+
+/// Fences earlier writers off.
+fn opened(mut run: Run) -> Result<OpenJournal<Run>, RunError> {
+    let (opening, records) = (run.share()?, run.records() as u64);
+    let last = run.last_record().cloned();
+    Ok(OpenJournal { journal: run, opening, found: records, last, entries: records })
+}
+
 /// A run that is open for writing, and that opens itself again after a failure.
 #[derive(Debug)]
 pub struct JobRun {
-    location: Location,
-    /// `None` while it could not be opened again after a failure.
-    run: Option<Run>,
-    opening: u64,
-    /// Records in the journal, as far as their appends were answered.
-    records: usize,
-    /// Whether the last append failed: then one more record may be there.
-    uncertain: bool,
+    journal: OwnedJournal<Run>,
 }
 
 impl JobRun {
@@ -91,27 +107,28 @@ impl JobRun {
         Self::new(location, Run::open_again(location)?)
     }
 
-    fn new(location: &Location, mut run: Run) -> Result<(Self, Contents), RunError> {
-        let (opening, contents) = (run.share()?, Contents::of(&run));
-        let records = run.records();
-        let location = location.clone();
-        Ok((Self { location, run: Some(run), opening, records, uncertain: false }, contents))
+    fn new(location: &Location, run: Run) -> Result<(Self, Contents), RunError> {
+        let opened = opened(run)?;
+        let contents = Contents::of(&opened.journal);
+        Ok((Self { journal: OwnedJournal::new(location.clone(), opened) }, contents))
     }
 
     /// The number of the opening record, which workers name in their shards.
     #[must_use]
     pub fn opening(&self) -> u64 {
-        self.opening
+        self.journal.opening()
     }
 
     /// Bytes of the committed shards; 0 while the run could not be opened again after a failure.
     #[must_use]
     pub fn committed_bytes(&self) -> u64 {
-        self.run.as_ref().map_or(0, bytes_of)
+        self.journal.journal().map_or(0, bytes_of)
     }
 
-    /// Appends a record to the journal, after a look at the shards that it names: 104 bytes of each. The same record may
-    /// be appended again after a failure: it will be there once.
+    /// Appends a record to the journal, in these steps: after a failure the run is opened again, and if the record turns
+    /// out to be there, nothing is left to do; the shards that it names are looked at, 104 bytes of each; it is appended.
+    /// So the same record may be appended again after a failure: it will be there once.
+    ///
     /// `confirm` says whether this process still owns the store; it is asked before a run is opened again, which
     /// fences others off.
     ///
@@ -122,52 +139,39 @@ impl JobRun {
     /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
         &mut self,
-        record: JournalRecord,
+        record: &JournalRecord,
         confirm: impl FnOnce() -> Result<(), AppendError>,
     ) -> Result<(), NotAppended> {
-        let run = match self.run.take() {
-            Some(run) if !self.uncertain => run,
-            broken => {
-                confirm()?;
-                // First, as it holds the lock.
-                drop(broken);
-                let mut run = Run::open_again(&self.location).map_err(AppendError::from)?;
-                self.opening = run.share().map_err(AppendError::from)?;
-                match compare(&run, self.records, &record) {
-                    Found::Nothing => run,
-                    Found::Record => {
-                        self.records += 1;
-                        self.uncertain = false;
-                        self.run = Some(run);
-                        return Ok(());
-                    }
-                    Found::Other => {
-                        let what = format!(
-                            "another process has written to the journal of {}: stop it, then resume the job",
-                            self.location
-                        );
-                        return Err(AppendError::Foreign(what).into());
-                    }
-                    Found::Fewer(left) => {
-                        let what = format!(
-                            "records of the journal of {} were removed: {} were there, and {left} are left; restore \
-                             them from a copy, then resume the job",
-                            self.location, self.records
-                        );
-                        return Err(AppendError::Foreign(what).into());
-                    }
+        if self.journal.is_uncertain() {
+            confirm()?;
+        }
+        match self.journal.heal() {
+            Ok((_, Some(found))) if found == *record => return Ok(()),
+            Ok((run, _)) => {
+                if let JournalRecord::Commit(record) = record {
+                    look(run, record)?;
                 }
             }
-        };
-        let run = self.run.insert(run);
-        if let JournalRecord::Commit(record) = &record {
-            look(run, record)?;
+            Err(broken) => return Err(self.not_appended(broken)),
         }
-        self.uncertain = true;
-        run.append(record).map_err(AppendError::from)?;
-        self.uncertain = false;
-        self.records += 1;
-        Ok(())
+        self.journal.append(record).map_err(|broken| self.not_appended(broken))
+    }
+
+    fn not_appended(&self, broken: Broken<RunError>) -> NotAppended {
+        let location = self.journal.location();
+        let what = match broken {
+            Broken::Failed(error) => return AppendError::from(error).into(),
+            Broken::Foreign => {
+                format!(
+                    "another process has written to the journal of {location}: stop it, then resume the job"
+                )
+            }
+            Broken::Fewer { known, left } => format!(
+                "records of the journal of {location} were removed: {known} were there, and {left} are left; restore them \
+                 from a copy, then resume the job"
+            ),
+        };
+        AppendError::Foreign(what).into()
     }
 }
 
@@ -190,28 +194,6 @@ fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
             }
             Some((_, error)) => return Err(AppendError::from(error).into()),
         }
-    }
-}
-
-/// What a journal holds beyond the records that are known to be there.
-#[derive(PartialEq, Eq, Debug)]
-enum Found {
-    /// Nothing: the append has to be made again.
-    Nothing,
-    /// The very record: the append has succeeded.
-    Record,
-    /// What somebody else wrote.
-    Other,
-    /// Not even those.
-    Fewer(usize),
-}
-
-fn compare(run: &Run, known: usize, pending: &JournalRecord) -> Found {
-    match run.records().checked_sub(known) {
-        Some(0) => Found::Nothing,
-        Some(1) if run.last_record() == Some(pending) => Found::Record,
-        Some(_) => Found::Other,
-        None => Found::Fewer(run.records()),
     }
 }
 
@@ -239,32 +221,32 @@ mod tests {
         RunDir::open_read_only(location).unwrap().records().to_vec()
     }
 
+    /// Over a real run, what [`OwnedJournal`] promises.
     #[test]
-    fn an_append_that_failed_is_made_once() {
+    fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, contents) = JobRun::begin(&location, &params()).unwrap();
         assert_eq!((contents.params, contents.commits, contents.bytes), (params(), vec![], 0));
-        run.append(record(8), || panic!("nothing has failed")).unwrap();
+        run.append(&record(8), || panic!("nothing has failed")).unwrap();
         // The append was not made.
         let first = run.opening();
-        run.uncertain = true;
-        run.append(record(16), || Ok(())).unwrap();
+        run.journal.lose_answer(&record(16), true);
+        run.append(&record(16), || Ok(())).unwrap();
         assert!(run.opening() > first);
         // It was made, and the answer was lost.
-        run.run.as_mut().unwrap().append(record(24)).unwrap();
-        run.uncertain = true;
-        run.append(record(24), || Ok(())).unwrap();
+        Run::append(run.journal.heal().unwrap().0, record(24)).unwrap();
+        run.journal.lose_answer(&record(24), true);
+        run.append(&record(24), || Ok(())).unwrap();
         // The run could not be opened again for a while.
-        run.uncertain = true;
-        run.run = None;
-        run.append(record(32), || Ok(())).unwrap();
+        run.journal.lose_answer(&record(32), false);
+        run.append(&record(32), || Ok(())).unwrap();
         assert_eq!(journal(&location), [8, 16, 24, 32].map(|last| json!(record(last))));
     }
 
     /// A commit of the first layer with one shard, whose record is as in the store but for what a test changes.
     fn commit(run: &JobRun, change: impl FnOnce(&mut ShardRecord)) -> JournalRecord {
-        let open = Run::open(&run.location).unwrap();
+        let open = Run::open(run.journal.location()).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
         let identity = open.catalog().identity(phase, first, last);
         let attempt = Attempt { opening: run.opening(), epoch: 1, member: 1 };
@@ -291,13 +273,13 @@ mod tests {
         ];
         for (change, word) in changes {
             let made_up = commit(&run, change);
-            let refused = run.append(made_up, || panic!("nothing has failed")).unwrap_err();
+            let refused = run.append(&made_up, || panic!("nothing has failed")).unwrap_err();
             assert!(matches!(refused, NotAppended::Shard { number: 0, .. }), "{refused:?}");
             assert!(refused.to_string().contains(word), "{refused}");
         }
         assert_eq!(journal(&location), [] as [Value; 0]);
         let sound = commit(&run, |_| {});
-        run.append(sound, || panic!("nothing has failed")).unwrap();
+        run.append(&sound, || panic!("nothing has failed")).unwrap();
         assert_eq!(journal(&location).len(), 1);
     }
 
@@ -306,10 +288,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
-        run.uncertain = true;
+        run.journal.lose_answer(&record(8), true);
         let opening = run.opening();
         let taken_over = || Err(AppendError::Fenced("another".to_owned()));
-        let refused = run.append(record(8), taken_over);
+        let refused = run.append(&record(8), taken_over);
         assert!(matches!(refused, Err(NotAppended::Other(AppendError::Fenced(_)))));
         assert_eq!((run.opening(), journal(&location)), (opening, vec![]));
     }
@@ -319,13 +301,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
-        run.append(record(8), || Ok(())).unwrap();
-        run.run = None;
-        run.uncertain = true;
+        run.append(&record(8), || Ok(())).unwrap();
+        run.journal.lose_answer(&record(24), false);
         let (mut other, _) = JobRun::go_on(&location).unwrap();
-        other.append(record(16), || Ok(())).unwrap();
+        other.append(&record(16), || Ok(())).unwrap();
         drop(other);
-        let refused = run.append(record(24), || Ok(()));
+        let refused = run.append(&record(24), || Ok(()));
         assert!(matches!(refused, Err(NotAppended::Other(AppendError::Foreign(_)))));
         assert_eq!(journal(&location).len(), 2);
     }

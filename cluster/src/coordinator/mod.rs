@@ -3,6 +3,7 @@
 //! | Module | Its job |
 //! |---|---|
 //! | `queue` | which jobs there are, in a journal that also says which coordinator owns the store |
+//! | `owned` | a journal that this process owns: an append that failed is made once |
 //! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
 //! | [`Shell`] (`shell`) | calls the pure code with the time |
 //! | `carry_out` | carries out what it asks for |
@@ -22,6 +23,7 @@ mod gate;
 mod holding;
 mod job_run;
 mod observe;
+mod owned;
 mod queue;
 mod recheck;
 mod records;

@@ -9,10 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::AppendError;
+use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::names;
-
-/// How often a record is tried to be appended before whoever asked for it is told.
-const TRIES: u32 = 2;
 
 /// What the queue's journal holds. A kind of record that a later version adds has another name, so that this one
 /// refuses it instead of overlooking it.
@@ -201,17 +199,42 @@ impl QueueError {
     }
 }
 
+impl Journal for TypedRun<QueueRecord> {
+    type Record = QueueRecord;
+    type Error = StorageError;
+
+    fn open(location: &Location) -> Result<OpenJournal<Self>, StorageError> {
+        let mut journal = Self::open_for_writing(location)?;
+        let last = journal.take_records().pop();
+        opened(journal, last)
+    }
+
+    fn append(&mut self, record: &QueueRecord) -> Result<(), StorageError> {
+        self.commit(record)?;
+        drop(self.take_records());
+        Ok(())
+    }
+}
+
+/// Fences earlier writers off. `last` is the last record with its number, if there is any.
+///
+/// Entries are counted with those of openings: epochs that were given out would become wrong if another coordinator owned
+/// the queue in between.
+fn opened(
+    mut journal: TypedRun<QueueRecord>,
+    last: Option<(u64, QueueRecord)>,
+) -> Result<OpenJournal<TypedRun<QueueRecord>>, StorageError> {
+    let opening = journal.share()?;
+    let last = last.filter(|(number, _)| number + 1 == opening).map(|(_, record)| record);
+    Ok(OpenJournal { journal, opening, found: opening, last, entries: opening + 1 })
+}
+
 /// The queue, open for writing.
 #[derive(Debug)]
 pub struct Queue {
-    location: Location,
-    /// `None` while it could not be opened again after a failure.
-    dir: Option<TypedRun<QueueRecord>>,
+    journal: OwnedJournal<TypedRun<QueueRecord>>,
+    /// The number of the opening record of this coordinator, and 1.
     fence: u64,
-    /// The number of the next entry of the journal, if nobody else writes there.
-    next: u64,
-    /// A record that may or may not be the next entry.
-    uncertain: Option<QueueRecord>,
     /// Why nothing is written any more, once that is so.
     fenced: Option<String>,
 }
@@ -239,9 +262,9 @@ impl Queue {
         };
         let jobs = replay(dir.take_records())
             .map_err(|what| QueueError::Record { place: location.place(), what })?;
-        let mut queue = Self { location, dir: None, fence: 0, next: 0, uncertain: None, fenced: None };
-        queue.fence = queue.share(dir)? + 1;
-        Ok((queue, jobs))
+        let opened = opened(dir, None)?;
+        let fence = opened.opening + 1;
+        Ok((Self { journal: OwnedJournal::new(location, opened), fence, fenced: None }, jobs))
     }
 
     /// The number of this coordinator, at least 1: it grows with every opening of the queue, by whomever.
@@ -250,36 +273,21 @@ impl Queue {
         self.fence
     }
 
-    /// Appends a record; what is appended survives a restart.
+    /// Appends a record; what is appended survives a restart. It is tried twice.
     ///
     /// # Errors
     ///
     /// [`AppendError::Fenced`] if another coordinator has taken over. After [`AppendError::Failed`] it is uncertain
     /// whether the record is there; it may be appended again.
     pub fn append(&mut self, record: &QueueRecord) -> Result<(), AppendError> {
-        let mut tried = 1;
-        loop {
-            let appended = match self.heal()? {
-                // A failed append that has succeeded after all.
-                Some(found) if found == *record => return Ok(()),
-                _ => self.writable()?.commit(record),
-            };
-            self.dir.iter_mut().for_each(|dir| drop(dir.take_records()));
-            match appended {
-                Ok(number) => {
-                    self.next = number + 1;
-                    return Ok(());
-                }
-                Err(error @ StorageError::TakenOver { .. }) => return Err(self.give_up(error.to_string())),
-                Err(error) => {
-                    self.uncertain = Some(record.clone());
-                    if tried == TRIES {
-                        return Err(error.into());
-                    }
-                }
-            }
-            tried += 1;
+        self.require_ownership()?;
+        let mut appended = self.journal.append(record);
+        // One that could not even be opened is left to the caller: that has taken its time already.
+        let is_open = self.journal.journal().is_some();
+        if is_open && matches!(&appended, Err(Broken::Failed(error)) if !is_taken_over(error)) {
+            appended = self.journal.append(record);
         }
+        appended.map_err(|broken| self.broken(broken))
     }
 
     /// Requires that no other coordinator has taken over.
@@ -288,62 +296,38 @@ impl Queue {
     ///
     /// As for [`append`](Self::append).
     pub fn confirm(&mut self) -> Result<(), AppendError> {
-        self.heal()?;
-        match self.writable()?.confirm() {
-            Err(error @ (StorageError::TakenOver { .. } | StorageError::Conflict { .. })) => {
-                Err(self.give_up(error.to_string()))
-            }
-            confirmed => Ok(confirmed?),
-        }
-    }
-
-    /// Opens the queue again after a failure. Returns the record that was uncertain, if it is there.
-    fn heal(&mut self) -> Result<Option<QueueRecord>, AppendError> {
-        if let Some(reason) = &self.fenced {
-            return Err(AppendError::Fenced(reason.clone()));
-        }
-        if self.dir.is_some() && self.uncertain.is_none() {
-            return Ok(None);
-        }
-        let (uncertain, expected) = (self.uncertain.clone(), self.next);
-        // The old one first, as it holds the lock.
-        drop(self.dir.take());
-        let mut dir = match TypedRun::open_for_writing(&self.location) {
-            Err(error @ StorageError::Locked { .. }) => return Err(self.give_up(error.to_string())),
-            opened => opened?,
+        self.require_ownership()?;
+        let confirmed = match self.journal.heal() {
+            Ok((journal, _)) => journal.confirm().map_err(Broken::Failed),
+            Err(broken) => Err(broken),
         };
-        let last = dir.take_records().pop();
-        let found = last.filter(|&(number, _)| number == expected).map(|(_, record)| record);
-        let opening = self.share(dir)?;
-        // Nobody else may have opened it in between: epochs that were given out would have become wrong.
-        match found {
-            None if opening == expected => {}
-            Some(ref found) if opening == expected + 1 && Some(found) == uncertain.as_ref() => {}
-            _ => {
-                self.dir = None;
-                return Err(self.give_up(format!("{} was taken over meanwhile", self.location)));
-            }
-        }
-        self.uncertain = None;
-        Ok(found)
+        confirmed.map_err(|broken| self.broken(broken))
     }
 
-    fn give_up(&mut self, reason: String) -> AppendError {
+    fn require_ownership(&self) -> Result<(), AppendError> {
+        match &self.fenced {
+            Some(reason) => Err(AppendError::Fenced(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// What a failure means: whoever was taken over gives up.
+    fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
+        let reason = match broken {
+            Broken::Failed(error) if is_taken_over(&error) => error.to_string(),
+            Broken::Failed(error) => return error.into(),
+            Broken::Foreign | Broken::Fewer { .. } => {
+                format!("{} was taken over meanwhile", self.journal.location())
+            }
+        };
         self.fenced = Some(reason.clone());
         AppendError::Fenced(reason)
     }
+}
 
-    fn share(&mut self, mut dir: TypedRun<QueueRecord>) -> Result<u64, StorageError> {
-        let opening = dir.share()?;
-        self.next = opening + 1;
-        self.dir = Some(dir);
-        Ok(opening)
-    }
-
-    fn writable(&mut self) -> Result<&mut TypedRun<QueueRecord>, AppendError> {
-        let closed = || StorageError::EarlierFailure { place: self.location.place() };
-        self.dir.as_mut().ok_or_else(|| AppendError::Failed(closed().into()))
-    }
+/// Whether an error says that another coordinator owns the queue, or opens it.
+fn is_taken_over(error: &StorageError) -> bool {
+    matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Busy)
 }
 
 #[cfg(test)]
@@ -431,7 +415,7 @@ mod tests {
             let store = Location::from(place.path());
             let (mut queue, _) = Queue::open(&store).unwrap();
             queue.append(&submitted("a")).unwrap();
-            assert_eq!(queue.writable().unwrap().records(), []);
+            assert_eq!(queue.journal.journal().unwrap().records(), []);
             drop(queue);
             RunDir::open_for_writing(store.child(names::QUEUE).unwrap()).unwrap().commit(&wrong).unwrap();
             let error = Queue::open(&store).unwrap_err();
@@ -463,29 +447,23 @@ mod tests {
         assert_eq!(names(&Queue::open(&store).unwrap().1), [("a", true)]);
     }
 
-    /// A coordinator whose append failed, as one looks to whom the store did not answer.
-    fn failed(queue: &mut Queue, record: &QueueRecord) {
-        queue.uncertain = Some(record.clone());
-    }
-
+    /// Over a real journal, what [`OwnedJournal`] promises.
     #[test]
-    fn an_append_that_failed_is_made_once() {
+    fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
         let store = Location::from(place.path());
         let (mut queue, _) = Queue::open(&store).unwrap();
         let (a, b) = (submitted("a"), submitted("b"));
         // It is not there.
-        failed(&mut queue, &a);
+        queue.journal.lose_answer(&a, true);
         queue.append(&a).unwrap();
         // It is there.
-        let expected = queue.next;
-        queue.writable().unwrap().commit(&b).unwrap();
-        failed(&mut queue, &b);
-        assert_eq!(queue.next, expected);
+        Journal::append(queue.journal.heal().unwrap().0, &b).unwrap();
+        queue.journal.lose_answer(&b, true);
         queue.append(&b).unwrap();
         // It is there, and nobody asks for it again.
-        queue.writable().unwrap().commit(&submitted("c")).unwrap();
-        failed(&mut queue, &submitted("c"));
+        Journal::append(queue.journal.heal().unwrap().0, &submitted("c")).unwrap();
+        queue.journal.lose_answer(&submitted("c"), false);
         queue.append(&submitted("d")).unwrap();
         queue.confirm().unwrap();
         drop(queue);
@@ -499,7 +477,7 @@ mod tests {
         let store = Location::from(place.path());
         let (mut queue, _) = Queue::open(&store).unwrap();
         // On a file system that does not keep the lock, another opens the queue, and ends.
-        drop(queue.dir.take());
+        queue.journal.lose_answer(&submitted("a"), false);
         drop(Queue::open(&store).unwrap());
         for _ in 0..2 {
             assert!(matches!(queue.append(&submitted("a")), Err(AppendError::Fenced(_))));

@@ -1,0 +1,279 @@
+//! A journal that this process owns and appends to, while appends may fail: each record is there once.
+//!
+//! After a failure nobody knows whether the record is in the journal: the answer may have been lost. So before anything
+//! else is appended the journal is opened again, which fences off whoever else has it open, and what it holds then tells.
+
+use exact2048_storage::Location;
+
+/// A journal that is open for writing: no earlier writer can append to it any more.
+pub trait Journal: Sized {
+    /// What it holds.
+    type Record: Clone + PartialEq;
+    /// Why it cannot be opened or appended to.
+    type Error;
+
+    /// Opens the journal of a place. Blocks on the store.
+    ///
+    /// # Errors
+    ///
+    /// Whether it was opened is then uncertain; it may be tried again.
+    fn open(location: &Location) -> Result<OpenJournal<Self>, Self::Error>;
+
+    /// Appends a record. Blocks on the store.
+    ///
+    /// # Errors
+    ///
+    /// Whether the record is there is then uncertain.
+    fn append(&mut self, record: &Self::Record) -> Result<(), Self::Error>;
+}
+
+/// A journal, and what it held when it was opened. Entries are counted as its kind needs it: those of openings too where
+/// an opening by others matters, even if they have appended nothing.
+pub struct OpenJournal<J: Journal> {
+    /// The journal.
+    pub journal: J,
+    /// The number of its opening record.
+    pub opening: u64,
+    /// Entries before it was opened.
+    pub found: u64,
+    /// The last of them, if it is a record.
+    pub last: Option<J::Record>,
+    /// Entries now.
+    pub entries: u64,
+}
+
+/// Why nothing can be appended.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Broken<E> {
+    /// Somebody else has written to the journal.
+    Foreign,
+    /// Entries were removed: there are not even those that are known to have been there.
+    Fewer {
+        /// Entries that were there.
+        known: u64,
+        /// Entries that are left.
+        left: u64,
+    },
+    /// The journal cannot be opened or appended to now.
+    Failed(E),
+}
+
+/// An open journal, and a record that turned out to be there.
+type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
+
+/// A journal that this process owns.
+#[derive(Debug)]
+pub struct OwnedJournal<J: Journal> {
+    location: Location,
+    /// `None` while it could not be opened again after a failure.
+    open: Option<J>,
+    opening: u64,
+    /// Entries that are known to be there.
+    entries: u64,
+    /// The record whose append has failed: it may be the next entry.
+    uncertain: Option<J::Record>,
+}
+
+impl<J: Journal> OwnedJournal<J> {
+    /// A journal that was opened just now.
+    pub fn new(location: Location, opened: OpenJournal<J>) -> Self {
+        let OpenJournal { journal, opening, entries, .. } = opened;
+        Self { location, open: Some(journal), opening, entries, uncertain: None }
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The number of the latest opening record.
+    pub fn opening(&self) -> u64 {
+        self.opening
+    }
+
+    /// The journal; `None` while it could not be opened again after a failure.
+    pub fn journal(&self) -> Option<&J> {
+        self.open.as_ref()
+    }
+
+    /// Whether it has to be opened again before anything is appended.
+    pub fn is_uncertain(&self) -> bool {
+        self.open.is_none() || self.uncertain.is_some()
+    }
+
+    /// Opens the journal again if the last append has failed. Returns the journal, and the record of that append if it
+    /// turns out to be there.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`]; the next call tries again.
+    pub fn heal(&mut self) -> Result<Healed<'_, J>, Broken<J::Error>> {
+        let (journal, found) = match self.open.take() {
+            Some(open) if self.uncertain.is_none() => (open, None),
+            broken => {
+                // First, as it holds the lock.
+                drop(broken);
+                let opened = J::open(&self.location).map_err(Broken::Failed)?;
+                self.opening = opened.opening;
+                let found = match opened.found.checked_sub(self.entries) {
+                    Some(0) => None,
+                    Some(1) if opened.last.is_some() && opened.last == self.uncertain => opened.last,
+                    Some(_) => return Err(Broken::Foreign),
+                    None => return Err(Broken::Fewer { known: self.entries, left: opened.found }),
+                };
+                self.entries = opened.entries;
+                self.uncertain = None;
+                (opened.journal, found)
+            }
+        };
+        Ok((self.open.insert(journal), found))
+    }
+
+    /// Appends a record, in these steps: the journal is opened again if the last append has failed; if that was the
+    /// append of this very record and it is there, nothing is left to do; else it is appended. So the same record may be
+    /// appended again after a failure.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`]; after [`Broken::Failed`] it is uncertain whether the record is there.
+    pub fn append(&mut self, record: &J::Record) -> Result<(), Broken<J::Error>> {
+        let (journal, found) = self.heal()?;
+        if found.as_ref() == Some(record) {
+            return Ok(());
+        }
+        match journal.append(record) {
+            Ok(()) => {
+                self.entries += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.uncertain = Some(record.clone());
+                Err(Broken::Failed(error))
+            }
+        }
+    }
+
+    /// What an append leaves whose answer was lost; the journal stays open, or could not be opened again since.
+    #[cfg(test)]
+    pub fn lose_answer(&mut self, record: &J::Record, stays_open: bool) {
+        self.uncertain = Some(record.clone());
+        self.open.take_if(|_| !stays_open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::Path;
+
+    use super::*;
+
+    /// A journal in memory. Openings are entries: `None`.
+    struct Fake;
+
+    /// What becomes of a call.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Answer {
+        Done,
+        /// The call has its effect, and fails.
+        Lost,
+        /// The call fails without an effect.
+        Refused,
+    }
+
+    thread_local! {
+        static ENTRIES: RefCell<Vec<Option<u32>>> = const { RefCell::new(Vec::new()) };
+        static ANSWERS: RefCell<Vec<Answer>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn call(entry: Option<u32>) -> Result<(), ()> {
+        let answer = ANSWERS.with_borrow_mut(|answers| answers.pop().unwrap_or(Answer::Done));
+        if answer != Answer::Refused {
+            ENTRIES.with_borrow_mut(|entries| entries.push(entry));
+        }
+        if answer == Answer::Done { Ok(()) } else { Err(()) }
+    }
+
+    impl Journal for Fake {
+        type Record = u32;
+        type Error = ();
+
+        fn open(_: &Location) -> Result<OpenJournal<Self>, ()> {
+            let records =
+                |entries: &Vec<Option<u32>>| entries.iter().flatten().copied().collect::<Vec<u32>>();
+            let before = ENTRIES.with_borrow(records);
+            let found = before.len() as u64;
+            call(None)?;
+            let opening = ENTRIES.with_borrow(|entries| entries.len() as u64) - 1;
+            Ok(OpenJournal { journal: Self, opening, found, last: before.last().copied(), entries: found })
+        }
+
+        fn append(&mut self, record: &u32) -> Result<(), ()> {
+            call(Some(*record))
+        }
+    }
+
+    fn records() -> Vec<u32> {
+        ENTRIES.with_borrow(|entries| entries.iter().flatten().copied().collect())
+    }
+
+    /// An empty journal whose calls have these answers, then all succeed.
+    fn owned(answers: &[Answer]) -> OwnedJournal<Fake> {
+        ENTRIES.take();
+        ANSWERS.take();
+        let location = Location::from(Path::new("/nowhere"));
+        let owned = OwnedJournal::new(location.clone(), Fake::open(&location).unwrap());
+        ANSWERS.set(answers.iter().rev().copied().collect());
+        owned
+    }
+
+    /// Whatever fails in whatever order, and however often it is tried again.
+    #[test]
+    fn an_append_that_failed_is_made_once() {
+        let all = [Answer::Done, Answer::Lost, Answer::Refused];
+        for (first, second, third) in
+            all.iter().flat_map(|&a| all.iter().flat_map(move |&b| all.map(|c| (a, b, c))))
+        {
+            let mut journal = owned(&[first, second, third]);
+            let mut tries = 0;
+            for record in [8, 16, 24] {
+                while journal.append(&record).is_err() {
+                    tries += 1;
+                }
+                assert!(!journal.is_uncertain());
+            }
+            assert_eq!(records(), [8, 16, 24]);
+            assert!(tries <= 3);
+        }
+    }
+
+    #[test]
+    fn a_record_that_nobody_asks_for_again_stays() {
+        let mut journal = owned(&[Answer::Lost]);
+        journal.append(&8).unwrap_err();
+        journal.append(&16).unwrap();
+        assert_eq!(records(), [8, 16]);
+        let mut journal = owned(&[Answer::Refused]);
+        journal.append(&8).unwrap_err();
+        journal.append(&16).unwrap();
+        assert_eq!(records(), [16]);
+    }
+
+    #[test]
+    fn what_others_wrote_or_removed_is_noticed() {
+        let mut journal = owned(&[]);
+        journal.append(&8).unwrap();
+        call(Some(9)).unwrap();
+        journal.lose_answer(&16, true);
+        assert_eq!(journal.append(&16), Err(Broken::Foreign));
+        assert_eq!(journal.append(&16), Err(Broken::Foreign), "and stays so");
+        assert!(journal.journal().is_none());
+        ENTRIES.take();
+        assert_eq!(journal.append(&16), Err(Broken::Fewer { known: 1, left: 0 }));
+        // Another's record of the same place as ours.
+        let mut journal = owned(&[Answer::Refused]);
+        journal.append(&8).unwrap_err();
+        call(Some(9)).unwrap();
+        assert_eq!(journal.append(&8), Err(Broken::Foreign));
+    }
+}
