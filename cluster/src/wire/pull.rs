@@ -162,7 +162,6 @@ fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
 fn failure_message(failure: &WorkerFailure) -> FailureMessage {
     match failure {
         WorkerFailure::DiskFull(what) => FailureMessage::DiskFull(clip(what)),
-        WorkerFailure::Memory(what) => FailureMessage::Memory(clip(what)),
         WorkerFailure::Peer(peer) => FailureMessage::Peer(peer.0),
         WorkerFailure::BadBlock { peer, what } => {
             FailureMessage::BadBlock(v1::BadBlock { worker: peer.0, what: clip(what) })
@@ -184,7 +183,6 @@ fn failure_of(message: Option<FailureMessage>) -> Result<WorkerFailure, WireErro
     match message {
         None => Err(WireError::field("failure", "none that this version knows")),
         Some(FailureMessage::DiskFull(what)) => Ok(WorkerFailure::DiskFull(clip(&what))),
-        Some(FailureMessage::Memory(what)) => Ok(WorkerFailure::Memory(clip(&what))),
         Some(FailureMessage::Peer(peer)) => Ok(WorkerFailure::Peer(WorkerId(peer))),
         Some(FailureMessage::Other(what)) => Ok(WorkerFailure::Other(clip(&what))),
         Some(FailureMessage::BadBlock(v1::BadBlock { worker, what })) => {
@@ -200,7 +198,7 @@ fn lost_of(lost: &v1::ShardLost) -> Result<WorkerFailure, WireError> {
     Ok(WorkerFailure::ShardLost { job, file: clip(&lost.file), phase, first, last })
 }
 
-/// As much of a text as is passed on, fit to be shown.
+/// The beginning of a text, as much as is passed on, fit to be shown.
 fn clip(text: &str) -> String {
     plain_words(text, MAX_WORDS_BYTES)
 }
@@ -223,7 +221,6 @@ mod tests {
     fn any_failure() -> impl Strategy<Value = WorkerFailure> {
         prop_oneof![
             any_words().prop_map(WorkerFailure::DiskFull),
-            any_words().prop_map(WorkerFailure::Memory),
             (any::<u64>(), any_words())
                 .prop_map(|(id, what)| WorkerFailure::BadBlock { peer: WorkerId(id), what }),
             any::<u64>().prop_map(|id| WorkerFailure::Peer(WorkerId(id))),
@@ -366,7 +363,6 @@ mod tests {
         for failure in [
             FailureMessage::Other(what.clone()),
             FailureMessage::DiskFull(what.clone()),
-            FailureMessage::Memory(what.clone()),
             FailureMessage::BadBlock(v1::BadBlock { worker: 1, what }),
         ] {
             let taken = failure_of(Some(failure)).unwrap().to_string();

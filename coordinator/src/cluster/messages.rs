@@ -261,8 +261,6 @@ pub struct LayerPart {
 pub enum WorkerFailure {
     /// The worker's disk or the store is full, as the worker sees it.
     DiskFull(String),
-    /// A block does not fit the worker's memory.
-    Memory(String),
     /// A peer cannot be reached or breaks off; blames the peer.
     Peer(WorkerId),
     /// A peer sent a block that cannot be what it should be; blames the peer.
@@ -293,7 +291,6 @@ impl std::fmt::Display for WorkerFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             WorkerFailure::DiskFull(what) => write!(f, "disk full: {what}"),
-            WorkerFailure::Memory(what) => write!(f, "out of memory: {what}"),
             WorkerFailure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
             WorkerFailure::BadBlock { peer, what } => write!(f, "worker {peer} sent a bad block: {what}"),
             WorkerFailure::ShardLost { job, file, .. } => {

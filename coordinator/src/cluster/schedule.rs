@@ -122,7 +122,7 @@ impl Cluster {
             WorkerFailure::Peer(peer) | WorkerFailure::BadBlock { peer, .. } => {
                 self.roster.blame(peer, worker, self.config.backoff, self.now)
             }
-            WorkerFailure::DiskFull(_) | WorkerFailure::Memory(_) | WorkerFailure::Other(_) => {
+            WorkerFailure::DiskFull(_) | WorkerFailure::Other(_) => {
                 self.roster.back_off(worker, self.config.backoff, self.now);
                 if let Some(worker) = self.roster.workers.get_mut(&worker) {
                     worker.unwell = Some(failure.to_string());

@@ -69,7 +69,7 @@ impl World {
             } else if self.random.per_mille(faults.fail) {
                 match self.random.below(4) {
                     0 => worker.fail(WorkerFailure::Peer(other), 0),
-                    1 => worker.fail(WorkerFailure::Memory("none left".to_owned()), self.now + 1000),
+                    1 => worker.fail(WorkerFailure::Other("it is not well".to_owned()), self.now + 1000),
                     _ => worker.fail(WorkerFailure::DiskFull("/".to_owned()), self.now + 500),
                 }
             } else if self.random.per_mille(faults.leave) {
