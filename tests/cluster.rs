@@ -305,7 +305,8 @@ fn what_a_cluster_solved_is_served_and_answered() {
 
 /// Puts something else in the place of the journal of a job that is under way.
 fn break_journal(cluster: &Cluster, job: &str, put: impl Fn(&std::path::Path)) {
-    cluster.wait_until(job, |status| whole(&status["bytes"]) > 0);
+    // Not between two passes: the worker that begins the second would not even open the run.
+    cluster.wait_until(job, |status| whole(&status["bytes"]) > 0 && whole(&status["states"]) > 0);
     let journal = cluster.run(job).join("journal");
     std::fs::rename(&journal, cluster.run(job).join("journal-was")).unwrap();
     put(&journal);
