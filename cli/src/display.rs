@@ -22,7 +22,7 @@ fn live() -> MutexGuard<'static, Option<ProgressBar>> {
     LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Columns of the terminal that stderr is; `None` where it is none.
+/// Columns of the terminal that stderr is; `None` where it is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stderr()
 }
@@ -46,7 +46,7 @@ fn write_line(text: &str) {
     }
 }
 
-/// A text in lines of so many columns; further lines are indented as the first is.
+/// A text in lines of at most `columns` characters; further lines are indented as the first is.
 pub fn paragraph(text: &str, columns: usize) -> String {
     let indent: String = text.chars().take_while(|c| *c == ' ').collect();
     textwrap::fill(text, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
@@ -66,7 +66,7 @@ pub fn fit(head: &str, parts: &[String], columns: usize) -> String {
     cut(&line, columns)
 }
 
-/// A text of at most so many columns; what is missing is marked.
+/// A text of at most `columns` characters; what is missing is marked.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

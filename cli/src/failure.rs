@@ -40,7 +40,7 @@ impl Failure {
         Self { code: 1, message }
     }
 
-    /// What failed was told already; only the exit code is left to give.
+    /// What failed was printed already; only the exit code is left to give.
     pub fn told(code: u8) -> Self {
         Self { code, message: String::new() }
     }
@@ -83,7 +83,7 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
         // Where nobody reads it, there is nobody to tell that.
         let _ = error.print();
     } else {
-        // Without colours: the sequences that make them are not told from those in what was given.
+        // Without colours: sequences that make them could not be told from those in what was given.
         for line in error.render().to_string().trim_end().lines() {
             display::say(line);
         }

@@ -256,7 +256,7 @@ pub fn headline(job: &Job) -> Vec<String> {
     vec![format!("{state}: {}", phase.replace('_', " ")), format!("ETA {}", eta(job)), layer(job)]
 }
 
-/// How fast a running job is, and what it has so far; nothing of others. What matters most comes first.
+/// How fast a running job is, and what it has so far; empty for other jobs. What matters most comes first.
 pub fn details(job: &Job) -> Vec<String> {
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];

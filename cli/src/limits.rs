@@ -45,7 +45,7 @@ pub fn memory_bytes() -> u64 {
     meminfo("MemTotal:").unwrap_or(fallback).min(group)
 }
 
-/// Memory that is free in bytes, or could be made so by dropping what is cached; `None` where that cannot be told.
+/// Memory that is free in bytes, or could be made so by dropping what is cached; `None` where that is not known.
 pub fn free_memory_bytes() -> Option<u64> {
     let machine = meminfo("MemAvailable:");
     let group = cgroup::memory(Path::new("/")).map(|memory| memory.free);

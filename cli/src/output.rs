@@ -12,7 +12,7 @@ use crate::{shell, terminal};
 /// Columns that names of fields take.
 const NAMES: usize = 14;
 
-/// Columns of the terminal that stdout is; `None` where it is none.
+/// Columns of the terminal that stdout is; `None` where it is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stdout()
 }
@@ -32,7 +32,7 @@ pub fn write_table(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// Writes a table of which nothing may be left out: where it is wider than the terminal, each row becomes a few lines,
+/// Writes a table that must be shown whole: where it is wider than the terminal, each row becomes a few lines,
 /// one for each cell that holds something, below the first cell.
 pub fn write_all_columns(
     out: &mut impl Write,
@@ -49,7 +49,7 @@ pub fn write_all_columns(
     }
 }
 
-/// A row as lines of at most so many columns.
+/// A row as lines of at most `columns` characters.
 fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
     let named = header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
     let names = header.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or(0);
@@ -126,7 +126,7 @@ pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Displ
     }
 }
 
-/// A line in lines of so many columns, further ones indented.
+/// A line as lines of at most `columns` characters; further ones are indented.
 fn folded(line: &str, indent: usize, columns: usize) -> String {
     let indent = " ".repeat(indent);
     textwrap::fill(line, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))

@@ -23,7 +23,7 @@ pub struct RunPlace {
 }
 
 impl RunPlace {
-    /// The location; wrong usage where it is none.
+    /// The location; wrong usage where the text names no location.
     pub fn location(&self) -> anyhow::Result<Location> {
         self.store.locate(&self.run)
     }
@@ -61,7 +61,7 @@ impl StoreOptions {
         }
     }
 
-    /// The location that a path or URL names; wrong usage where it names none.
+    /// The location that a path or URL names; wrong usage where it names no location.
     pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &self.settings())
     }
@@ -80,7 +80,7 @@ fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location>
     })
 }
 
-/// Tells whoever waits for a store: in the log of a server, else on stderr.
+/// Says it to those who wait for a store: in the log of a server, else on stderr.
 fn tell(words: &str) {
     #[cfg(feature = "net")]
     if tracing::dispatcher::has_been_set() {

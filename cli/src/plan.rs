@@ -28,7 +28,7 @@ const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
 const REACH_BYTES: f64 = 0.1;
 const VALUE_BYTES: (f64, f64) = (1.8, 2.6);
 
-/// What is left to be done takes so much, about.
+/// What the rest of a run takes, about.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
     /// States of the whole run.
@@ -84,7 +84,7 @@ pub struct FreeRoom {
 /// From this many bytes on it is said beforehand what a job takes.
 const WORTH_SAYING: u64 = 1 << 30;
 
-/// What is to be said before a job begins that may use so much memory. What is wanting comes as a warning.
+/// What is to be said before a job begins that may use `memory_limit` bytes. What is too small comes as a warning.
 pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
     match room.disk_bytes {
@@ -111,7 +111,7 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     notes
 }
 
-/// Bytes that this user may still write where `folder` is, or will be; `None` where that cannot be told.
+/// Bytes that this user may still write where `folder` is, or will be; `None` where that is not known.
 pub fn free_disk(folder: &Path) -> Option<u64> {
     // A path without a folder in it is beside the process.
     let ancestors =

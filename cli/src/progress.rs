@@ -51,7 +51,7 @@ impl Course {
 struct Task {
     segment: Segment,
     workload: Arc<Workload>,
-    /// On the way down, its states: so many there are.
+    /// On the way down, the states that there are.
     states: Option<u64>,
     rate: Rate,
     /// States that are in the rate.
@@ -75,7 +75,7 @@ impl Task {
 }
 
 impl ProgressDisplay {
-    /// Counters without a display yet, of a run of so much work.
+    /// Counters without a display yet, of a run with this workload.
     pub fn new(workload: Workload) -> Self {
         let course = Course { pace: Pace::new(0.0, Duration::ZERO), finished: 0.0 };
         Self {

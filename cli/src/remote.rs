@@ -69,15 +69,15 @@ impl Remote {
         self.kept
     }
 
-    /// The values of boards and of their moves, with what they cost, each or why it has none, in their order. So many boards that the
-    /// answer fits a message.
+    /// The values of boards and of their moves with what they cost, or why they have none, in the order of the boards.
+    /// The answer to all of them must fit a message.
     pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         self.runtime.block_on(self.evaluate_all(boards))
     }
 
     async fn evaluate_all(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         let known = if boards.len() > 1 { self.batch(boards).await } else { None };
-        // Those that are left are asked for alone, so that each is told what keeps it from being answered.
+        // The rest are asked for one by one, so that for each it is known why it has no answer.
         let known = known.unwrap_or_else(|| vec![None; boards.len()]);
         let mut answers = Vec::with_capacity(boards.len());
         for (&board, known) in boards.iter().zip(known) {

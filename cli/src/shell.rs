@@ -27,8 +27,8 @@ pub fn quote(word: &OsStr) -> String {
     }
 }
 
-/// A command in lines of at most so many columns, indented like its first: lines that go on end in a backslash, so that
-/// all of them together can be copied. Words are never taken apart, nor an option and its value.
+/// A command in lines of at most `columns` characters, indented like its first: lines that go on end in a backslash, so
+/// that all of them together can be copied. Words are never taken apart, nor an option and its value.
 pub fn folded(command: &str, columns: usize) -> String {
     let indent: String = command.chars().take_while(|c| *c == ' ').collect();
     let mut lines: Vec<String> = Vec::new();

@@ -11,7 +11,7 @@ const USUAL: usize = 80;
 /// The fewest columns that are laid out for.
 const FEWEST: usize = 20;
 
-/// Columns of the terminal that a stream is; `None` where it is none.
+/// Columns of the terminal that a stream is; `None` where it is not a terminal.
 fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
@@ -19,12 +19,12 @@ fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
     Some(terminal_size_of(stream).map_or(USUAL, |(Width(columns), _)| usize::from(columns).max(FEWEST)))
 }
 
-/// Columns of the terminal that stdout is; `None` where it is none.
+/// Columns of the terminal that stdout is; `None` where it is not a terminal.
 pub fn of_stdout() -> Option<usize> {
     columns_of(io::stdout())
 }
 
-/// Columns of the terminal that stderr is; `None` where it is none.
+/// Columns of the terminal that stderr is; `None` where it is not a terminal.
 pub fn of_stderr() -> Option<usize> {
     columns_of(io::stderr())
 }

@@ -104,7 +104,7 @@ pub fn probability(value: f64) -> String {
     if value >= 1e-4 || value == 0.0 { format!("{value:.6}") } else { format!("{value:.5e}") }
 }
 
-/// A mean in so many decimals: `1,234.5`.
+/// A mean with this number of decimals: `1,234.5`.
 pub fn mean(value: f64, decimals: usize) -> String {
     with_separators(&format!("{value:.decimals$}"))
 }

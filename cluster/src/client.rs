@@ -38,7 +38,7 @@ const MOST_WORDS: usize = 4096;
 
 /// An answer of a coordinator, which is shown to people.
 pub trait Shown {
-    /// Makes its texts fit for a terminal, whoever wrote them: see [`plain_words`].
+    /// Makes its texts fit for a terminal, since others wrote them: see [`plain_words`].
     fn make_plain(&mut self);
 }
 

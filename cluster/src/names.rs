@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
     }
 }
 
-/// The name of a job that was given none: different for different runs.
+/// The name of a job that was given no name: different for different runs.
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let mut name = params.board.to_string();

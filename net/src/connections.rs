@@ -119,7 +119,7 @@ async fn handshake(
         Ok(Err(error)) => match explain::tls_error(&error) {
             Some(error) => explain::to_server(error),
             None => {
-                // Whoever looks whether the port is open goes away without a word.
+                // A client that only looks whether the port is open goes away without a word.
                 tracing::debug!(%peer, %error, "a connection ended before TLS had begun");
                 return None;
             }

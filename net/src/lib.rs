@@ -5,7 +5,7 @@
 //!   what is counted.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
 //! * [`client`] and [`keepalive`]: connecting to one, and noticing that it is gone.
-//! * [`status`], [`logs`] and [`monitoring`]: what callers, logs and Prometheus are told.
+//! * [`status`], [`logs`] and [`monitoring`]: statuses, logs and metrics.
 //!
 //! Nothing here knows a service: these are joined by the crates that have one.
 

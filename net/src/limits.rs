@@ -9,7 +9,7 @@ use crate::keepalive::KeepAlive;
 pub struct ServerLimits {
     /// Connections at once; more wait until one is closed. Lowered where the limit of open files asks for it.
     pub connections: usize,
-    /// Requests at once, streams included; more are told RESOURCE_EXHAUSTED. Of these as of connections one address gets
+    /// Requests at once, streams included; more get RESOURCE_EXHAUSTED. Of these as of connections one address gets
     /// three quarters at most ([`share`](crate::share)).
     pub requests: usize,
     /// Requests at once of one connection; more wait at the client.
@@ -27,7 +27,7 @@ pub struct ServerLimits {
     pub read_time: Duration,
     /// When clients that say nothing are taken for gone.
     pub keepalive: KeepAlive,
-    /// Time for what is running when the server is told to stop.
+    /// Time for what is running when the server stops.
     pub grace: Duration,
 }
 

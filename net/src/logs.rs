@@ -96,7 +96,7 @@ struct Passed {
 }
 
 impl Seldom {
-    /// Of which none has passed.
+    /// Of which no line has passed yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))

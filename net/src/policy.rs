@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// How a server's clients are told from strangers, and whether others on the way can read along.
+/// How a server knows its clients, and whether others on the way can read along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
     /// Whether connections are encrypted.
@@ -32,7 +32,7 @@ pub struct Exposed {
     lacks: &'static str,
 }
 
-/// Checks that a server listens on loopback, or is encrypted and knows its clients, or was told not to mind.
+/// Checks that a server listens on loopback, or is encrypted and knows its clients, or may be open.
 ///
 /// # Errors
 ///

@@ -24,10 +24,10 @@ use crate::readers::{Reader, Readers};
 use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
 
-/// Health is asked by those who decide whether the server is alive: never turned away.
+/// Health is never turned away: programs ask for it that decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// What methods are called that no service of ours has: a label for each path that is asked for would let
+/// The label of methods that no service of ours has: a label for each path that is asked for would let
 /// anyone fill the memory.
 const OTHER: &str = "other";
 
@@ -83,7 +83,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// For so many requests, and as many of methods that have room of their own.
+    /// For this number of requests, and as many again of methods that have room of their own.
     pub(crate) fn new(requests: usize) -> Self {
         Self { any: PermitPool::new(requests), reserved: PermitPool::new(requests) }
     }
@@ -115,7 +115,7 @@ impl<S> Layer<S> for RequestsLayer {
     }
 }
 
-/// A service behind a [`RequestsLayer`].
+/// A service within a [`RequestsLayer`].
 #[derive(Clone)]
 pub struct Requests<S> {
     inner: S,

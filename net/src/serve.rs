@@ -172,7 +172,7 @@ impl Bound {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Whether those who ask have shown a token or a certificate: no stranger gets an answer.
+    /// Whether all clients have shown a token or a certificate: no stranger gets an answer.
     #[must_use]
     pub fn knows_clients(&self) -> bool {
         self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
@@ -196,7 +196,7 @@ impl Bound {
         CheckToken::new(self.options.token.clone())
     }
 
-    /// Serves until it is told to stop and what is running has ended. `methods` are those counted by name.
+    /// Serves until `stop`, and until what is running then has ended. `methods` are those counted by name.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ pub struct Services {
 }
 
 impl Services {
-    /// A server with health, which those ask who start and stop servers and have no token, and with reflection of
-    /// what `descriptors` describe.
+    /// A server with health, and with reflection of what `descriptors` describe. Health needs no token: programs that
+    /// start and stop servers ask for it.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Services {
         Ok(services.with(v1alpha.map_err(|error| unusable(&error))?))
     }
 
-    /// The same with one more service, for those who show the token.
+    /// The same with one more service, for clients that show the token.
     #[must_use]
     pub fn with<S>(mut self, service: S) -> Self
     where
@@ -76,7 +76,7 @@ impl Services {
         self
     }
 
-    /// Serves until it is told to stop and what is running has ended.
+    /// Serves until `stop`, and until what is running then has ended.
     ///
     /// # Errors
     ///

@@ -8,8 +8,8 @@ use exact2048_storage::StorageError;
 
 /// Reads every committed shard, and returns those that are lost or damaged, so that they must be made again.
 ///
-/// `read` reads the whole of one: [`CatalogShard::check`], or what keeps it open for those who need it next. `warn` is
-/// told of each that is lost or damaged. Once `is_stopped`, no further shard is read.
+/// `read` reads the whole of one: [`CatalogShard::check`], or what keeps it open for later. `warn` is called
+/// with each error of one that is lost or damaged. Once `is_stopped`, no further shard is read.
 ///
 /// # Errors
 ///

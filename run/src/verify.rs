@@ -50,7 +50,7 @@ use rayon::ThreadPool;
 use game::Game;
 pub use span::Span;
 
-/// Problems that are told of one layer, or of the shards; more of the same tell nothing new.
+/// Problems that are reported of one layer, or of the shards; more of the same say nothing new.
 const MOST_PROBLEMS: usize = 8;
 
 /// Something that is not as it must be.
@@ -117,14 +117,14 @@ pub struct CheckOutcome {
     pub done_down_to: Option<Layer>,
 }
 
-/// How far a check is. It may be told by any thread, and so a little out of order.
+/// How far a check is. Any thread may report it, and so reports may be a little out of order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckProgress {
-    /// So many bytes of the shards are read.
+    /// This many bytes of the shards are read.
     Bytes(u64),
-    /// So many states are checked, down to this layer.
+    /// All states down to this layer are checked; this many so far.
     Layer(Layer, u64),
-    /// So many values of a sample are checked, of so many.
+    /// Values of a sample that are checked, and how many it has.
     Sample(u64, u64),
 }
 
@@ -138,7 +138,7 @@ pub struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// A verifier with so many threads, which ends before its time once `stop` is set.
+    /// A verifier with this number of threads. It ends early once `stop` is set.
     ///
     /// # Errors
     ///

@@ -120,7 +120,7 @@ fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
     status.into()
 }
 
-/// Counts the states answered, by what they were told.
+/// Counts the states answered, by their status.
 fn count(response: &BatchGetValuesResponse) {
     for (status, name) in [
         (BoardStatus::Ok, observe::OK),

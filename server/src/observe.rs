@@ -2,7 +2,7 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge};
 
-/// States answered, by what they were told.
+/// States answered, by their status.
 pub const STATES: &str = "exact2048_states_answered_total";
 /// Look-ups of decoded parts that were there.
 pub const CACHE_HITS: &str = "exact2048_cache_hits_total";

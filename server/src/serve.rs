@@ -23,7 +23,7 @@ const REFRESH: Duration = Duration::from_secs(2);
 /// The health of the service, beside that of the server as a whole, which has no name.
 const SERVICE: &str = "exact2048.v1.Query";
 
-/// Serves a run until it is told to stop. `threads` work on batches, and what takes
+/// Serves a run until `stop`. `threads` work on batches, and what takes
 /// long is worked on in `turns`.
 ///
 /// The server is healthy while it takes requests, and the service while besides the run is solved and all of it that

@@ -1,8 +1,8 @@
 //! Whose turn it is to work out a value that is not stored and takes long.
 //!
-//! A question is first tried with little memory, which is enough where the next stored layers are near. One that needs more
-//! waits for a turn: some are worked on at once, some wait, and others are told to come again. So neither memory nor the
-//! queue grows with the number of clients, and whoever asks for what is stored does not wait for the others.
+//! A question is first tried with little memory, which is enough where the next stored layers are near. One that needs
+//! more waits for a turn: some are worked on at once, some wait, and others are turned away for now. So neither memory
+//! nor the queue grows with the number of clients, and questions for what is stored do not wait for the others.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Asks once. Whoever gives the request up drops this, which ends the work too.
+/// Asks once. A caller that gives the request up drops this, which ends the work too.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,

@@ -36,7 +36,7 @@ impl<K, V: Bytes> Weighter<K, V> for Weigh {
     }
 }
 
-/// A cache of at most so many bytes, for entries of about `entry_bytes`.
+/// A cache of at most `capacity_bytes`, for entries of about `entry_bytes`.
 pub fn weighed_cache<K, V>(capacity_bytes: u64, entry_bytes: u64) -> WeighedCache<K, V>
 where
     K: Eq + std::hash::Hash + Clone,

@@ -194,7 +194,7 @@ impl Catalog {
         }
     }
 
-    /// Takes in the next record of the journal. What is committed takes the place of all older ranges that cover
+    /// Adds the next record of the journal. What is committed takes the place of all older ranges that cover
     /// any of its layers: those were lost, or it would not have been made.
     ///
     /// # Errors

@@ -24,7 +24,8 @@ impl Phase {
         }
     }
 
-    /// The other lanes whose block of the same layer this pass needs for a lane's block, among them some that have none.
+    /// The other lanes whose block of the same layer this pass needs for a lane's block, among them lanes that have no
+    /// such block.
     pub fn needs(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
             Self::Enumerate => lane.led_from(params),
@@ -32,7 +33,8 @@ impl Phase {
         }
     }
 
-    /// The other lanes whose block of the same layer needs a lane's block in this pass, among them some that have none.
+    /// The other lanes whose block of the same layer needs a lane's block in this pass, among them lanes that have no
+    /// such block.
     pub fn needed_by(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
             Self::Enumerate => lane.led_to(params),

@@ -10,8 +10,8 @@ const MOST_ALONE: usize = 1;
 /// The same of one attempt of a cluster, whose members go on for a while when its coordinator cannot write.
 const MOST_OF_A_CLUSTER: usize = 16;
 
-/// Whether these shards, which no record names, are more than crashes leave beside a journal of so many records, those
-/// of openings included.
+/// Whether these shards, which no record names, are more than crashes leave beside a journal with this number of
+/// records, those of openings included.
 ///
 /// Each opening of a run removes what earlier ones left, so that only the last attempts of some processes can be there.
 /// And a shard that names an opening record was made by somebody who had that record.

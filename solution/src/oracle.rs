@@ -53,7 +53,7 @@ pub enum QueryError {
     /// The text is no board.
     #[error(transparent)]
     Board(#[from] BoardError),
-    /// The board is none that the run reaches.
+    /// The run does not reach the board.
     #[error("{board} is not reachable in this run{reason}")]
     Unreachable {
         /// The board.
@@ -498,7 +498,7 @@ impl Oracle {
         self.parts.unreadable().is_empty()
     }
 
-    /// Opens those shards anew that could not be read, which may have been mended, and reads again what failed, up to
+    /// Opens the shards again that could not be read, as they may have been mended, and reads again what failed, up to
     /// the first that fails again. Blocks on files.
     pub fn read_again(&self) {
         let unreadable = self.parts.unreadable();

@@ -149,7 +149,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether there is a run, or something that keeps that from being told, which opening it will say.
+    /// Whether there is a run, or something that keeps this from being known: opening it says what.
     pub fn exists(location: impl Into<Location>) -> bool {
         !matches!(RunDir::find(location), Ok(None))
     }
@@ -175,8 +175,9 @@ impl Run {
 
     /// Opens a run to continue it, or begins one; refuses a place that holds another job.
     ///
-    /// In a store this fences off whoever has the run open for writing, but not before the job is known to be the
-    /// same. Removes the shards that do not count, as an interrupted command or one that mended the run leaves them.
+    /// In a store this fences off every process that has the run open for writing, but not before the job is known to
+    /// be the same. Removes the shards that do not count, as an interrupted command or one that mended the run leaves
+    /// them.
     ///
     /// # Errors
     ///
@@ -385,7 +386,7 @@ impl Run {
     }
 
     /// Requires that each shard of a record is there, with the length and the header that the record says. Meant for
-    /// records that are to be appended. Costs 104 bytes a shard; what is behind the headers is not looked at.
+    /// records that are to be appended. Costs 104 bytes a shard; what follows the headers is not looked at.
     ///
     /// # Errors
     ///
@@ -552,7 +553,7 @@ mod tests {
                 Err(RunError::UnnamedShards { shards: 3, bytes, .. }) => assert!(bytes > 300),
                 other => panic!("{location}: {other:?}"),
             }
-            // Whoever reads it is told the same.
+            // Readers get the same error.
             assert!(matches!(Run::open(&location), Err(RunError::UnnamedShards { shards: 3, .. })));
             let run = Run::open_or_create(&location, &params(), Unnamed::Discard).unwrap();
             assert!(run.dir().shard_files().unwrap().is_empty());
@@ -577,7 +578,7 @@ mod tests {
         }
     }
 
-    /// (C4) The time of a pass is that of all its ranges, whoever computed them.
+    /// (C4) The time of a pass is that of all its ranges, also where different processes computed them.
     #[test]
     fn times_of_ranges_add_up() {
         let place = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use crate::{Place, ShardId};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is nothing of what was asked for: no run, no bucket, no shard.
+    /// What was asked for does not exist: a run, a bucket, a shard.
     NotFound,
     /// Something else is in the place that was asked for.
     Occupied,
@@ -440,7 +440,7 @@ impl StorageError {
             return Self::damaged(file, 0, "a file", found);
         }
         match source.kind() {
-            // One that another machine removed or replaced is stale to those who have it open.
+            // One that another machine removed or replaced is stale to processes that have it open.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => {
                 Self::ShardMissing { file: file.clone() }
             }

@@ -110,7 +110,7 @@ pub struct ItemKey {
     pub part: u32,
 }
 
-/// What a shard is, as stated in its header and demanded by whoever opens it.
+/// What a shard is, as its header states it and as the reader demands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShardIdentity {
     /// The run it belongs to.

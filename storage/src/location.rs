@@ -26,7 +26,7 @@ pub struct StoreSettings {
     pub patience: Option<Duration>,
     /// The same before the store was ever reached, when a wrong setting is likelier than passing trouble. `None`: 20 s.
     pub first_patience: Option<Duration>,
-    /// Told in a sentence that the store does not answer and is asked again, once a request.
+    /// Called with a sentence, once a request, when the store does not answer and is asked again.
     pub on_wait: Option<fn(&str)>,
     /// Who is asked for a shard that is not in the cache, before the store is.
     pub peers: Option<Arc<dyn Peers>>,
@@ -60,7 +60,7 @@ impl StoreSettings {
     }
 }
 
-/// In the user's own folder, or else in one that says whose it is: [`Cache::open`] sees to it that it is.
+/// In the user's own folder, or else in one with the user's number in its name: [`Cache::open`] checks whose it is.
 fn default_cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))) {

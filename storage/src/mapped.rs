@@ -106,7 +106,7 @@ impl Scratch {
     ///
     /// A failure of the system.
     pub fn map(&self) -> Result<MappedFile, StorageError> {
-        // SAFETY: the first `length` bytes were written completely, `append` writes only behind them, nothing
+        // SAFETY: the first `length` bytes were written completely, `append` writes only after them, nothing
         // here shortens the file, and without a name nobody else can open it.
         unsafe { MappedFile::map(&self.file, &self.path, self.length) }
     }

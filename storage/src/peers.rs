@@ -37,6 +37,6 @@ pub trait Peers: fmt::Debug + Send + Sync {
     /// To read one may block, and must end in time.
     fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a>;
 
-    /// Is told what came of it.
+    /// Called with what came of it.
     fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>);
 }

@@ -1,7 +1,7 @@
 //! How a file comes to have its name: written beside it, synced, renamed or linked, the folder synced.
 //!
 //! The order of these steps is what makes a crash harmless; `docs/dev/format.md` goes through it case by case.
-//! The steps are single functions, and those who publish call them in that order with a [`crash_point`]
+//! The steps are single functions, and all code that publishes calls them in that order with a [`crash_point`]
 //! between any two.
 
 use std::fs::{self, File, FileType, OpenOptions};
@@ -50,7 +50,7 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
     Err(io::Error::new(io::ErrorKind::InvalidData, special(kind)))
 }
 
-/// What has the name of a folder and is none; `None` where it is a folder, or nothing has its name.
+/// What has the name of a folder and is something else; `None` where it is a folder, or nothing has its name.
 pub(crate) fn not_a_folder(path: &Path) -> Result<Option<&'static str>, StorageError> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(None),
@@ -221,7 +221,7 @@ impl Listed {
     /// The name that a temporary file was to be published as; `None` for other files.
     pub(crate) fn becomes(&self) -> Option<&str> {
         let name = self.name.strip_prefix(TEMP_PREFIX)?;
-        // What is behind the last `-` was drawn by chance; earlier versions had two numbers there.
+        // What follows the last `-` was drawn by chance; earlier versions had two numbers there.
         Some(match name.find(".shard-") {
             Some(end) => name.get(..end + ".shard".len()).unwrap_or(name),
             None => name,

@@ -46,7 +46,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] if the prefix is none, for example because of an empty part.
+    /// [`StorageError::Settings`] if the prefix cannot be one, for example because of an empty part.
     pub fn objects(
         objects: Arc<dyn ObjectStore>,
         url: &str,

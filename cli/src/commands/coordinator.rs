@@ -75,7 +75,7 @@ async fn coordinate(args: &Args) -> Result<()> {
         describe();
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
-    // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
+    // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match serve(bound, shell, limits, stop).await? {

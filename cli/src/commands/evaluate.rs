@@ -63,7 +63,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Games that are played where none were asked for.
+/// Games that are played where no number was asked for.
 const GAMES: u64 = 1_000;
 
 /// What was found.

@@ -37,7 +37,7 @@ struct Info<'a> {
     format_version: u32,
     params: &'a Params,
     progress: &'static str,
-    /// Who has the run open for writing now, if that can be told.
+    /// Who has the run open for writing now, if that is known.
     writer: Option<String>,
     passes: Vec<Pass>,
     states: u64,

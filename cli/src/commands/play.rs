@@ -155,7 +155,7 @@ fn watch(args: &Args, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Time between two boards on a screen, for those who want to follow.
+/// Time between two boards on a screen, so that a person can follow.
 const FRAME: Duration = Duration::from_millis(60);
 
 fn show(
@@ -189,7 +189,7 @@ fn show(
 /// Games that one player object plays one after the other: starting one may cost more than a game.
 const BATCH: u64 = 16;
 
-/// Failures that are told one by one.
+/// Failures that are printed one by one.
 const MOST_TOLD: u64 = 5;
 
 fn play_all(args: &Args, table: &Table) -> Result<()> {

@@ -96,7 +96,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         exact2048_server::describe();
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
-    // Whoever waits for this line can connect: the address is taken, and requests wait in its queue.
+    // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match exact2048_server::serve(bound, served, threads, turns, limits, stop).await? {

@@ -130,7 +130,7 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
     }
 }
 
-/// Whether a stream was given up because whoever reads what is printed has read enough.
+/// Whether a stream was given up because the reader of what is printed has read enough.
 fn closed_pipe(status: &tonic::Status) -> bool {
     let error = status.source().and_then(|source| source.downcast_ref::<Unwritten>());
     error.is_some_and(|Unwritten(error)| error.kind() == io::ErrorKind::BrokenPipe)

@@ -39,7 +39,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads the name of a job, so that one that is none is refused before a coordinator is asked.
+/// Reads the name of a job, so that a wrong one is refused before a coordinator is asked.
 fn name(text: &str) -> Result<String, NameError> {
     names::parse(text).map(|job| job.0)
 }

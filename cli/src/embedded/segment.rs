@@ -16,7 +16,7 @@ use exact2048_worker::Worker;
 
 use crate::progress::ProgressDisplay;
 
-/// Ranges do not grow where writing is behind: compute waits for it.
+/// Ranges do not grow while writing lags: computing waits for it.
 const WORTH: Worth = Worth { least_bytes: SHARD_BYTES, most_bytes: SHARD_BYTES, interval: COMMIT_INTERVAL };
 
 /// Ranges that may wait to be written before compute pauses.

@@ -1,8 +1,8 @@
 //! What there is to see of a cluster, made once for all who look at it.
 //!
-//! A [`ClusterSnapshot`] is shared: whoever looks within 200 ms of the last one gets the same, unless something was decided
-//! meanwhile. Of the jobs only those are looked at anew of which something has changed, so that thousands that have ended
-//! cost nothing.
+//! A [`ClusterSnapshot`] is shared: all who look within 200 ms of the last one get the same, unless something was
+//! decided meanwhile. Only jobs that have changed are looked at again, so that thousands that
+//! have ended cost nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -200,7 +200,7 @@ impl Shell {
         });
     }
 
-    /// Writes to the queue what has become of jobs, so that whoever comes after this coordinator need not open their
+    /// Writes to the queue what has become of jobs, so that the next coordinator need not open their
     /// runs. What cannot be written is tried again.
     async fn note_ends(self: Arc<Self>, mut ends: mpsc::UnboundedReceiver<JobId>) {
         let mut waiting = BTreeSet::new();

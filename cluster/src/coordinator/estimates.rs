@@ -13,7 +13,7 @@ use super::shell::lock;
 /// Numbers of threads of a worker for which the least memory is worked out. It grows evenly in between.
 const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// Parameters for which it is kept. More are worked out anew.
+/// Parameters for which it is kept. For others it is worked out again.
 const KEPT: usize = 64;
 
 /// What a job will take.

@@ -1,7 +1,7 @@
 //! For how long a pull waits for something new to say, decided without a clock.
 //!
 //! A pull that has nothing new to hear is held, so that workers learn of new work at once and yet need not ask all
-//! the time. What matters at once is told at once: new work, work that is over, a shard to write. What only has to
+//! the time. What is urgent is answered at once: new work, work that is over, a shard to write. What only has to
 //! arrive sooner or later (how far the others are, which reports have arrived) is gathered for some milliseconds:
 //! layers of small boards are finished faster than they could be told one by one.
 
@@ -49,7 +49,7 @@ pub enum Hold {
 
 /// Whether a pull is answered now.
 ///
-/// `before` is what the worker was told last, `now` what it would be told, `has_reports` whether it waits for reports
+/// `before` is the last answer to the worker, `now` what the next would be, `has_reports` whether it waits for reports
 /// to be acknowledged, `waited` how long it has waited, and `most` how long it may.
 #[must_use]
 pub fn hold(before: Option<&Told>, now: &Told, has_reports: bool, waited: Duration, most: Duration) -> Hold {
@@ -92,7 +92,7 @@ mod tests {
             Told { write: Some(write), ..told() },
         ] {
             assert_eq!(held(told(), urgent), Hold::Answer);
-            // The worker was told, and has not taken it up yet.
+            // The worker knows it, and has not acted on it yet.
             assert_eq!(held(urgent, urgent), Hold::Wait(MOST));
             // It has.
             assert_eq!(held(urgent, told()), Hold::Wait(MOST));

@@ -81,8 +81,8 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Opens the run of a job, or begins it, and fences off whoever had it open before. Removes shards that nothing
-    /// refers to, and retracts commits whose shards are not there.
+    /// Opens the run of a job, or begins it, and fences off every process that had it open before. Removes shards that
+    /// nothing refers to, and retracts commits whose shards are not there.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! A journal that this process owns and appends to, while appends may fail: each record is there once.
 //!
 //! After a failure nobody knows whether the record is in the journal: the answer may have been lost. So before anything
-//! else is appended the journal is opened again, which fences off whoever else has it open, and what it holds then tells.
+//! else is appended the journal is opened again, which fences off every other process that has it open. What it holds
+//! then tells.
 
 use exact2048_storage::Location;
 
@@ -227,7 +228,7 @@ mod tests {
         owned
     }
 
-    /// Whatever fails in whatever order, and however often it is tried again.
+    /// Calls fail in any order, and are tried again until they succeed.
     #[test]
     fn an_append_that_failed_is_made_once() {
         let all = [Answer::Done, Answer::Lost, Answer::Refused];

@@ -1,4 +1,4 @@
-//! The queue of jobs, in the journal of a place of its own: whoever writes there owns the store.
+//! The queue of jobs, in the journal of a place of its own: the process that writes there owns the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -267,7 +267,7 @@ impl Queue {
         Ok((Self { journal: OwnedJournal::new(location, opened), fence, fenced: None }, jobs))
     }
 
-    /// The number of this coordinator, at least 1: it grows with every opening of the queue, by whomever.
+    /// The number of this coordinator, at least 1: it grows with every opening of the queue, by any process.
     #[must_use]
     pub fn fence(&self) -> u64 {
         self.fence
@@ -311,7 +311,7 @@ impl Queue {
         }
     }
 
-    /// What a failure means: whoever was taken over gives up.
+    /// What a failure means: a coordinator that was taken over gives up.
     fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
         let reason = match broken {
             Broken::Failed(error) if is_taken_over(&error) => error.to_string(),

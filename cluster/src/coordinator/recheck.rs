@@ -75,7 +75,7 @@ impl Shell {
             return Ok(());
         }
         let _one = self.changing.lock().await;
-        // First in the queue: else the job would be done for whoever comes after this coordinator.
+        // First in the queue: else the job would be done for the next coordinator.
         let noted = self.note(QueueRecord::Resumed { job: job.clone() }).await;
         noted.map_err(|status| status.message().to_owned())?;
         let lost = self.with(|state, now| state.cluster.shards_lost(now, job, commits));

@@ -162,7 +162,7 @@ impl Shell {
         state.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// What memory a job needs, worked out beside whatever else is asked for.
+    /// What memory a job needs, worked out while other requests are answered.
     async fn least_memory_of(&self, params: Params) -> Result<Arc<LeastMemory>, Status> {
         let estimates = Arc::clone(&self.estimates);
         let estimate = spawn_blocking(move || estimates.of(&params)).await;
@@ -211,7 +211,7 @@ async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
     found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))
 }
 
-/// How far a run is of which nothing is missing.
+/// How far a run is that lacks nothing.
 fn summary_of(run: &Run) -> JobSummary {
     let Contents { bytes, .. } = Contents::of(run);
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();

@@ -20,7 +20,7 @@ const SERVICE: &str = "exact2048.v1.Coordinator";
 /// What every worker has under way all the time: room that no client takes from it.
 const PULL: &str = "/exact2048.v1.Coordinator/Pull";
 
-/// Runs a coordinator until it is told to stop. An append that is under way then is made first.
+/// Runs a coordinator until `stop`. An append that is under way then is made first.
 ///
 /// # Errors
 ///

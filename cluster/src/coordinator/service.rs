@@ -153,7 +153,7 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
     Ok(())
 }
 
-/// What one who watches remembers.
+/// What is remembered of what a client has seen that watches.
 struct Watcher {
     shell: Arc<Shell>,
     job: Option<JobId>,
@@ -187,7 +187,7 @@ impl Watcher {
         None
     }
 
-    /// Waits until it is worth another look. The status says that there will be none.
+    /// Waits until it is worth another look. A status says that there will be nothing more to see.
     async fn wait(&mut self, last: &ClusterSnapshot) -> Option<Status> {
         let is_one = self.job.is_some();
         let jobs = if is_one { 1 } else { u32::try_from(last.jobs.len()).unwrap_or(u32::MAX) };

@@ -37,7 +37,7 @@ pub struct Shell {
     gate: Gate,
     begun: Instant,
     state: Mutex<State>,
-    /// What is told at once, without progress.
+    /// What workers hear at once, without progress.
     urgent: watch::Sender<Signal>,
     progress: watch::Sender<Option<EpochProgress>>,
     /// Counts changes of jobs' states.
@@ -88,7 +88,7 @@ impl From<Unmet> for NotAnswered {
 pub(super) struct State {
     pub cluster: Cluster,
     pub jobs: BTreeMap<JobId, Known>,
-    /// What each worker was told last.
+    /// The last answer to each worker.
     told: HashMap<WorkerId, Told>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct State {
 pub(super) struct Known {
     pub params: Params,
     pub location: Location,
-    /// What workers and people are told of its place.
+    /// The URL of its place, for workers and people.
     pub url: String,
     /// Its run, while it is open for writing: only while the cluster holds it.
     pub held: Option<Held>,
@@ -126,7 +126,7 @@ impl Check {
         matches!(self, Self::UnderWay)
     }
 
-    /// What people are told of it.
+    /// What people see of it.
     pub fn trouble(&self) -> Option<String> {
         match self {
             Self::Failed(why) => Some(format!("its shards could not be read again: {why}")),
@@ -154,7 +154,7 @@ impl Shell {
         stop: CancellationToken,
     ) -> Self {
         let ((work, to_do), (ends, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-        // Epochs are above 0, which workers take for none.
+        // Epochs are above 0, which means no epoch to workers.
         let cluster = Cluster::new(queue.fence() << 32, config.clone(), secrets, Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new() };
         Self {
@@ -280,7 +280,7 @@ impl Shell {
         })
     }
 
-    /// Told of whenever a job changes its state.
+    /// Changes whenever a job changes its state.
     pub(super) fn job_states(&self) -> watch::Receiver<u64> {
         self.job_states.subscribe()
     }
@@ -288,7 +288,7 @@ impl Shell {
     /// What there is to see: the same for all who look at it within a fifth of a second, if nothing was decided meanwhile.
     #[must_use]
     pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
-        // Whoever comes while one is made waits for it.
+        // A call that comes while one is made waits for it.
         let mut board = lock(&self.board);
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
         if is_stale || !board.is_fresh() {
@@ -398,7 +398,7 @@ impl State {
     }
 }
 
-/// Whoever panicked with a lock in hand has not left a half-made change: calls of the pure code come and go as a
+/// A thread that panicked with a lock in hand has left no half-made change: calls of the pure code come and go as a
 /// whole, and journals open themselves again.
 pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! What workers are told.
+//! Answers to workers.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Between the messages of `proto/exact2048/v1/coordinator.proto` and the types of the pure code.
 //!
 //! What comes from a network is checked here, once: a value that got through has lengths, layers and sums with which
-//! the code behind it can calculate. Conversions to messages cannot fail.
+//! the code that gets it can calculate. Conversions to messages cannot fail.
 
 mod answer;
 mod params;
@@ -29,7 +29,7 @@ pub use refusal::{
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
-/// What a worker is told to work on.
+/// What a worker has to work on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
     /// Its part of a segment.

@@ -19,7 +19,7 @@ use super::observe;
 /// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Copies that are given at once: who gets none asks the store.
+/// Copies that are given at once: a worker that gets no copy asks the store.
 const MOST_AT_ONCE: usize = 16;
 
 /// A peer that takes nothing for so long gets no more.
@@ -96,7 +96,7 @@ async fn send_pieces(
     }
 }
 
-/// The next bytes of a file; none at its end.
+/// The next bytes of a file; empty at its end.
 fn next_piece(file: &mut File) -> io::Result<Bytes> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     file.take(PIECE_BYTES as u64).read_to_end(&mut piece)?;

@@ -28,17 +28,17 @@ pub trait Epoch: Send + Sync {
     /// The index of another worker among the members.
     fn member(&self, worker: WorkerId) -> Option<usize>;
 
-    /// Takes in a block that another member finished.
+    /// Accepts a block that another member finished.
     ///
     /// # Errors
     ///
     /// What is wrong with it; the epoch ends.
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
-    /// Takes in how far another member is.
+    /// Notes how far another member is.
     fn frontier_of(&self, from: usize, layer: Layer);
 
-    /// Takes in how far all are, as the coordinator says.
+    /// Notes how far all are, as the coordinator says.
     fn progress(&self, progress: EpochProgress);
 
     /// Has a shard written.

@@ -1,4 +1,4 @@
-//! The service for the other workers of an epoch: takes in their blocks, and gives them copies of shards.
+//! The service for the other workers of an epoch: it accepts their blocks, and gives them copies of shards.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ use crate::wire::{proof_of, secret_of, wire_status};
 /// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// Pieces of a block have so many bytes, but for its last one: what is kept beside each is little then.
+/// All pieces of a block but the last have this many bytes: what is kept beside each is little then.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
 
 /// For how long a sender waits that begins an epoch before this worker does.
@@ -47,7 +47,7 @@ const UNIT_BYTES: u64 = 1 << 10;
 /// The epoch that a worker is in.
 pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
-/// Takes in blocks for whatever epoch the worker is in, and gives copies.
+/// Accepts blocks for the epoch that the worker is in, and gives copies.
 pub struct ExchangeService {
     presence: Presence,
     joined: Arc<Joined>,
@@ -60,7 +60,7 @@ pub struct ExchangeService {
 }
 
 impl ExchangeService {
-    /// For a worker that may use so much memory, with the epoch that it has a share of, and the one that it runs.
+    /// For a worker that may hold `most_bytes`, with the epoch that it has a share of, and the one that it runs.
     pub fn new(
         presence: Presence,
         (joined, current): (Arc<Joined>, Arc<Current>),
@@ -84,7 +84,7 @@ impl ExchangeService {
         }
     }
 
-    /// Takes in what comes from one sender, until it ends.
+    /// Accepts what comes from one sender, until it ends.
     async fn take_in(
         &self,
         epoch: &Arc<dyn Epoch>,
@@ -228,7 +228,7 @@ impl Incoming {
     }
 }
 
-/// Has an epoch take in a block: a large one on another thread, since this one has other messages to receive.
+/// Has an epoch accept a block: a large one on another thread, since this one has other messages to receive.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
     let is_small = block.bytes.len() < SMALL_BYTES;
     let ended = epoch.ended();

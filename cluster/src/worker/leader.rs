@@ -55,7 +55,7 @@ struct Waiting {
 }
 
 impl Orders {
-    /// Takes in an order. It is repeated until the report of it has arrived.
+    /// Accepts an order. It is repeated until the report of it has arrived.
     pub fn add(&self, shard: WriteShard) {
         let mut waiting = self.lock();
         if waiting.last.replace(shard) != Some(shard) {

@@ -105,7 +105,7 @@ pub struct Sender {
 }
 
 impl PeerLink {
-    /// Opens a stream to a peer, which lasts until the link is dropped or `stop` says so. `lost` is told if it
+    /// Opens a stream to a peer, which lasts until the link is dropped or `stop` says so. `lost` is called if it
     /// breaks.
     pub fn open(
         sender: Sender,

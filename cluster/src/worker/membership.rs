@@ -11,7 +11,7 @@ use tonic::Status;
 use super::observe;
 use crate::wire::secret_of;
 
-/// What a process of a worker is known by, to those who ask whether it is here.
+/// What a process of a worker shows to prove that it is here.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
     /// What its pulls show.

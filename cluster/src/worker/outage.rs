@@ -1,11 +1,11 @@
-//! A coordinator that does not answer: told when it begins, now and then while it lasts, and when it is over.
+//! A coordinator that does not answer: the log says so at the beginning, now and then while it lasts, and at the end.
 
 use std::time::{Duration, Instant};
 
-/// How often it is told while it lasts.
+/// How often it is logged while it lasts.
 const TELL: Duration = Duration::from_secs(60);
 
-/// Since when there is no answer, if there is none.
+/// Since when there is no answer; `None` while there are answers.
 #[derive(Debug, Default)]
 pub struct Outage(Option<Silence>);
 
@@ -16,7 +16,7 @@ struct Silence {
 }
 
 impl Outage {
-    /// Takes in that there was no answer; says whether that is worth telling.
+    /// Notes that there was no answer; says whether that is worth a line of the log.
     pub fn goes_on(&mut self, now: Instant) -> bool {
         match &mut self.0 {
             None => self.0 = Some(Silence { since: now, told: now }),
@@ -26,7 +26,7 @@ impl Outage {
         true
     }
 
-    /// Takes in that there was an answer; says for how long there had been none, if that was so.
+    /// Notes that there was an answer; says how long there had been no answer before, if that was so.
     pub fn ends(&mut self, now: Instant) -> Option<Duration> {
         self.0.take().map(|silence| now - silence.since)
     }

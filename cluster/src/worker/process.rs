@@ -109,7 +109,7 @@ pub enum TurnedAway {
     },
 }
 
-/// Works until it is told to stop.
+/// Works until `stop`.
 ///
 /// # Errors
 ///
@@ -222,7 +222,7 @@ struct Process {
 }
 
 impl Process {
-    /// Pulls until it is told to stop and has nothing left to hand back.
+    /// Pulls until `stop`, and then until nothing is left to hand back.
     async fn pull_until(&mut self, stop: &Stop) -> Result<WorkerEnd> {
         let mut client = None;
         loop {
@@ -335,7 +335,7 @@ impl Process {
         }
     }
 
-    /// Takes in an answer.
+    /// Does what an answer says.
     fn take(&mut self, answer: Answer) {
         self.answered();
         self.outbox.acknowledged(answer.acknowledged);
@@ -377,7 +377,7 @@ impl Process {
         }
     }
 
-    /// Takes in that a pull was refused, or got no answer. The error is of a kind that stays.
+    /// Sees to a pull that was refused, or got no answer. An error is one that would come again.
     fn refused(&mut self, status: &Status) -> Result<()> {
         let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
         self.answered();
@@ -392,7 +392,7 @@ impl Process {
         Ok(())
     }
 
-    /// Takes in a status that is none of the coordinator's own refusals.
+    /// Sees to a status that is not one of the coordinator's own refusals.
     fn unanswered(&mut self, status: &Status) -> Result<()> {
         let message = plain_words(status.message(), MOST_WORDS);
         match status.code() {
@@ -416,7 +416,7 @@ impl Process {
         Ok(())
     }
 
-    /// Takes in that the coordinator answers.
+    /// Notes that the coordinator answers.
     fn answered(&mut self) {
         if let Some(silence) = self.outage.ends(Instant::now()) {
             let (worker, seconds) = (self.identity.id, seconds(silence));
@@ -424,7 +424,7 @@ impl Process {
         }
     }
 
-    /// Ends the epoch here, whatever it is at.
+    /// Ends the epoch here at once.
     fn leave_epoch(&mut self) {
         if let Some(epoch) = self.epoch.take() {
             self.joined.send_replace(None);

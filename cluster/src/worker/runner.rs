@@ -47,7 +47,7 @@ pub struct Runner {
     pub peers: Arc<PeerCopies>,
     /// Threads that compute.
     pub threads: usize,
-    /// The epoch that runs, for those who have something for it.
+    /// The epoch that runs, for blocks and orders that come for it.
     pub current: Arc<Current>,
     /// The number of the epoch that is taken up and not left yet; 0 for none.
     pub taken: Arc<AtomicU64>,
@@ -126,10 +126,7 @@ impl Runner {
 
     /// Tells the coordinator, and when it can go on.
     fn report(&self, epoch: u64, failure: WorkerFailure) {
-        let own = matches!(
-            failure,
-            WorkerFailure::DiskFull(_) | WorkerFailure::Memory(_) | WorkerFailure::Other(_)
-        );
+        let own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
         let full = matches!(failure, WorkerFailure::DiskFull(_));
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
         while full && !has_room(&self.scratch) {
@@ -141,7 +138,7 @@ impl Runner {
     }
 }
 
-/// What the coordinator is told of an error.
+/// How an error is reported to the coordinator.
 fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> WorkerFailure {
     if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
         let commit = &shard.commit;

@@ -27,7 +27,7 @@ use crate::tls::{TlsFiles, explain};
 /// Time for a connection over TCP.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for a handshake: whoever takes connections and says nothing is given up.
+/// Time for a handshake: a server that takes connections and says nothing is given up.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for the first bytes of a server within TLS. Ours send them at once; others may wait for the client.

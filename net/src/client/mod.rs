@@ -20,7 +20,7 @@ pub type Connected = InterceptedService<WithReasons, ShowToken>;
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The URL is none.
+    /// The text is no URL of a server.
     #[error(
         "{url:?} is not the URL of a server; write http://HOST:PORT, or https://HOST:PORT for a server with TLS"
     )]

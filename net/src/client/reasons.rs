@@ -1,6 +1,6 @@
 //! Why a connection failed, in words that say what to do.
 //!
-//! The transport knows only that bytes did not come, or were none of HTTP/2. Whoever made the connection knows more,
+//! The transport knows only that bytes did not come, or were not HTTP/2. The code that made the connection knows more,
 //! and notes it here; a request that fails then says it.
 
 use std::error::Error;
@@ -22,7 +22,7 @@ use crate::text::{chain, with_causes};
 pub struct Reason {
     /// In words.
     pub text: String,
-    /// What would have helped; `None` where that is nothing of the client's.
+    /// What would have helped; `None` where the client lacks nothing.
     pub lacks: Option<Lack>,
 }
 

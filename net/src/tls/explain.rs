@@ -90,7 +90,7 @@ fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
     Reason { text, lacks: Some(Lack::Ca) }
 }
 
-/// What is wrong with a certificate, whoever shows it.
+/// What is wrong with a certificate, of a server or of a client.
 fn of_certificate(bad: &Bad) -> String {
     match bad {
         Bad::ExpiredContext { not_after, .. } => format!("it expired on {}", date_of(*not_after)),

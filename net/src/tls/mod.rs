@@ -17,7 +17,7 @@ use certificate::Facts;
 /// Longest PEM file that is read, in bytes: a path given by mistake must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// The protocol inside, as TLS is told it.
+/// The protocol inside, by its name in TLS.
 const HTTP2: &[u8] = b"h2";
 
 /// Why certificates or keys cannot be used.

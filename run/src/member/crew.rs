@@ -132,8 +132,8 @@ impl<V: Value, L: Leader> Crew<V, L> {
         &self.worker
     }
 
-    /// Computes on so many threads until the plan is done, a task failed, or it is time to stop. The calling thread does
-    /// something else meanwhile.
+    /// Computes on `threads` threads until the plan is done, a task failed, or it is time to stop. The calling thread
+    /// does something else meanwhile.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl<V: Value, L: Leader> Crew<V, L> {
 
     fn complete(&self, task: Task, totals: Totals) {
         let mut plan = self.lock();
-        // With the plan locked, so that layers are told of in order.
+        // With the plan locked, so that layers are reported in order.
         let releases = self.tell(plan.planner.complete(task, totals));
         self.dispatch.progressed(&totals, plan.planner.frontier());
         let wake = plan.idle > 0;

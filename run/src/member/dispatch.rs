@@ -21,11 +21,11 @@ pub struct Dispatch<V, L> {
     worker: Arc<Worker<V>>,
     seat: Arc<Seat>,
     routes: Routes,
-    /// The ways to the other members, by their index; none to this one.
+    /// The ways to the other members, by their index; `None` for this member itself.
     links: Vec<Option<Box<dyn Link>>>,
     leader: L,
     tally: Tally,
-    /// Layers that this member has told the others it has sent all blocks of.
+    /// Layers of which this member has sent all blocks, as it has told the others.
     frontier: AtomicU32,
     finished: Mutex<Finished>,
 }
@@ -73,14 +73,14 @@ impl<V: Value, L: Leader> Dispatch<V, L> {
         &self.tally
     }
 
-    /// Takes in how many layers all members have finished.
+    /// Notes how many layers all members have finished.
     pub fn all_finished(&self, layers: u32) {
         let mut finished = self.lock();
         finished.told = finished.told.max(layers);
         self.report_done(&mut finished);
     }
 
-    /// Takes in of how many layers all blocks of the other members have arrived.
+    /// Notes of how many layers all blocks of the other members have arrived.
     pub fn all_arrived(&self, layers: u32) {
         let mut finished = self.lock();
         if layers > finished.arrived {

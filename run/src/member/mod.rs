@@ -78,7 +78,7 @@ pub trait Leader: Send + Sync {
     /// block of this member.
     fn progressed(&self, totals: &Totals, frontier: Layer);
 
-    /// The member holds so many bytes of packed layers that no shard was ordered of yet.
+    /// The member holds this many bytes of packed layers of which no shard was ordered yet.
     fn holds(&self, _bytes: u64) {}
 
     /// The member has finished its part of the next layer. Called with the plan locked: must not take long.
@@ -174,8 +174,8 @@ impl<V: Value, L: Leader> Member<V, L> {
         Self { seat, crew, stop, frontiers }
     }
 
-    /// Computes on so many threads, and writes what is ordered, until the leader says that it is over. What is left of
-    /// it in the worker afterwards is the caller's to release.
+    /// Computes on `threads` threads, and writes what is ordered, until the leader says that it is over. What is left
+    /// of it in the worker afterwards is the caller's to release.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl<V: Value, L: Leader> Member<V, L> {
         self.crew.wake();
     }
 
-    /// Writes the shard of a range. An order that was carried out already is none.
+    /// Writes the shard of a range. An order that was carried out already has no effect.
     fn write(&self, range: Segment) -> Result<(), CrewError> {
         let Some(frames) = self.crew.dispatch().take_sealed(range) else { return Ok(()) };
         let mut writer = self.leader().create_shard(range)?;
@@ -215,7 +215,7 @@ impl<V: Value, L: Leader> Member<V, L> {
         self.leader().written(range, writer.finish()?)
     }
 
-    /// Takes in a block of the member with this index. May be called again with the same.
+    /// Accepts a block of the member with this index. May be called again with the same.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl<V: Value, L: Leader> Member<V, L> {
         Ok(())
     }
 
-    /// Takes in that the member with this index has sent all blocks of the layers before this one.
+    /// Notes that the member with this index has sent all blocks of the layers before this one.
     pub fn frontier_of(&self, from: usize, layer: Layer) {
         let segment = self.seat.segment;
         let slowest = {
@@ -264,7 +264,7 @@ impl<V: Value, L: Leader> Member<V, L> {
         self.crew.dispatch().all_arrived(slowest);
     }
 
-    /// Takes in how many layers all members have finished, as the leader knows.
+    /// Notes how many layers all members have finished, as the leader knows.
     pub fn all_finished(&self, layers: u32) {
         self.crew.dispatch().all_finished(layers);
     }

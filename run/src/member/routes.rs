@@ -94,7 +94,7 @@ mod tests {
             }
             let links = mine.iter().filter(|is_neighbour| **is_neighbour).count();
             assert!(links > 0 && links <= 60, "{links} of {members}");
-            // Whoever gets a block is a neighbour.
+            // Each member that gets a block is a neighbour.
             let routes = Routes::new(&seat(board, members, 0));
             assert!(routes.to.values().flatten().all(|&(to, ..)| mine[to]));
         }

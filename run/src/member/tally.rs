@@ -70,7 +70,7 @@ impl Tally {
         Arrival::New
     }
 
-    /// The sums of a layer of which nothing will be sent or taken in any more.
+    /// The sums of a layer to which nothing will be added any more.
     pub fn close(&self, layer: Layer) -> LayerSums {
         self.lock().layers.remove(&layer).unwrap_or_default()
     }

@@ -78,7 +78,7 @@ impl Game {
         layer % period < width || (layer < 10 && period >= 10)
     }
 
-    /// Bits behind the binary point of a value.
+    /// Bits after the binary point of a value.
     pub fn fraction_bits(&self) -> u32 {
         self.fraction_bits
     }
@@ -204,7 +204,7 @@ fn heaviest_board(cells: u8, largest: u8) -> impl Iterator<Item = u8> {
     (0..cells).map(move |before| (cells + 1 - before).max(2).min(largest))
 }
 
-/// Bits behind the binary point: with 32 bits a value all that the largest value leaves; with 64 as many less as
+/// Bits after the binary point: with 32 bits a value all that the largest value leaves; with 64 as many less as
 /// the weights of the spawns of a full board need, and one for rounding.
 fn fraction_bits(params: &Params, largest_value: u64) -> u32 {
     let digits = |n: u64| u64::BITS - n.leading_zeros();

@@ -40,7 +40,7 @@ struct Direction {
     left: u32,
 }
 
-/// Exchanges some cells with those so many bits above.
+/// Exchanges some cells with those that lie `bits` bits above.
 #[derive(Debug)]
 struct Swap {
     cells: u64,

@@ -12,10 +12,10 @@ use super::geometry::Geometry;
 /// Stands for a large tile in a skeleton: no small tile has this exponent.
 const LARGE: u64 = 15;
 
-/// Masks with symmetries and at most so many configs number the canonical ones only.
+/// Masks with symmetries number the canonical configs only if they have at most this many.
 const MOST_CANONICAL: u64 = 1 << 15;
 
-/// Classes of at most so many configs keep a list of them.
+/// Classes keep a list of their configs if these are at most this many.
 const MOST_LISTED: u64 = 1 << 18;
 
 /// Configs that are kept in lists: as many as fit 64 MiB.
@@ -32,7 +32,7 @@ pub struct Layout<'a> {
     cells: usize,
     /// Canonical masks by the number of their cells, ascending.
     masks: Vec<Vec<Mask>>,
-    /// `configs[cells][sum / 2]`: ways to fill so many cells with small tiles of that sum.
+    /// `configs[cells][sum / 2]`: ways to fill that number of cells with small tiles of that sum.
     configs: Vec<Vec<u64>>,
     classes: Mutex<FxHashMap<(usize, u32), Arc<ClassRows>>>,
     columns: Mutex<FxHashMap<u64, Arc<Vec<u64>>>>,
@@ -304,7 +304,7 @@ impl<'a> Layout<'a> {
         sequences
     }
 
-    /// The exponents of so many large tiles with this sum, sorted downward, behind those chosen already: at most
+    /// The exponents of this number of large tiles with this sum, sorted downward, after those chosen already: at most
     /// n + 2 - e of them are e or more.
     fn multisets(&self, left: usize, sum: u32, most: u8, chosen: &mut Vec<u8>, found: &mut Vec<Vec<u8>>) {
         if left == 0 {
@@ -465,7 +465,7 @@ fn numbered(cells: usize) -> u64 {
     (0..cells.min(15)).map(|cell| (cell as u64 + 1) << (4 * cell)).sum()
 }
 
-/// `counts[cells][sum / 2]`: ways to fill so many cells with empties and tiles below `2^large`.
+/// `counts[cells][sum / 2]`: ways to fill that number of cells with empties and tiles below `2^large`.
 fn config_counts(cells: usize, large: u8) -> Vec<Vec<u64>> {
     let mut counts = vec![vec![1]];
     for cells in 1..=cells {

@@ -144,7 +144,7 @@ impl<'a> Stored<'a> {
             part.values = bytes.chunks_exact(self.width()).map(little_endian).collect();
         }
         let mut rows = RowWalk::new(&self.layout, &marked.block);
-        // Symmetric rows hold fewer states than entries: then the values behind move up.
+        // Symmetric rows hold fewer states than entries: then the values after them move up.
         let mut read = 0;
         for (number, bits) in marked.occupied() {
             let (row, start) = (rows.get(number), part.boards.len());
@@ -212,7 +212,7 @@ impl<'a> Stored<'a> {
         Ok(())
     }
 
-    /// The bytes of an item of `values`, which must belong to that key and hold so many values.
+    /// The bytes of an item of `values`, which must belong to that key and hold this number of values.
     fn values<'i>(
         &self,
         values: &'i Items,
@@ -232,7 +232,7 @@ impl<'a> Stored<'a> {
         Ok(bytes)
     }
 
-    /// The value of the entry that is number `nth` of an item of reach; `None` behind its end.
+    /// The value of the entry that is number `nth` of an item of reach; `None` past its end.
     fn value_of(&self, key: ItemKey, count: usize, nth: usize) -> Result<Option<u64>, Problem> {
         let items = self.item(ShardKind::Values, key)?;
         let bytes = self.values(&items, 0, key, count)?;
@@ -247,7 +247,7 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// The board of the entry whose value is number `nth` of an item, and the value; `None` behind its end.
+    /// The board of the entry whose value is number `nth` of an item, and the value; `None` past its end.
     pub fn nth_value(&self, key: ItemKey, nth: usize) -> Result<Option<(u64, u64)>, Problem> {
         let reach = self.item(ShardKind::Reach, key)?;
         let Some(item) = reach.get(0) else { return Ok(None) };
@@ -295,7 +295,7 @@ impl<'a> Stored<'a> {
         exact2048_game::Board(board).to_text(self.run.params().board)
     }
 
-    /// A problem of a layer, told of a shard that has it.
+    /// A problem of a layer, reported for a shard that has it.
     pub fn problem(
         &self,
         kind: ShardKind,

@@ -8,7 +8,7 @@ pub struct BoardTable {
 }
 
 impl BoardTable {
-    /// Empties the table, and makes room for so many boards.
+    /// Empties the table, and makes room for this number of boards.
     pub fn clear(&mut self, boards: usize) {
         self.slots.clear();
         self.slots.resize(2 * boards + 2, (0, 0));

@@ -2,7 +2,7 @@
 //!
 //! A file is written under a temporary name and then renamed. Nothing is synced: all of it is under checksums, and what is
 //! damaged, cut off or of another run is removed and solved again. Processes may share a folder. Whatever fails here costs
-//! time alone, and nobody is told.
+//! time alone, and no error is reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};

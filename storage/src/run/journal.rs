@@ -169,7 +169,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(())
     }
 
-    /// Takes in the next record if it is there.
+    /// Reads the next record if it is there.
     fn take_next(&mut self) -> Result<bool, StorageError> {
         let found = self.read_next()?;
         found.map_or(Ok(false), |contents| self.take(&contents).map(|()| true))
@@ -369,7 +369,7 @@ fn object_name(sequence: u64) -> String {
     format!("{JOURNAL}/{}", file_name(sequence))
 }
 
-/// The number of the record in a file of this name. Files with other names are none of the journal's.
+/// The number of the record in a file of this name. Files with other names do not belong to the journal.
 fn number_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".json")?.parse().ok()?;
     (file_name(number) == name).then_some(number)

@@ -37,7 +37,7 @@ impl Lock {
     }
 }
 
-/// Takes the lock; waits a moment for one who only looks whether it is held ([`held_by`]).
+/// Takes the lock; waits a moment for a process that only looks whether it is held ([`held_by`]).
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     // Tests play a file system that grants it to everybody.
     #[cfg(feature = "failpoints")]
@@ -51,7 +51,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Who holds the lock of the run directory `folder`, in words; `None` where nobody does, or that cannot be told.
+/// Who holds the lock of the run directory `folder`, in words; `None` where nobody does, or where that is not known.
 ///
 /// # Errors
 ///

@@ -145,7 +145,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// [`StorageError::NotARun`], [`StorageError::Locked`], [`StorageError::NewerVersion`],
     /// [`StorageError::NotWritable`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::UnsafeStore`], [`StorageError::NotUnderstood`] for a record that is none of type `R`, or another
+    /// [`StorageError::UnsafeStore`], [`StorageError::NotUnderstood`] for a record that is not of type `R`, or another
     /// failure of the system or the store.
     pub fn open_for_writing(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
@@ -256,12 +256,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         &self.place
     }
 
-    /// Who has the run open for writing at the moment, in words; `None` where nobody has, or that cannot be told: in a
-    /// store, or where locks are of one machine and the writer is on another.
+    /// Who has the run open for writing at the moment, in words; `None` where nobody has, or where that is not known:
+    /// in a store, or where locks are of one machine and the writer is on another.
     ///
     /// # Errors
     ///
-    /// Where what has the name of the lock is no file: whoever opens the run for writing would be refused.
+    /// Where what has the name of the lock is no file: nobody could open the run for writing.
     pub fn held_by(&self) -> Result<Option<String>, StorageError> {
         match &self.home {
             Home::Folder(path) => lock::held_by(path),

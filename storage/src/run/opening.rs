@@ -1,7 +1,7 @@
 //! Opening records: who writes a run in a store, and from which record on.
 //!
-//! In a store nothing vanishes when a process ends, so that there is no lock. Whoever opens a run for writing appends
-//! a record that says so instead. It takes the number that every earlier writer would give its next record, and
+//! In a store nothing vanishes when a process ends, so that there is no lock. A process that opens a run for writing
+//! appends a record that says so instead. It takes the number that every earlier writer would give its next record, and
 //! numbers are given once: from then on the earlier ones cannot commit.
 
 use std::fmt;

@@ -111,7 +111,7 @@ impl Shards {
     }
 
     /// Looks whether the shards that records name are there, each with the length and the header that its record says
-    /// and with its identity, in their order. What is behind the headers is not looked at. Costs 104 bytes each, in a
+    /// and with its identity, in their order. What follows the headers is not looked at. Costs 104 bytes each, in a
     /// store a HEAD and a GET, some at once.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Shards {
     }
 
     /// Reads every byte of the shard as it is in the store now, and keeps nothing of it: neither a copy in the cache
-    /// nor room on the disk. For those who look after whole runs, which are larger than their disks.
+    /// nor room on the disk. For programs that check whole runs, which are larger than their disks.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Shards {
         }
     }
 
-    /// What is asked of those who may have a copy.
+    /// What is asked of peers that may have a copy.
     fn wanted(&self, record: &ShardRecord) -> WantedCopy {
         let &ShardRecord { header_checksum, bytes, .. } = record;
         WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) }

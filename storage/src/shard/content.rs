@@ -105,7 +105,7 @@ impl ShardFile {
         }
     }
 
-    /// Fills `buffer`. Whoever calls checks what it gets: the name may stand for another file by now.
+    /// Fills `buffer`. The caller checks what it gets: the name may stand for another file by now.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.file.as_ref().map(|file| file.read_exact_at(buffer, offset)) {
             // Another machine has replaced or removed the file.
@@ -133,7 +133,7 @@ impl Drop for ShardFile {
     }
 }
 
-/// The first bytes of a file: at most so many, fewer where it is shorter.
+/// The first `most` bytes of a file, or all of them if it is shorter.
 pub(super) fn head(content: &Content, most: u32) -> io::Result<Vec<u8>> {
     let length = content.length()?.min(u64::from(most));
     content.with_bytes(0, index(u32::try_from(length).unwrap_or(most)), <[u8]>::to_vec)

@@ -1,6 +1,6 @@
 //! The index of a shard: where each frame is, and what items it holds. Its layout is in `docs/dev/format.md`.
 //!
-//! The items of a frame lie one behind the other, so that their offsets follow from their lengths and cannot
+//! The items of a frame lie one after the other, so that their offsets follow from their lengths and cannot
 //! contradict each other.
 
 use super::block::{self, BLOCK_HEADER_BYTES, BlockHeader};

@@ -189,7 +189,7 @@ impl ShardReader {
         self.index.entries.get(at)
     }
 
-    /// The item `key`, `None` if the shard does not have it. Decodes its whole frame: whoever wants several items
+    /// The item `key`, `None` if the shard does not have it. Decodes its whole frame: who wants several items
     /// of a frame calls [`read_frame`](Self::read_frame) and [`Entry::slice`].
     ///
     /// # Errors

@@ -243,7 +243,7 @@ fn publish(
             let mut temp = temp;
             store.upload(&object, temp.file(), header.file_bytes)?;
             crash_point!("store.shard_uploaded");
-            // Only a copy: whoever misses it fetches it.
+            // Only a copy: who misses it fetches it.
             let _ = cache.insert(temp, &cache.entry(identity.run, header_checksum));
             Ok(file)
         }

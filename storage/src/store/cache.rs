@@ -98,7 +98,7 @@ impl Cache {
         }
         let folder = &*within;
         for temp in list(folder)?.iter().filter(|entry| entry.is_temp() && is_abandoned(&entry.path)) {
-            // It is only in the way of space: whoever opens the cache next tries again.
+            // It is only in the way of space: the next process to open the cache tries again.
             let _ = temp.remove();
         }
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })

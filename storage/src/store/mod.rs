@@ -66,14 +66,14 @@ pub(crate) struct Store {
     reached: AtomicBool,
 }
 
-/// How long trouble is waited out, and who is told that it is.
+/// How long trouble is waited out, and who hears of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// How long.
     pub(crate) limit: Duration,
     /// The same before the first request has succeeded.
     pub(crate) first: Duration,
-    /// Told a sentence when a request has failed and is tried again, once a request.
+    /// Called with a sentence, once a request, when it has failed and is tried again.
     pub(crate) on_wait: Option<fn(&str)>,
 }
 
@@ -246,7 +246,7 @@ impl Store {
         Ok(listed)
     }
 
-    /// Removes objects; those that are not there are none to remove.
+    /// Removes objects; those that are not there are passed over.
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.key(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
@@ -353,7 +353,7 @@ fn in_words(kind: io::ErrorKind, error: &Error) -> io::Error {
 /// A small object as it was read.
 enum Read {
     Whole(Bytes),
-    /// It has so many bytes, which were not read.
+    /// It has this many bytes, which were not read.
     TooLarge(u64),
 }
 

@@ -78,7 +78,8 @@ impl Persistence {
     }
 }
 
-/// Half of the pause and a random share of the other half, so that those who failed together do not return together.
+/// Half of the pause and a random share of the other half, so that processes which failed together do not return
+/// together.
 fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(()) % 1024;
     pause / 2 + pause / 2048 * u32::try_from(random).unwrap_or_default()

@@ -10,7 +10,7 @@ use crate::{RunId, StorageError};
 impl Store {
     /// Creates a scratch object twice and removes it. Costs four small requests.
     ///
-    /// A store that keeps the promise only when the two do not meet cannot be told in this way: docs/stores.md says
+    /// A store that keeps the promise only when the two do not meet is not found out in this way: docs/stores.md says
     /// which stores are known to do so.
     ///
     /// # Errors

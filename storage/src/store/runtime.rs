@@ -1,7 +1,7 @@
 //! Async requests for code without async.
 //!
 //! `object_store` is async and the rest of this crate is not. One small runtime of the process runs all requests;
-//! whoever asks for one waits on a channel, not inside a runtime, so that the caller may be any thread: a plain
+//! the thread that asks for one waits on a channel, not inside a runtime, so that the caller may be any thread: a plain
 //! one, or one of another runtime.
 
 use std::future::Future;

@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// How long one attempt to move so many bytes may take.
+/// How long one attempt to move this number of bytes may take.
 fn longest(bytes: u64) -> Duration {
     ATTEMPT + Duration::from_secs(bytes / SLOWEST)
 }

@@ -51,7 +51,7 @@ struct Batch {
     answers: SyncSender<Vec<Answered>>,
 }
 
-/// Answers every line of standard input; lines that have no answer are told and the rest goes on.
+/// Answers every line of standard input; lines that have no answer are reported, and the rest goes on.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
     let lines = read_lines(answerer.size());
     let mut codes = Vec::new();

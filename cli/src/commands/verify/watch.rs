@@ -26,13 +26,13 @@ struct Pass {
 }
 
 impl Watch {
-    /// Begins a pass over so much.
+    /// Begins a pass over `total`.
     pub fn begin(&self, name: &'static str, total: u64) {
         let line = ProgressLine::new(name);
         *self.lock() = Some(Pass { total, begun: Instant::now(), next: INTERVAL, line });
     }
 
-    /// Takes in how far it is; may be called often.
+    /// Shows how far it is; may be called often.
     pub fn show(&self, at: CheckProgress) {
         // Where another thread shows something, this one need not.
         let Ok(mut pass) = self.pass.try_lock() else { return };

@@ -1,4 +1,4 @@
-//! The service that takes in blocks, as a peer finds it: over a connection, with messages of all kinds.
+//! The service that accepts blocks, as a peer finds it: over a connection, with messages of all kinds.
 
 use std::sync::Mutex;
 

@@ -78,7 +78,7 @@ async fn a_copy_arrives_whole() {
     let contents: Vec<u8> = (0..600_000).map(|i| (i % 251) as u8).collect();
     add_copy(with.path(), &contents);
     let asking = asking(&[serve_cache(2, with.path()), serve_cache(3, without.path())]);
-    // Who has none is asked again all the same: it may have it by then.
+    // A peer that has no copy is asked again all the same: it may have one by then.
     for _ in 0..2 {
         let found = copies(&asking).await;
         assert_eq!(found.len(), 2);

@@ -10,7 +10,7 @@ use exact2048_solution::missing_segments;
 use super::*;
 use crate::wire::Assignment;
 
-/// A worker without a runner, and what the runner would be told to start.
+/// A worker without a runner, and the epochs that the runner would start.
 async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receiver<Start>) {
     let client = ClientOptions {
         server: "http://127.0.0.1:1".to_owned(),
