@@ -95,7 +95,7 @@ impl Cost {
 
 /// Shows how far the work is where it takes longer than a second.
 #[derive(Default)]
-pub struct Watch {
+pub struct ConeWatch {
     now: Mutex<Option<Shown>>,
 }
 
@@ -112,7 +112,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// The way up is so much of the work, about.
 const UP: f64 = 0.4;
 
-impl Watch {
+impl ConeWatch {
     /// Takes in how far it is. `kept` tells where the cone ends.
     pub fn show(&self, at: ConeProgress, kept: KeptLayers, last_layer: u32) {
         let mut now = self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

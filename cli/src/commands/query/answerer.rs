@@ -9,12 +9,12 @@ use exact2048_game::{KeptLayers, Objective};
 use exact2048_solution::{Asking, Evaluation, Oracle, OracleOptions, QueryError, Run, Spent};
 
 use super::Args;
-use crate::cones::{self, Cost, Watch};
+use crate::cones::{self, ConeWatch, Cost};
 use crate::failure::Failure;
 use crate::remote::Remote;
 
 /// An answer, and what it cost it and those that were asked for with it.
-pub struct Answer {
+pub struct AnswerWithCost {
     pub evaluation: Evaluation,
     pub cost: Option<Cost>,
 }
@@ -22,15 +22,15 @@ pub struct Answer {
 /// What answers.
 pub enum Answerer {
     /// A run that is read here.
-    Run(Box<Here>),
+    Run(Box<LocalRun>),
     /// A server.
     Server(Box<Remote>),
 }
 
 /// A run that is read here.
-pub struct Here {
+pub struct LocalRun {
     oracle: Oracle,
-    watch: Watch,
+    watch: ConeWatch,
     /// Held by the one that works out what takes much memory.
     turn: Mutex<()>,
 }
@@ -53,7 +53,11 @@ impl Answerer {
                 let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
                 let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
                 let oracle = Oracle::with_options(&Run::open(location)?, options)?;
-                Ok(Self::Run(Box::new(Here { oracle, watch: Watch::default(), turn: Mutex::default() })))
+                Ok(Self::Run(Box::new(LocalRun {
+                    oracle,
+                    watch: ConeWatch::default(),
+                    turn: Mutex::default(),
+                })))
             }
             (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
         }
@@ -84,13 +88,13 @@ impl Answerer {
     }
 
     /// The values of boards and of their moves, each or why it has none, in their order.
-    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<Answer>> {
+    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<AnswerWithCost>> {
         let answers = match self {
             Self::Run(here) => here.evaluate(boards),
             Self::Server(remote) => remote.evaluate(boards),
         };
         let is_worth_saying = cones::are_worth_saying(self.kept());
-        let with_cost = |(evaluation, cost): (Evaluation, Cost)| Answer {
+        let with_cost = |(evaluation, cost): (Evaluation, Cost)| AnswerWithCost {
             evaluation,
             cost: Some(cost).filter(|_| is_worth_saying),
         };
@@ -98,7 +102,7 @@ impl Answerer {
     }
 }
 
-impl Here {
+impl LocalRun {
     fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
         match self.ask(boards) {
             Ok((answers, cost)) => answers.into_iter().map(|answer| Ok((answer?, cost))).collect(),

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_solution::QueryError;
 
-use super::answerer::{Answer, Answerer};
+use super::answerer::{AnswerWithCost, Answerer};
 use super::print::Printer;
 use crate::failure::{self, Failure};
 
@@ -43,7 +43,7 @@ struct Line {
 }
 
 /// The number and the text of a line, and its answer.
-type Answered = (u64, String, Result<Answer>);
+type Answered = (u64, String, Result<AnswerWithCost>);
 
 /// Lines that are answered together, and where their answers go.
 struct Batch {

@@ -11,7 +11,7 @@ use exact2048_game::rules::Move;
 use exact2048_solution::{Evaluation, MoveValue};
 use serde::Serialize;
 
-use super::answerer::Answer;
+use super::answerer::AnswerWithCost;
 use crate::cones::Cost;
 use crate::{display, failure, output, units};
 
@@ -59,7 +59,7 @@ struct Refusal<'a> {
 
 impl Printer {
     /// Prints an answer.
-    pub fn write(&self, out: &mut impl Write, answer: &Answer) -> Result<()> {
+    pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&self.in_json(answer))?)?;
         } else {
@@ -69,7 +69,7 @@ impl Printer {
     }
 
     /// The same for one of many, which are set apart.
-    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &Answer) -> Result<()> {
+    pub fn write_one_of_many(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         self.write(out, answer)?;
         if !self.json {
             writeln!(out)?;
@@ -88,7 +88,7 @@ impl Printer {
         Ok(())
     }
 
-    fn in_json(&self, Answer { evaluation: answer, cost }: &Answer) -> Shown {
+    fn in_json(&self, AnswerWithCost { evaluation: answer, cost }: &AnswerWithCost) -> Shown {
         let moves = answer.moves.iter().map(|m| MoveAnswer {
             direction: m.direction.name(),
             legal: m.outcome.is_some(),
