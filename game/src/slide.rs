@@ -82,8 +82,6 @@ pub struct Lines {
     large: u8,
     /// For each move: its lines of cells, from the wall outward.
     pub(crate) moves: [Vec<Vec<u8>>; 4],
-    /// The same as sets of cells, one bit a cell.
-    cells: [Vec<u32>; 4],
     /// By line length, then by the line's tokens read as a number with base `large + 1`.
     outcomes: Vec<Vec<OnceLock<Box<[SlideOutcome]>>>>,
     /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
@@ -101,25 +99,13 @@ impl Lines {
         };
         let moves = Move::ALL.map(|m| m.lines(board));
         let settled = settled_sets(board.cells(), &moves);
-        let cells_of = |line: &Vec<u8>| line.iter().fold(0, |cells, &cell| cells | 1 << cell);
-        let cells = moves.each_ref().map(|lines| lines.iter().map(cells_of).collect());
-        Self { large, moves, cells, outcomes: (0..=longest).map(table).collect(), settled }
+        Self { large, moves, outcomes: (0..=longest).map(table).collect(), settled }
     }
 
     /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
     #[inline]
     pub fn may_follow_a_move(&self, occupied: u32) -> bool {
         is_set(&self.settled, occupied)
-    }
-
-    /// Whether a move may have led here that merged large tiles or gave birth to one, with tiles on the `occupied` cells
-    /// and large ones on the `large` cells: some line at the wall then has a large tile, and a gap behind its last tile.
-    pub fn may_follow_a_step(&self, occupied: u32, large: u32) -> bool {
-        let merged = |&line: &u32| large & line != 0 && occupied & line != line;
-        // The sets are looked at first: they are cheaper, and most often none has a gap.
-        let moves = self.moves.iter().zip(&self.cells);
-        let mut gaps = moves.filter(|(_, cells)| cells.iter().any(merged));
-        gaps.any(|(lines, _)| are_settled(lines, occupied))
     }
 
     /// All outcomes of a line of tokens, given from the wall outward: 0 empty, a small exponent, or `large` for an L. Each
@@ -195,12 +181,6 @@ mod tests {
         let follows = |cells: &[u32]| lines.may_follow_a_move(cells.iter().map(|cell| 1 << cell).sum());
         assert!(follows(&[0, 1, 2]) && follows(&[0, 3]) && follows(&[4]));
         assert!(!follows(&[1, 3]) && !follows(&[0, 4]));
-        let steps = |cells: &[u32], large: u32| {
-            lines.may_follow_a_step(cells.iter().map(|cell| 1 << cell).sum(), 1 << large)
-        };
-        assert!(steps(&[0, 1, 2], 2) && steps(&[0, 1], 0), "up the column, and along the row");
-        assert!(!steps(&[0, 1, 2, 3, 4], 0), "its row and its column are full");
-        assert!(!steps(&[1, 3], 1), "no afterstate at all");
     }
 
     fn kinds(outcome: &SlideOutcome, places: usize) -> Vec<Kind> {

@@ -8,15 +8,27 @@ use exact2048_game::{Lane, Params};
 /// large tiles or in their number, goes to different members: `examples/scale` shows 5x2 on two threads take 1.2
 /// times as long where lanes of one sum stay together, though a quarter fewer blocks are pushed then.
 ///
+/// Where lanes are divided by huge tiles, those with the same ones are a *family*, and few moves lead from one family to
+/// another. So families are dealt out instead, each to one member, or where there are many members to a few.
+///
 /// The rule is part of the format of runs: it says which shard of a commit holds a lane. It follows from the parameters and
 /// the members' threads alone. So a share need not hold a
 /// table: every worker builds the same rule with [`assign`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owners {
     large: u8,
+    huge: u8,
+    /// Members that a family is dealt to.
+    split: usize,
     /// Whose turn it is: indices of members, each as often as its threads say.
     turns: Vec<u16>,
 }
+
+/// A family is dealt to one member for so many that there are: a layer has about a dozen families, of which some are large.
+const MEMBERS_A_SPLIT: usize = 4;
+
+/// A family is dealt to no more: with each of them more of its moves lead to another member.
+const MOST_SPLIT: usize = 4;
 
 /// Deals the lanes of a run to the members of an epoch; `threads` are theirs, in order of members.
 ///
@@ -25,13 +37,20 @@ pub struct Owners {
 /// Where there is no member, or more than 65,536.
 pub fn assign(params: &Params, threads: &[u32]) -> Owners {
     assert!(!threads.is_empty() && threads.len() <= 1 << 16, "an epoch has between 1 and 65,536 members");
-    Owners { large: params.large, turns: turns(threads) }
+    let split = (threads.len() / MEMBERS_A_SPLIT).clamp(1, MOST_SPLIT);
+    Owners { large: params.large, huge: params.huge, split, turns: turns(threads) }
 }
 
 impl Owners {
     /// The member that owns a lane, by its index.
     pub fn owner(&self, lane: Lane) -> usize {
         let turn = (lane.large_sum >> self.large) as usize + usize::from(lane.k);
+        let turn = if lane.huge.is_empty() {
+            turn
+        } else {
+            let family = (lane.huge.sum() >> self.huge) as usize + usize::from(lane.huge.len());
+            family * self.split + turn % self.split
+        };
         usize::from(self.turns[turn % self.turns.len()])
     }
 }
@@ -69,8 +88,12 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
-    use exact2048_game::{Layer, Objective, Precision, Spawn4, lane};
+    use exact2048_game::class::Space;
+    use exact2048_game::huge::NO_HUGE;
+    use exact2048_game::{HugeTiles, Layer, Objective, Precision, Spawn4, lane};
     use proptest::prelude::*;
 
     fn params(board: &str) -> Params {
@@ -92,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_layer_is_shared_out() {
-        let params = params("4x3");
+        let params = params("4x3").with_huge(NO_HUGE).unwrap();
         for members in [2, 3, 4] {
             let owners = assign(&params, &vec![1; members]);
             for layer in (100..16000).step_by(200).map(Layer) {
@@ -109,6 +132,25 @@ mod tests {
                     "layer {layer}: {owned:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn families_stay_together_and_are_shared_out() {
+        let params = params("4x3");
+        let space = Space::new(&params);
+        for members in [2, 3, 7, 8] {
+            let owners = assign(&params, &vec![1; members]);
+            let mut families = BTreeMap::<HugeTiles, BTreeSet<usize>>::new();
+            let mut entries = vec![0.0; members];
+            for lane in lane::lanes(&params).into_iter().filter(|lane| !lane.huge.is_empty()) {
+                families.entry(lane.huge).or_default().insert(owners.owner(lane));
+                entries[owners.owner(lane)] += space.entries_about(lane).map(|(_, n)| n as f64).sum::<f64>();
+            }
+            let split = if members < 8 { 1 } else { 2 };
+            assert!(families.values().all(|owners| owners.len() <= split), "{members}");
+            let (all, most) = (entries.iter().sum::<f64>(), entries.iter().copied().fold(0.0, f64::max));
+            assert!(most * members as f64 <= 1.25 * all, "{members}: {entries:?}");
         }
     }
 

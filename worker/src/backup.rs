@@ -85,7 +85,7 @@ impl<V: Value> Worker<V> {
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = self.fingerprint(&block, &mut cache);
-        self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
+        self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
         Ok(found)
     }
 
@@ -126,8 +126,7 @@ impl<V: Value> Worker<V> {
             computed
         });
         let occupied = rows.rows_in_slots(&SlotBits::of_all(rows.len(), computed));
-        let (values, reach) = (self.memory.settle(values)?, self.memory.settle(Vec::new())?);
-        Ok(ValueBlock { rows, stride, occupied, values, reach })
+        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 
     /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
@@ -249,7 +248,7 @@ impl<V: Value> Worker<V> {
                     .map_err(ReadError::from)?;
             }
         }
-        Ok(Some(self.settle_states(&tables, reach, values)?))
+        Ok(Some(self.settle_states(&tables, &reach, values)?))
     }
 
     fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
@@ -257,21 +256,20 @@ impl<V: Value> Worker<V> {
     }
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
-        let (values, reach) = (self.memory.settle(Vec::new())?, self.memory.settle(Vec::new())?);
-        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: Vec::new(), values, reach })
+        let values = self.memory.settle(Vec::new())?;
+        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: Vec::new(), values })
     }
 
     /// A block of states' values; the rows that hold reachable entries are those that were computed.
     fn settle_states(
         &self,
         tables: &LaneTables,
-        reach: Entries,
+        reach: &Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let rows = Arc::clone(reach.matrix.rows());
         let occupied = rows.rows_in_slots(&reach.summary.occupied);
-        let (values, reach) = (self.memory.settle(values)?, self.memory.settle(reach.matrix.into_bits())?);
-        Ok(ValueBlock { rows, stride: stride(tables), occupied, values, reach })
+        Ok(ValueBlock { rows, stride: stride(tables), occupied, values: self.memory.settle(values)? })
     }
 
     /// Packs the items of a block for the shard of its layer.

@@ -69,19 +69,12 @@ pub struct ValueBlock<V> {
     pub occupied: Vec<u64>,
     /// The rows.
     pub values: Buffer<V>,
-    /// Of states which entries are reachable, in rows of whole words; nothing of afterstates.
-    pub reach: Buffer<u64>,
 }
 
 impl<V: bytemuck::Pod> ValueBlock<V> {
     /// The rows, for the kernels.
     pub fn rows(&self) -> Rows<'_, V> {
         Rows { stride: self.stride, set: &self.rows, occupied: &self.occupied, values: &self.values }
-    }
-
-    /// Which entries of a row are reachable, in as many words as a row has; of a row that is not occupied none.
-    pub fn reach_of(&self, row: u32, words: usize) -> &[u64] {
-        if is_set(&self.occupied, row) { &self.reach[self.rows.slot(row) * words..][..words] } else { &[] }
     }
 }
 
@@ -113,7 +106,7 @@ impl Spill for ReachBlock {
 
 impl<V: bytemuck::Pod> Spill for ValueBlock<V> {
     fn heap_bytes(&self) -> usize {
-        self.values.heap_bytes() + self.reach.heap_bytes()
+        self.values.heap_bytes()
     }
 
     fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
@@ -122,7 +115,6 @@ impl<V: bytemuck::Pod> Spill for ValueBlock<V> {
             stride: self.stride,
             occupied: self.occupied.clone(),
             values: memory.spilled(&self.values)?,
-            reach: memory.spilled(&self.reach)?,
         })
     }
 }

@@ -32,12 +32,12 @@ struct Found {
 }
 
 /// A block while it is worked on.
-struct Place<'a> {
-    layer: Layer,
-    lane: Lane,
-    class: &'a Class,
-    tables: &'a LaneTables,
-    helpers: usize,
+pub(crate) struct Place<'a> {
+    pub layer: Layer,
+    pub lane: Lane,
+    pub class: &'a Class,
+    pub tables: &'a LaneTables,
+    pub helpers: usize,
 }
 
 impl<V: crate::Value> Worker<V> {
@@ -121,10 +121,22 @@ impl<V: crate::Value> Worker<V> {
 
     /// The afterstates of a block, counted.
     fn move_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
+        let afterstates = self.moved(place, |_| true, cache)?;
+        afterstates.map_or_else(|| Ok(Found::default()), |afterstates| self.found(afterstates, place, cache))
+    }
+
+    /// The afterstates of a block that moves lead to from some lanes, as far as moves lead there: padding may be set, and of
+    /// symmetric entries some images. `None` where no such lane has a state.
+    pub(crate) fn moved(
+        &self,
+        place: &Place<'_>,
+        is_wanted: impl Fn(Lane) -> bool,
+        cache: &mut MapCache,
+    ) -> Result<Option<BitMatrix>, WorkerError> {
         let mut sources = Vec::new();
         let params = self.tables.params();
         let before = |&step: &Step| place.lane.before(step, params).into_iter().map(move |lane| (step, lane));
-        for (step, lane) in self.steps.iter().flat_map(before) {
+        for (step, lane) in self.steps.iter().flat_map(before).filter(|&(_, lane)| is_wanted(lane)) {
             let Some(class) = self.tables.class(place.layer, lane) else { continue };
             let Some(tables) = self.tables.lane(lane) else { continue };
             let states = self.states(place.layer, lane)?;
@@ -133,7 +145,7 @@ impl<V: crate::Value> Worker<V> {
             }
         }
         if sources.is_empty() {
-            return Ok(Found::default());
+            return Ok(None);
         }
         // Each source's transitions are let go of before the next one's are fetched: they can be large.
         let rows = self.rows_of(place.class, |found| {
@@ -159,7 +171,7 @@ impl<V: crate::Value> Worker<V> {
                 afterstates.map_pieces(&pieces, |afterstates| self.kernels.move_bits(&plan, afterstates));
             });
         }
-        self.found(afterstates, place, cache)
+        Ok(Some(afterstates))
     }
 
     /// The transitions of the rows of a block that has some.

@@ -8,21 +8,18 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use exact2048_game::bitset::ones;
-use exact2048_game::class::{Class, ClassId};
-use exact2048_game::rowset::{RowSet, is_set};
-use exact2048_game::transitions::Transitions;
+use exact2048_game::bitset::{any, ones};
+use exact2048_game::rowset::{RowSet, is_set, set};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, SpawnKind};
+use exact2048_game::{Lane, Layer};
 use exact2048_solution::packing::{WORD, pack_row, unpack_row};
 use exact2048_solution::{Parts, PayloadError};
 
 use crate::bits::BitMatrix;
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
-use crate::enumerate::occurring_rows;
+use crate::enumerate::{Place, occurring_rows};
 use crate::pieces::Pieces;
-use crate::tables::Tables;
 use crate::{Worker, WorkerError};
 
 /// Rows of at most so many columns are sent whole: to pack them would take longer than to send them.
@@ -88,37 +85,55 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// The values of the afterstates of a block that was backed up here, for other workers: of the rows that
-    /// moves from other lanes may lead to, the entries that may be reachable.
-    pub fn after_values_payload(&self, layer: Layer, lane: Lane) -> BytesList {
-        let (Some(block), Some(class)) = (self.after_values.get(layer, lane), self.tables.class(layer, lane))
+    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`: those
+    /// that moves of these lanes' states lead to. Empty where there are none. Reads the states of these lanes, where they are
+    /// not held.
+    ///
+    /// # Errors
+    ///
+    /// Where the states cannot be read.
+    pub fn after_values_payload(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        readers: &[Lane],
+    ) -> Result<BytesList, WorkerError> {
+        let held = self.after_values.get(layer, lane).filter(|block| !block.values.is_empty());
+        let (Some(block), Some(class), Some(tables)) =
+            (held, self.tables.class(layer, lane), self.tables.lane(lane))
         else {
-            return BytesList::default();
+            return Ok(BytesList::default());
         };
-        if block.values.is_empty() {
-            return BytesList::default();
-        }
-        let sent = self.rows_for_others(class, &block);
-        let columns = self.tables.lane(lane).map_or(0, |tables| tables.columns.len());
-        let rows: usize = sent.iter().map(|word| word.count_ones() as usize).sum();
-        // About half of a block's entries are reachable.
-        let mut payload = BytesList::writer(8 * sent.len() + rows * columns * size_of::<V>() / 2);
+        let place = Place { layer, lane, class, tables: &tables, helpers: 0 };
+        let Some(mut needed) = self.moved(&place, |from| readers.contains(&from), &mut tables.maps())? else {
+            return Ok(BytesList::default());
+        };
+        let columns = tables.columns.len();
+        needed.map_pieces(&Pieces::whole(needed.rows().len()), |rows| rows.clear_padding(columns));
+        let mut sent = vec![0u64; class.rows().div_ceil(64)];
+        let rows = || needed.rows().iter().enumerate().map(|(slot, row)| (row, needed.slot(slot)));
+        let is_needed = |&(row, bits): &(u32, &[u64])| is_set(&block.occupied, row) && any(bits);
+        rows().filter(is_needed).for_each(|(row, _)| set(&mut sent, row));
+        let entries: u64 = rows().map(|(_, bits)| ones(bits)).sum();
+        let rows_sent = ones(&sent) as usize;
+        let row_bytes =
+            if columns <= SHORT_ROW_COLUMNS { columns * size_of::<V>() } else { 8 * needed.words() };
+        let mut payload =
+            BytesList::writer(8 * sent.len() + rows_sent * row_bytes + entries as usize * size_of::<V>());
         payload.put(bytemuck::cast_slice(&sent));
-        let reachable = MayBeReachable::new(self, layer, lane, columns);
-        let (mut marked, mut packed) = (Vec::new(), Vec::new());
-        for (slot, _) in block.rows.iter().enumerate().filter(|&(_, row)| is_set(&sent, row)) {
-            let row = &block.values[slot * block.stride..][..columns];
+        let mut packed = Vec::new();
+        for (row, bits) in rows().filter(is_needed) {
+            let values = &block.rows().row(row)[..columns];
             if columns <= SHORT_ROW_COLUMNS {
-                payload.put(bytemuck::cast_slice(row));
+                payload.put(bytemuck::cast_slice(values));
                 continue;
             }
-            reachable.in_slot(slot, &mut marked);
             packed.clear();
-            pack_row(&mut packed, row, &marked);
-            payload.put(bytemuck::cast_slice(&marked));
+            pack_row(&mut packed, values, bits);
+            payload.put(bytemuck::cast_slice(bits));
             payload.put(bytemuck::cast_slice(&packed));
         }
-        payload.finish()
+        Ok(payload.finish())
     }
 
     /// Takes in the values of the afterstates of a block that another worker backed up.
@@ -173,72 +188,13 @@ impl<V: Value> Worker<V> {
             return Err(is_cut_off().into());
         }
         let values = self.memory.settle(values)?;
-        let reach = self.memory.settle(Vec::new())?;
-        self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values, reach });
+        self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values });
         Ok(())
-    }
-
-    /// The rows of afterstates' values that other lanes may need, one bit each.
-    fn rows_for_others(&self, class: &Class, block: &ValueBlock<V>) -> Vec<u64> {
-        // Where blocks hold all rows of their class, what is known of these is kept, and rows are slots.
-        match self.tables.kept_transitions(class.id()) {
-            Some(kept) => {
-                let entered = self.tables.spawns(&kept).entered.iter();
-                block.occupied.iter().zip(entered).map(|(occupied, entered)| occupied & entered).collect()
-            }
-            None => block.occupied.clone(),
-        }
     }
 
     fn parts_of(&self, layer: Layer, lane: Lane) -> Option<Parts> {
         let columns = self.tables.lane(lane)?.columns.len();
         Some(Parts::new(self.tables.class(layer, lane)?.rows(), columns))
-    }
-}
-
-/// Which afterstates of a block may be reachable: those whose spawned tiles lead to reachable states. Looks at spawns that
-/// leave the columns in their order, as most do.
-struct MayBeReachable<'a, V> {
-    tables: &'a Tables,
-    transitions: Option<Arc<Transitions>>,
-    twos: Option<Arc<ValueBlock<V>>>,
-    fours: Option<Arc<ValueBlock<V>>>,
-    columns: usize,
-}
-
-impl<'a, V: Value> MayBeReachable<'a, V> {
-    fn new(worker: &'a Worker<V>, layer: Layer, lane: Lane, columns: usize) -> Self {
-        let values = |spawn| worker.values.get(layer.after(spawn), lane);
-        // Kept where blocks hold all rows of their class, so that slots are rows.
-        let transitions = ClassId::of(layer, lane).and_then(|id| worker.tables.kept_transitions(id));
-        Self {
-            tables: &worker.tables,
-            transitions,
-            twos: values(SpawnKind::Two),
-            fours: values(SpawnKind::Four),
-            columns,
-        }
-    }
-
-    /// One bit a column of the row in a slot, behind the last column none.
-    fn in_slot(&self, slot: usize, marked: &mut Vec<u64>) {
-        marked.clear();
-        marked.resize(self.columns.div_ceil(64), u64::MAX);
-        if let Some(last) = marked.last_mut()
-            && !self.columns.is_multiple_of(64)
-        {
-            *last = (1 << (self.columns % 64)) - 1;
-        }
-        let Some(transitions) = &self.transitions else { return };
-        let spawns = self.tables.spawns(transitions);
-        let of_slot = spawns.start[slot] as usize..spawns.start[slot + 1] as usize;
-        for (edges, block) in [(&spawns.twos, &self.twos), (&spawns.fours, &self.fours)] {
-            let Some(block) = block else { continue };
-            for edge in edges[of_slot.clone()].iter().filter(|edge| edge.pattern == 0) {
-                let reachable = block.reach_of(edge.row, marked.len());
-                marked.iter_mut().zip(reachable).for_each(|(m, r)| *m &= r);
-            }
-        }
     }
 }
 

@@ -95,7 +95,7 @@ fn values_that_are_cut_off_or_too_long_are_refused() {
         for lane in alive(&params, layer) {
             sender.back_up_afterstates(layer, lane, 0).unwrap();
             let receiver = worker::<u32>(&params, &archive, (16, usize::MAX));
-            let mut payload = sender.after_values_payload(layer, lane);
+            let mut payload = sender.after_values_payload(layer, lane, &lanes(&params)).unwrap();
             let payload = payload.copy_to_bytes(payload.len());
             sent += payload.len();
             receiver.accept_after_values(layer, lane, &payload[..]).unwrap();

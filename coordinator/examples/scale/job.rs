@@ -26,11 +26,13 @@ pub struct LaneBlocks {
 }
 
 impl Job {
-    /// Counts rows x columns of every block, and scales them to a known number of states.
-    pub fn new(board: &str, states: u64) -> Self {
+    /// Counts rows x columns of every block, and scales them to a known number of states. `huge` divides lanes otherwise than
+    /// `solve` does.
+    pub fn new(board: &str, states: u64, huge: Option<u8>) -> Self {
         let board = board.parse().expect("a board like 4x3");
         let params =
             Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).expect("a job");
+        let params = huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge)).expect("huge tiles");
         let space = Space::new(&params);
         let names = lane::lanes(&params);
         let mut lanes: Vec<LaneBlocks> = names.iter().map(|&lane| blocks(&params, &space, lane)).collect();

@@ -25,13 +25,14 @@ fn main() {
     };
     let board = options.remove("board").unwrap_or_else(|| "4x3".to_owned());
     let workers = options.remove("workers").unwrap_or_else(|| "1,8,64,100".to_owned());
+    let huge = options.remove("huge").map(|huge| huge.parse()).transpose();
     let states = options.remove("states").map_or(Ok(1_152_817_492_752), |states| states.parse());
     let counts: Result<Vec<usize>, _> = workers.split(',').map(str::parse).collect();
-    let (Ok(states), Ok(counts), Ok(model)) = (states, counts, Model::new(options)) else {
+    let (Ok(states), Ok(counts), Ok(huge), Ok(model)) = (states, counts, huge, Model::new(options)) else {
         return eprintln!("error: an option cannot be read\n\n{}", Model::HELP);
     };
     let started = Instant::now();
-    let job = Job::new(&board, states);
+    let job = Job::new(&board, states, huge);
     println!("{board}: {job}, counted in {:.1?}\n{model}\n", started.elapsed());
     println!("{}", world::Summary::HEAD);
     for workers in counts {

@@ -411,20 +411,26 @@ impl<'a> World<'a> {
     fn push(&mut self, worker: usize, lane: usize, position: usize) {
         let (job, Some(pass)) = (self.job, &self.pass) else { return };
         let phase = pass.phase;
-        let states = job.block(phase, lane, position);
         let (_, needed_by) = job.needs(phase, lane);
-        let needing = needed_by.iter().filter(|&&other| job.positions(phase, other).contains(&position));
-        let mut targets: Vec<usize> = needing.map(|&other| pass.owner[other]).collect();
         // All positions are pushed to all that may need one of them, so that what has arrived is in order.
-        let others = needed_by.iter().map(|&other| pass.owner[other]);
-        let mut told: Vec<usize> = others.filter(|&owner| owner != worker).collect();
-        targets.sort_unstable();
-        told.sort_unstable();
-        told.dedup();
-        for target in told {
-            let has_use = targets.binary_search(&target).is_ok();
-            if has_use {
-                let bytes = self.model.push_bytes(phase, states);
+        let mut pushed: BTreeMap<usize, Option<f64>> = BTreeMap::new();
+        for &other in needed_by {
+            let bytes = pushed.entry(pass.owner[other]).or_default();
+            if !job.positions(phase, other).contains(&position) {
+                continue;
+            }
+            let pair = (job.lanes[other].lane, job.lanes[lane].lane);
+            *bytes = Some(match phase {
+                Phase::Enumerate => self.model.pushed_states(job.block(phase, lane, position)),
+                Phase::BackUp => {
+                    let states = job.block(phase, other, position);
+                    bytes.unwrap_or_default() + self.model.pushed_values(pair, job.params.large, states)
+                }
+            });
+        }
+        pushed.remove(&worker);
+        for (target, bytes) in pushed {
+            if let Some(bytes) = bytes {
                 let state = &mut self.workers[worker];
                 state.link_free = state.link_free.max(self.now) + self.model.transfer(bytes);
                 self.summary.pushes += 1;

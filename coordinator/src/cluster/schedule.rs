@@ -23,7 +23,7 @@ use crate::ranges::Worth;
 const MOST_HASTE: u32 = 4;
 
 /// Ranges grow so many times where more waits than is written: each costs pulls, looks and an append.
-const MOST_GROWTH: u64 = 8;
+const MOST_GROWTH: u64 = 32;
 
 /// The time that a member may take for one step is doubled so often at most.
 const MOST_SLOWNESS: u32 = 5;

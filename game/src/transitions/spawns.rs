@@ -4,7 +4,7 @@ use super::{Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
 use crate::layer::SpawnKind;
 use crate::patterns::PatternId;
-use crate::rowset::{RowSet, set};
+use crate::rowset::RowSet;
 use crate::skeleton::Config;
 use crate::table::{Store, Table};
 
@@ -19,8 +19,6 @@ pub struct Spawns {
     pub fours: Table<SpawnEdge>,
     /// The patterns that edges refer to; the first is the identity.
     pub patterns: Vec<PatternId>,
-    /// One bit a slot: whether a move from another lane may lead here.
-    pub entered: Table<u64>,
 }
 
 /// Where a spawn in one empty cell leads.
@@ -54,20 +52,16 @@ impl Spawns {
         let mut start = Vec::with_capacity(rows.len() + 1);
         start.push(0);
         let (mut twos, mut fours) = (Vec::new(), Vec::new());
-        let mut entered = vec![0u64; rows.len().div_ceil(64)];
         let above = SpawnKind::ALL.map(|spawn| {
             let small_sum = id.small_sum + spawn.tile();
             Some((spawn.exponent(), space.class(ClassId { k: id.k, small_sum })?))
         });
         for_each_mask(space, class, rows, |mask, rows| {
-            let (large, cells) = (mask.large(), mask.mask.small_cells.len());
+            let cells = mask.mask.small_cells.len();
             let images = mask.stabiliser(space, &mut numbers);
             for row in rows {
                 let occupied = occupied(mask, row.config);
                 if space.lines.may_follow_a_move(occupied) {
-                    if space.lines.may_follow_a_step(occupied, large) {
-                        set(&mut entered, row.slot);
-                    }
                     for (&above, edges) in above.iter().zip([&mut twos, &mut fours]) {
                         let Some((exponent, target)) = above else { continue };
                         let empty = (0..cells).map(|i| 4 * i).filter(|shift| row.config >> shift & 15 == 0);
@@ -82,13 +76,11 @@ impl Spawns {
             }
         });
         let patterns = renumber(&mut twos, &mut fours, &numbers.intern(maker.patterns));
-        let (start, entered) = (start.into(), entered.into());
-        Self { start, twos: twos.into(), fours: fours.into(), patterns, entered }
+        Self { start: start.into(), twos: twos.into(), fours: fours.into(), patterns }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let (start, entered) = (self.start.heap_bytes(), self.entered.heap_bytes());
-        start + self.twos.heap_bytes() + self.fours.heap_bytes() + entered
+        self.start.heap_bytes() + self.twos.heap_bytes() + self.fours.heap_bytes()
     }
 
     pub(super) fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
@@ -97,7 +89,6 @@ impl Spawns {
             twos: self.twos.stored_in(store)?,
             fours: self.fours.stored_in(store)?,
             patterns: self.patterns.clone(),
-            entered: self.entered.stored_in(store)?,
         })
     }
 }

@@ -251,14 +251,14 @@ impl<V: Value, L: Leader> Crew<V, L> {
         match task {
             Task::EnumerateStates { layer, lane } => {
                 totals.states = self.worker.enumerate_states(layer, lane, helpers)?;
-                self.dispatch.first_stage_done(layer, lane);
+                self.dispatch.first_stage_done(layer, lane)?;
             }
             Task::EnumerateAfterstates { layer, lane } => {
                 totals.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
             }
             Task::BackUpAfterstates { layer, lane } => {
                 self.worker.back_up_afterstates(layer, lane, helpers)?;
-                self.dispatch.first_stage_done(layer, lane);
+                self.dispatch.first_stage_done(layer, lane)?;
             }
             Task::BackUpStates { layer, lane, keep } => {
                 let values = self.worker.back_up_states(layer, lane, keep, helpers)?;

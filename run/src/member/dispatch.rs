@@ -1,5 +1,6 @@
 //! Where the results of a member's crew go: blocks to the members that need them, layers to the leader.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +11,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
-use exact2048_worker::{BytesList, Worker};
+use exact2048_worker::{Worker, WorkerError};
 
 use super::routes::Routes;
 use super::tally::{LayerSums, Tally};
@@ -136,20 +137,24 @@ impl<V: Value, L: Leader> Dispatch<V, L> {
 
     /// What other lanes need of a block is there: its states on the way up, on the way down its afterstates' values. No
     /// task that builds on them here has started yet.
-    pub fn first_stage_done(&self, layer: Layer, lane: Lane) {
-        let mut made: Option<(u64, BytesList)> = None;
-        for member in self.routes.of(layer, lane) {
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be worked out what a member needs.
+    pub fn first_stage_done(&self, layer: Layer, lane: Lane) -> Result<(), WorkerError> {
+        let states = OnceCell::new();
+        for (member, readers) in self.routes.of(layer, lane) {
             let Some(Some(link)) = self.links.get(member) else { continue };
-            let (checksum, payload) = made.get_or_insert_with(|| {
-                let payload = match self.seat.segment.phase {
-                    Phase::Enumerate => self.worker.states_payload(layer, lane),
-                    Phase::BackUp => self.worker.after_values_payload(layer, lane),
-                };
-                (payload.checksum(), payload)
-            });
-            self.tally.send(layer, lane, self.seat.members[member], *checksum);
-            link.send(layer, lane, *checksum, payload.clone());
+            let payload = match self.seat.segment.phase {
+                // The same for all.
+                Phase::Enumerate => states.get_or_init(|| self.worker.states_payload(layer, lane)).clone(),
+                Phase::BackUp => self.worker.after_values_payload(layer, lane, &readers)?,
+            };
+            let checksum = payload.checksum();
+            self.tally.send(layer, lane, self.seat.members[member], checksum);
+            link.send(layer, lane, checksum, payload);
         }
+        Ok(())
     }
 
     /// A layer is packed. Called before the plan learns of it.

@@ -1,5 +1,7 @@
 //! Which member needs which block of which other.
 
+use std::collections::BTreeMap;
+
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
 use rustc_hash::FxHashMap;
@@ -39,31 +41,42 @@ pub fn neighbours(seat: &Seat) -> Vec<bool> {
 /// Which members need the blocks of a lane.
 #[derive(Debug)]
 pub struct Routes {
-    /// For each lane, the members that have lanes built on it, with the layers of those lanes.
-    to: FxHashMap<Lane, Vec<(usize, Layer, Layer)>>,
+    /// For each lane those of other members that are built on it.
+    to: FxHashMap<Lane, Vec<Route>>,
+}
+
+/// A lane that is built on another one.
+#[derive(Debug)]
+struct Route {
+    reader: Lane,
+    /// The member that owns it.
+    member: usize,
+    /// The layers that it has.
+    first: Layer,
+    last: Layer,
 }
 
 impl Routes {
     /// Of the lanes of one member.
     pub fn new(seat: &Seat) -> Self {
-        let mut to: FxHashMap<Lane, Vec<(usize, Layer, Layer)>> = FxHashMap::default();
+        let mut to: FxHashMap<Lane, Vec<Route>> = FxHashMap::default();
         for_each_use(seat, |lane, other, (first, last)| {
-            let (from, owner) = (seat.owners.owner(lane), seat.owners.owner(other));
-            if from == seat.me && owner != seat.me {
-                to.entry(lane).or_default().push((owner, first, last));
+            let (from, member) = (seat.owners.owner(lane), seat.owners.owner(other));
+            if from == seat.me && member != seat.me {
+                to.entry(lane).or_default().push(Route { reader: other, member, first, last });
             }
         });
         Self { to }
     }
 
-    /// The members that need a block, each once.
-    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<usize> {
+    /// The members that need a block, each with its lanes that do.
+    pub fn of(&self, layer: Layer, lane: Lane) -> BTreeMap<usize, Vec<Lane>> {
         let routes = self.to.get(&lane).map(Vec::as_slice).unwrap_or_default();
-        let needs = |&&(_, first, last): &&(usize, Layer, Layer)| (first..=last).contains(&layer);
-        let mut members: Vec<usize> = routes.iter().filter(needs).map(|&(member, ..)| member).collect();
-        members.sort_unstable();
-        members.dedup();
-        members
+        let mut readers = BTreeMap::<usize, Vec<Lane>>::new();
+        for route in routes.iter().filter(|route| (route.first..=route.last).contains(&layer)) {
+            readers.entry(route.member).or_default().push(route.reader);
+        }
+        readers
     }
 }
 
@@ -96,7 +109,7 @@ mod tests {
             assert!(links > 0 && links <= 60, "{links} of {members}");
             // Each member that gets a block is a neighbour.
             let routes = Routes::new(&seat(board, members, 0));
-            assert!(routes.to.values().flatten().all(|&(to, ..)| mine[to]));
+            assert!(routes.to.values().flatten().all(|route| mine[route.member]));
         }
     }
 

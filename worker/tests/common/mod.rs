@@ -126,8 +126,12 @@ pub fn solve_by<V: Value>(
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
             workers[me].back_up_afterstates(layer, lane, HELPERS).unwrap();
-            let payload = workers[me].after_values_payload(layer, lane);
-            others(me).for_each(|(_, to)| to.accept_after_values(layer, lane, payload.clone()).unwrap());
+            for (other, to) in others(me) {
+                let mut readers = lanes(params);
+                readers.retain(|&reader| owners.owner(reader) == other);
+                let payload = workers[me].after_values_payload(layer, lane, &readers).unwrap();
+                to.accept_after_values(layer, lane, payload).unwrap();
+            }
         }
         for lane in alive(params, layer) {
             let keep = params.kept.keeps(layer);
