@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::StorageError;
