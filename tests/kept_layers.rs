@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use common::reference::Game;
 use common::{Place, Solved, exact2048, on_run, solve, text, try_solve, whole};
 use exact2048_game::Board;
-use exact2048_solution::{Asking, Evaluation, Oracle, OracleOptions, QueryError, Run, Spent, StartValues};
+use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StartValues};
 use proptest::prelude::*;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
@@ -126,7 +126,7 @@ fn solved_cones_are_found_again() {
     };
     let asked: Vec<usize> = (0..usual.states.len()).filter(|&i| usual.states[i].tile_sum(6) == 30).collect();
     let computed = |oracle: &Oracle| {
-        let spent = Spent::default();
+        let spent = CostSum::default();
         let boards: Vec<Board> = asked.iter().map(|&i| usual.states[i]).collect();
         let values = oracle.values_as(&boards, &Asking::new(ALWAYS, 1 << 30, &spent)).unwrap();
         assert!(asked.iter().zip(values).all(|(&i, value)| value == usual.answers.values[i]));

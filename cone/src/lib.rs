@@ -14,6 +14,7 @@
 mod boards;
 mod solved;
 mod solver;
+mod spawns;
 
 pub use solved::{Solved, SolvedLayer, Values};
 pub use solver::{ConeError, Limits, Progress, Solver, TooLarge};

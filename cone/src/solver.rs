@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::boards::Boards;
 use crate::solved::{Solved, SolvedLayer, Values};
+use crate::spawns::Spawner;
 
 /// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
 const SLOTS_AT_ONCE: usize = 2048;
@@ -77,6 +78,7 @@ pub enum ConeError<E> {
 #[derive(Debug)]
 pub struct Solver {
     packed: PackedRules,
+    spawner: Spawner,
     backup: Backup,
     kept: KeptLayers,
     precision: Precision,
@@ -87,8 +89,10 @@ pub struct Solver {
 impl Solver {
     /// For the states of a run.
     pub fn new(params: &Params) -> Self {
+        let packed = PackedRules::new(params.board);
         Self {
-            packed: PackedRules::new(params.board),
+            spawner: Spawner::new(&packed),
+            packed,
             backup: Backup::new(params),
             kept: params.kept,
             precision: params.precision,
@@ -144,24 +148,15 @@ impl Solver {
         self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
     }
 
-    /// The canonical afterstates of a state, those that are won too.
+    /// The canonical afterstates of a state, those that are won too, and how many there are.
     #[inline]
-    fn afterstates(&self, state: Board) -> impl Iterator<Item = Board> + '_ {
-        let moves = self.packed.moves(state);
-        let afterstates =
-            exact2048_game::rules::Move::ALL.into_iter().filter_map(move |direction| moves.get(direction));
-        afterstates.map(|(after, _)| self.packed.canonical(after))
-    }
-
-    /// The canonical states that a kind of spawn leads to.
-    #[inline]
-    fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
-        let tile = u64::from(spawn.exponent());
-        // The lowest bits of the empty cells, one after the other.
-        let cells =
-            std::iter::successors(Some(self.packed.empty(after)), |rest| Some(rest & rest.wrapping_sub(1)));
-        let cells = cells.take_while(|&rest| rest != 0).map(|rest| rest & rest.wrapping_neg());
-        cells.map(move |cell| self.packed.canonical(Board(after.0 | (cell * tile))))
+    fn afterstates(&self, state: Board) -> ([Board; 4], usize) {
+        let (moves, mut after, mut count) = (self.packed.moves(state), [Board(0); 4], 0);
+        for (_, board, _) in moves.iter() {
+            after[count] = self.packed.canonical(board);
+            count += 1;
+        }
+        (after, count)
     }
 }
 
@@ -172,14 +167,6 @@ type Layers = BTreeMap<Layer, Boards>;
 struct Valued<V> {
     boards: Boards,
     values: Vec<V>,
-}
-
-impl<V: Value> Valued<V> {
-    #[inline]
-    fn get(&self, board: Board) -> V {
-        // What is asked for was put in on the way up.
-        self.boards.slot(board).map_or_else(V::default, |slot| self.values[slot])
-    }
 }
 
 /// A cone in the making.
@@ -202,7 +189,8 @@ impl Work<'_> {
         for of_layer in asked.chunk_by(|(a, _), (b, _)| a == b) {
             let boards = found.entry(of_layer[0].0).or_default();
             boards.reserve(of_layer.len());
-            boards.insert(of_layer.iter().map(|(_, board)| *board));
+            let of_layer: Vec<Board> = of_layer.iter().map(|(_, board)| *board).collect();
+            boards.count(boards.insert(&of_layer));
         }
         let (mut inner, mut ends) = (Layers::new(), Layers::new());
         while let Some((layer, mut states)) = found.pop_first() {
@@ -230,15 +218,16 @@ impl Work<'_> {
                 self.check(layer, held + grown)?;
                 above.iter_mut().for_each(|boards| boards.reserve(more));
                 self.for_each(step.clone(), |range| {
-                    let boards = || {
-                        range
-                            .clone()
-                            .filter_map(|slot| after.get(slot))
-                            .filter(|&board| !solver.is_won(board))
-                    };
-                    for (spawn, above) in SpawnKind::ALL.into_iter().zip(&above) {
-                        above.insert(boards().flat_map(|board| solver.spawned(board, spawn)));
+                    let mut added = [0; 2];
+                    let boards = range.filter_map(|slot| after.get(slot));
+                    for board in boards.filter(|&board| !solver.is_won(board)) {
+                        let spawned = solver.spawner.spawned(&solver.packed, board);
+                        for ((boards, above), added) in spawned.each().into_iter().zip(&above).zip(&mut added)
+                        {
+                            *added += above.insert(boards);
+                        }
                     }
+                    above.iter().zip(added).for_each(|(above, added)| above.count(added));
                 })?;
                 at = step.end;
             }
@@ -264,7 +253,11 @@ impl Work<'_> {
             after.reserve(more);
             self.for_each(step.clone(), |range| {
                 let states = range.filter_map(|slot| states.get(slot));
-                after.insert(states.flat_map(|state| solver.afterstates(state)));
+                let added = states.map(|state| {
+                    let (boards, count) = solver.afterstates(state);
+                    after.insert(&boards[..count])
+                });
+                after.count(added.sum());
             })?;
             at = step.end;
         }
@@ -355,12 +348,15 @@ impl Work<'_> {
             if solver.is_won(board) {
                 return solver.backup.won();
             }
+            let spawned = solver.spawner.spawned(&solver.packed, board);
             let mut sums = [V::Sum::default(); 2];
-            for ((spawn, above), sum) in SpawnKind::ALL.into_iter().zip(&above).zip(&mut sums) {
-                let Some(above) = above else { continue };
-                solver.spawned(board, spawn).for_each(|state| above.get(state).add_to(sum));
+            for ((boards, above), sum) in spawned.each().into_iter().zip(&above).zip(&mut sums) {
+                if let Some(above) = above {
+                    let slots = above.boards.slots_of(boards);
+                    slots[..boards.len()].iter().for_each(|&slot| above.values[slot].add_to(sum));
+                }
             }
-            let empty = solver.packed.empty(board).count_ones() as usize;
+            let empty = spawned.each()[0].len();
             V::mean(sums[0], sums[1], solver.backup.divisor(empty))
         })
     }
@@ -369,7 +365,9 @@ impl Work<'_> {
     fn maxima<V: Value, E>(&self, states: &Boards, after: &Valued<V>) -> Result<Vec<V>, ConeError<E>> {
         let solver = self.solver;
         self.map(states, |state| {
-            let best = solver.afterstates(state).map(|board| after.get(board)).max();
+            let (boards, count) = solver.afterstates(state);
+            let slots = after.boards.slots_of(&boards[..count]);
+            let best = slots[..count].iter().map(|&slot| after.values[slot]).max();
             best.unwrap_or_else(|| solver.backup.terminal(potential(state, solver.packed.size()) as u32))
         })
     }

@@ -216,9 +216,17 @@ impl PackedRules {
     /// A board under each of the symmetries, the first four on any board, all of them on a square one: those that
     /// change its size leave it as it is. The last four are the first to fourth of the transposed board; of each
     /// four the second and the fourth have their columns reversed, the third and the fourth their rows.
+    #[inline]
     #[must_use]
     pub fn images(&self, board: Board) -> [Board; 8] {
-        images(board.0, self.size.rows(), self.size.cols()).map(Board)
+        match (self.size.rows(), self.size.cols()) {
+            (3, 3) => images(board.0, 3, 3),
+            (4, 4) => images(board.0, 4, 4),
+            (4, 3) => images(board.0, 4, 3),
+            (5, 2) => images(board.0, 5, 2),
+            (rows, cols) => images(board.0, rows, cols),
+        }
+        .map(Board)
     }
 }
 

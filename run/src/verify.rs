@@ -98,6 +98,10 @@ pub struct Checked {
     pub values: u64,
     /// Stored values that could not be, because those above them are not committed.
     pub values_left_out: u64,
+    /// Stored values of a sample that could not be, because what they follow from takes more memory than allowed.
+    pub values_too_far: u64,
+    /// Answers of the oracle about states whose values are not stored, that were compared.
+    pub answers: u64,
     /// Committed ranges whose fingerprint was compared.
     pub fingerprints: u64,
     /// The fingerprint of the run, where all of it was gone through.
@@ -177,6 +181,10 @@ impl<'a> Verifier<'a> {
 
     fn game(&self) -> &Game {
         &self.game
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.current_num_threads()
     }
 
     fn is_stopped(&self) -> bool {

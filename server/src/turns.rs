@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_solution::{Asking, Oracle, QueryError, Spent};
+use exact2048_solution::{Asking, CostSum, Oracle, QueryError};
 use metrics::counter;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ async fn work<T: Send + 'static>(
     let given_up = CancellationToken::new();
     let _guard = given_up.clone().drop_guard();
     let work = move || {
-        let (begun, spent) = (Instant::now(), Spent::default());
+        let (begun, spent) = (Instant::now(), CostSum::default());
         let wanted = || !given_up.is_cancelled();
         let answer = question(&oracle, &Asking::new(&wanted, cone_bytes, &spent));
         counter!(observe::CONE_STATES).increment(spent.computed_states());

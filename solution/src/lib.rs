@@ -24,7 +24,7 @@ pub use catalog::{Catalog, CatalogShard, JournalRecord, PassTime, Record, Retrac
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Asking, CacheUse, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, Spent,
+    Asking, CacheUse, CostSum, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError,
     StartValues, Wanted,
 };
 pub use owners::{Owners, assign};

@@ -26,7 +26,7 @@ mod cones;
 mod decoded;
 
 use cone_files::ConeFiles;
-pub use cones::{Asking, Spent};
+pub use cones::{Asking, CostSum};
 use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
@@ -273,7 +273,7 @@ impl Oracle {
         boards: &[Board],
         wanted: Wanted<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
-        self.evaluate_as(boards, &Asking::new(wanted, self.cone_bytes, &Spent::default()))
+        self.evaluate_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
     /// The same, as it is asked.
@@ -397,7 +397,7 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
-        self.values_as(boards, &Asking::new(wanted, self.cone_bytes, &Spent::default()))
+        self.values_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
     /// The same, as it is asked.
@@ -459,7 +459,7 @@ impl Oracle {
         let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
         let starts: Vec<_> = rules::starts(self.params.board).collect();
         let boards: Vec<Board> = starts.iter().map(|(board, _)| *board).collect();
-        let spent = Spent::default();
+        let spent = CostSum::default();
         let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let mut layers = [(0u128, 0u32); 3];
         let mut weighted = 0u128;
@@ -488,7 +488,7 @@ impl Oracle {
     ///
     /// [`QueryError::Unreachable`], or [`QueryError::Read`] where a shard cannot be read.
     pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
-        let spent = Spent::default();
+        let spent = CostSum::default();
         let bits = self.bits(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
         bits[0].ok_or_else(|| self.unreachable(board, ""))
     }

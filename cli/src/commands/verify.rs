@@ -93,7 +93,7 @@ pub fn main(args: &Args) -> Result<()> {
         CheckOutcome { stopped: shards.stopped, ..CheckOutcome::default() }
     } else if let Some(count) = args.sample {
         watch.begin("values", count);
-        verifier.sample(count)
+        verifier.sample(count, memory_limit(args))
     } else {
         watch.begin("states", verifier.known_states(span));
         verifier.all_states(span)
@@ -121,8 +121,13 @@ fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure
     Ok(asked.widened(&run.catalog().commits()))
 }
 
+/// Bytes that the check may take.
+fn memory_limit(args: &Args) -> u64 {
+    args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64())
+}
+
 fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), Failure> {
-    let limit = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let limit = memory_limit(args);
     let needed = verifier.memory_bytes(span);
     if needed <= limit {
         return Ok(());

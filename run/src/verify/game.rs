@@ -78,6 +78,15 @@ impl Game {
         layer % period < width || (layer < 10 && period >= 10)
     }
 
+    /// The lower of the next two neighbouring layers, from this one on, whose values are stored.
+    pub fn next_cut(&self, layer: u32) -> u32 {
+        let last = self.last_layer();
+        (layer..=last)
+            .step_by(2)
+            .find(|&layer| self.keeps(layer) && self.keeps(layer + 2))
+            .unwrap_or(last + 2)
+    }
+
     /// Bits after the binary point of a value.
     pub fn fraction_bits(&self) -> u32 {
         self.fraction_bits

@@ -1,7 +1,15 @@
-//! Some stored values drawn by chance, each against a search up to the stored values above it.
+//! Some stored values drawn by chance, each against the values that follow from the stored ones above it.
+//!
+//! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers, is
+//! listed layer by layer, each state once, and valued downward again. Where few layers are stored that is much: what takes
+//! more memory than allowed is left out, and said so. Of the states in between, whose values are not stored, some are asked
+//! of the oracle, so that answers to queries are checked too.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use exact2048_game::Board;
+use exact2048_solution::{Oracle, OracleOptions, QueryError};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -9,22 +17,39 @@ use rustc_hash::FxHashMap;
 use super::game::{Game, SpawnMeans};
 use super::layout::tile_sum;
 use super::stored::Stored;
-use super::{CheckOutcome, CheckProgress, Problem, Verifier};
+use super::{CheckOutcome, CheckProgress, Checked, Problem, Verifier};
 
 /// Every check draws the same states of a run, so that a failure can be looked into.
 const SEED: u64 = 2048;
 
-/// Samples between two looks at whether to stop.
-const BATCH: u64 = 256;
+/// Values that are checked together at most.
+const TOGETHER: usize = 256;
+
+/// Bytes that a state takes while the values below it are checked, about.
+const STATE_BYTES: u64 = 64;
+
+/// States between stored layers that are asked of the oracle, of each group of values that are checked together.
+const ASKED: usize = 4;
 
 impl Verifier<'_> {
     /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
     /// than that, each is checked once. The values of states above, from which they follow, must be committed.
     ///
     /// Cost: some milliseconds a value where at most two layers are left out between those that are kept, however large the
-    /// run is; with more of them time and memory grow with all that a state leads to below the next cut.
-    pub fn sample(&self, count: u64) -> CheckOutcome {
-        let sampler = Sampler { game: self.game(), stored: Stored::new(self.run(), self.game()) };
+    /// run is; with more of them time and memory grow with all that the states lead to below the next cut. Values for which
+    /// that takes more than `memory_bytes` are left out.
+    pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
+        let sampler = Sampler {
+            game: self.game(),
+            stored: Stored::new(self.run(), self.game()),
+            oracle: Oracle::with_options(
+                self.run(),
+                OracleOptions { cone_bytes: memory_bytes, solved_bytes: 0, ..OracleOptions::default() },
+            )
+            .ok(),
+            most_states: usize::try_from(memory_bytes / STATE_BYTES / self.threads() as u64)
+                .unwrap_or(usize::MAX),
+        };
         let mut outcome = CheckOutcome::default();
         let items = match self.values_items(sampler.stored.width()) {
             Ok(items) => items,
@@ -35,31 +60,44 @@ impl Verifier<'_> {
         };
         let total = items.last().map_or(0, |(end, _)| *end);
         let (count, is_all) = (count.min(total), count >= total);
-        let (mut drawn, checked) = (0, AtomicU64::new(0));
-        while drawn < count && outcome.problems.is_empty() && !outcome.stopped {
-            let batch = drawn..count.min(drawn + BATCH);
-            let check = |i: u64| {
-                let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
-                let nth = if is_all { i } else { by_chance };
-                let at = items.partition_point(|(end, _)| *end <= nth);
-                let first = at.checked_sub(1).map_or(0, |before| items[before].0);
-                let states = sampler.check(items[at].1, (nth - first) as usize);
-                (self.progress)(CheckProgress::Sample(checked.fetch_add(1, Ordering::Relaxed) + 1, count));
-                states
-            };
-            let results: Vec<_> = self.in_pool(|| batch.clone().into_par_iter().map(check).collect());
-            for result in results {
-                match result {
-                    Ok(states) => {
-                        outcome.checked.values += 1;
-                        outcome.checked.states += states;
-                    }
-                    Err(problem) => outcome.problems.push(problem),
-                }
+        let drawn = (0..count).map(|i| {
+            let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
+            let nth = if is_all { i } else { by_chance };
+            let at = items.partition_point(|(end, _)| *end <= nth);
+            let first = at.checked_sub(1).map_or(0, |before| items[before].0);
+            (items[at].1, (nth - first) as usize)
+        });
+        let mut drawn: Vec<(ItemKey, usize)> = drawn.collect();
+        drawn.sort_unstable();
+        let cut = |(key, _): &(ItemKey, usize)| self.game().next_cut(key.layer + 2);
+        let groups: Vec<&[(ItemKey, usize)]> = drawn
+            .chunk_by(|a, b| cut(a) == cut(b))
+            .flat_map(|below_cut| below_cut.chunks(TOGETHER))
+            .collect();
+        let checked = AtomicU64::new(0);
+        let check = |group: &&[(ItemKey, usize)]| {
+            if self.is_stopped() {
+                return Ok(Checked::default());
             }
-            drawn = batch.end;
-            outcome.stopped = self.is_stopped();
+            let found = sampler.check(group);
+            let so_far = checked.fetch_add(group.len() as u64, Ordering::Relaxed) + group.len() as u64;
+            (self.progress)(CheckProgress::Sample(so_far, count));
+            found
+        };
+        let results: Vec<_> = self.in_pool(|| groups.par_iter().map(check).collect());
+        for result in results {
+            match result {
+                Ok(of_group) => {
+                    outcome.checked.values += of_group.values;
+                    outcome.checked.states += of_group.states;
+                    outcome.checked.values_too_far += of_group.values_too_far;
+                    outcome.checked.answers += of_group.answers;
+                }
+                Err(problem) => outcome.problems.push(problem),
+            }
         }
+        outcome.problems.truncate(super::MOST_PROBLEMS);
+        outcome.stopped = self.is_stopped();
         outcome
     }
 
@@ -82,76 +120,169 @@ impl Verifier<'_> {
 struct Sampler<'a> {
     game: &'a Game,
     stored: Stored<'a>,
+    /// What answers queries; none where the run is not solved.
+    oracle: Option<Oracle>,
+    /// States that a group may lead to.
+    most_states: usize,
 }
 
+/// Values of states, by canonical board.
+type Known = FxHashMap<u64, u64>;
+
 impl Sampler<'_> {
-    /// Checks one stored value; returns the number of states that were looked at for it.
-    fn check(&self, key: ItemKey, nth: usize) -> Result<u64, Problem> {
+    /// Checks stored values that lie below the same cut: those of entries of items, by number.
+    fn check(&self, group: &[(ItemKey, usize)]) -> Result<Checked, Problem> {
+        let mut states = Vec::with_capacity(group.len());
+        for &(key, nth) in group {
+            states.push(self.drawn(key, nth)?);
+        }
+        let Some((known, between)) = self.cone(&states)? else {
+            let Some(half) = (group.len() > 1).then_some(group.len() / 2) else {
+                return Ok(Checked { values_too_far: 1, ..Checked::default() });
+            };
+            let (first, rest) = (self.check(&group[..half])?, self.check(&group[half..])?);
+            return Ok(Checked {
+                values: first.values + rest.values,
+                states: first.states + rest.states,
+                values_too_far: first.values_too_far + rest.values_too_far,
+                answers: first.answers + rest.answers,
+                ..Checked::default()
+            });
+        };
+        for &(layer, board, stored) in &states {
+            let computed = self.best(board, &known);
+            if computed != stored {
+                return Err(self.stored.value_problem(layer, board, computed, stored));
+            }
+        }
+        let answers = self.ask(&between, &known)?;
+        let (values, states) = (states.len() as u64, (states.len() + known.len()) as u64);
+        Ok(Checked { values, states, answers, ..Checked::default() })
+    }
+
+    /// The board and the value of an entry, which must be found where a query looks for the board.
+    fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u32, u64, u64), Problem> {
         let Some((board, stored)) = self.stored.nth_value(key, nth)? else {
             let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
             let expected = format!("more than {nth}, as there are values");
             return Err(self.stored.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
         };
         let board = self.game.geometry().canonical(board);
-        // Where a query looks for the board, the same value must be.
         let found = self.stored.value(board)?;
         if found != Some(stored) {
             let what = format!("value of {} where its row and column are", self.stored.text(board));
             let found = found.map_or("none".to_owned(), |found| found.to_string());
             return Err(self.stored.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
         }
-        let mut known = FxHashMap::default();
-        let computed = self.best(board, &mut known)?;
-        if computed != stored {
-            return Err(self.stored.value_problem(key.layer, board, computed, stored));
-        }
-        Ok(known.len() as u64 + 1)
+        Ok((key.layer, board, stored))
     }
 
-    /// The value of a state by its moves.
-    fn best(&self, board: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
+    /// The values of all that states lead to, up to the stored layers, and those states among them whose values are not
+    /// stored, ascending; `None` where they are too many.
+    fn cone(&self, states: &[(u32, u64, u64)]) -> Result<Option<(Known, Vec<u64>)>, Problem> {
+        let (mut known, mut between) = (Known::default(), Vec::new());
+        // What each layer still has to be gone through for, with an afterstate that leads to it.
+        let mut open: BTreeMap<u32, FxHashMap<u64, u64>> = BTreeMap::new();
+        for &(_, board, _) in states {
+            self.successors(board, |after, state| {
+                _ = open.entry(tile_sum(state)).or_default().insert(state, after)
+            });
+        }
+        while let Some((layer, of_layer)) = open.pop_first() {
+            if known.len() + of_layer.len() + open.values().map(FxHashMap::len).sum::<usize>()
+                > self.most_states
+            {
+                return Ok(None);
+            }
+            for (board, after) in of_layer {
+                let value = if self.game.keeps(layer) { self.stored_value(layer, after, board)? } else { 0 };
+                known.insert(board, value);
+                if !self.game.keeps(layer) {
+                    between.push(board);
+                    self.successors(board, |after, state| {
+                        open.entry(tile_sum(state)).or_default().insert(state, after);
+                    });
+                }
+            }
+        }
+        between.sort_unstable_by_key(|&board| (tile_sum(board), board));
+        for &board in between.iter().rev() {
+            let value = self.best(board, &known);
+            known.insert(board, value);
+        }
+        Ok(Some((known, between)))
+    }
+
+    /// The stored value of a state that an afterstate leads to.
+    fn stored_value(&self, layer: u32, after: u64, board: u64) -> Result<u64, Problem> {
+        self.stored.value(board)?.ok_or_else(|| {
+            let (text, after) = (self.stored.text(board), self.stored.text(after));
+            let expected = format!("{text}, a spawn of the afterstate {after}");
+            let what = format!("states of layer {layer}");
+            self.stored.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
+        })
+    }
+
+    /// Asks the oracle for some states between stored layers; returns how many it was asked for.
+    fn ask(&self, between: &[u64], known: &Known) -> Result<u64, Problem> {
+        let Some(oracle) = &self.oracle else { return Ok(0) };
+        let step = between.len().div_ceil(ASKED).max(1);
+        let mut asked = 0;
+        for &board in between.iter().rev().step_by(step) {
+            let answer = match oracle.stored_bits(Board(board)) {
+                Ok(bits) => bits.to_string(),
+                // It lacks the memory that it would take to answer, and says nothing wrong.
+                Err(QueryError::TooLarge(_)) => continue,
+                Err(error) => error.to_string(),
+            };
+            asked += 1;
+            if answer != known[&board].to_string() {
+                let what = format!("what a query answers for {}", self.stored.text(board));
+                let expected = known[&board].to_string();
+                return Err(self.stored.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Calls `visit` with each state that moves and spawns lead to, canonical, and the afterstate between.
+    fn successors(&self, board: u64, mut visit: impl FnMut(u64, u64)) {
+        let geometry = self.game.geometry();
+        for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
+            for (two, four) in self.game.spawns(after) {
+                visit(after, geometry.canonical(two));
+                visit(after, geometry.canonical(four));
+            }
+        }
+    }
+
+    /// The boards that moves lead to.
+    fn afterstates(&self, board: u64) -> impl Iterator<Item = u64> {
         let mut after = [const { Vec::new() }; 4];
         self.game.geometry().slide(&[board], &mut after);
-        let mut best = None;
-        for after in after.into_iter().flatten().filter(|&after| after != board) {
-            best = best.max(Some(self.mean(after, known)?));
-        }
-        Ok(best.unwrap_or_else(|| self.game.dead(board)))
+        after.into_iter().flatten().filter(move |&after| after != board)
+    }
+
+    /// The value of a state by its moves, whose successors are known.
+    fn best(&self, board: u64, known: &Known) -> u64 {
+        self.afterstates(board)
+            .map(|after| self.mean(after, known))
+            .max()
+            .unwrap_or_else(|| self.game.dead(board))
     }
 
     /// The value of an afterstate by its spawns.
-    fn mean(&self, after: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
+    fn mean(&self, after: u64, known: &Known) -> u64 {
         if self.game.is_won(after) {
-            return Ok(self.game.won());
+            return self.game.won();
         }
-        let mut spawns = SpawnMeans::default();
+        let (mut spawns, geometry) = (SpawnMeans::default(), self.game.geometry());
         for (two, four) in self.game.spawns(after) {
             spawns.empty += 1;
-            spawns.twos += u128::from(self.value(after, two, known)?);
-            spawns.fours += u128::from(self.value(after, four, known)?);
+            spawns.twos += u128::from(known[&geometry.canonical(two)]);
+            spawns.fours += u128::from(known[&geometry.canonical(four)]);
         }
-        Ok(self.game.mean(&spawns))
-    }
-
-    /// The value of a state that a spawn leads to: stored where its layer is kept, else by its moves.
-    fn value(&self, after: u64, board: u64, known: &mut FxHashMap<u64, u64>) -> Result<u64, Problem> {
-        let board = self.game.geometry().canonical(board);
-        if let Some(&value) = known.get(&board) {
-            return Ok(value);
-        }
-        let layer = tile_sum(board);
-        let value = if self.game.keeps(layer) {
-            self.stored.value(board)?.ok_or_else(|| {
-                let (text, after) = (self.stored.text(board), self.stored.text(after));
-                let expected = format!("{text}, a spawn of the afterstate {after}");
-                let what = format!("states of layer {layer}");
-                self.stored.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
-            })?
-        } else {
-            self.best(board, known)?
-        };
-        known.insert(board, value);
-        Ok(value)
+        self.game.mean(&spawns)
     }
 }
 

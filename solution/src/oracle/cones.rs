@@ -39,25 +39,25 @@ pub struct Asking<'a> {
     /// Bytes of memory that a cone may take at most.
     pub cone_bytes: u64,
     /// What it cost so far.
-    pub spent: &'a Spent,
+    pub spent: &'a CostSum,
 }
 
 impl<'a> Asking<'a> {
     /// Patiently, but for `wanted`, with so many bytes for cones.
-    pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a Spent) -> Self {
+    pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent }
     }
 }
 
 /// What answers cost.
 #[derive(Debug, Default)]
-pub struct Spent {
+pub struct CostSum {
     computed: AtomicU64,
     stored: AtomicU64,
     found: AtomicU64,
 }
 
-impl Spent {
+impl CostSum {
     /// States whose values were computed.
     pub fn computed_states(&self) -> u64 {
         self.computed.load(Ordering::Relaxed)

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
-use exact2048_solution::{Asking, Evaluation, Oracle, OracleOptions, QueryError, Run, Spent};
+use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run};
 
 use super::Args;
 use crate::cones::{self, ConeWatch, Cost};
@@ -114,7 +114,7 @@ impl LocalRun {
 
     /// Asks with little memory, and where that is not enough with all there is, one thread at a time.
     fn ask(&self, boards: &[Board]) -> Result<(Vec<Result<Evaluation, QueryError>>, Cost), QueryError> {
-        let (begun, spent) = (Instant::now(), Spent::default());
+        let (begun, spent) = (Instant::now(), CostSum::default());
         let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);
         let show = |at| self.watch.show(at, kept, last);
         let trial = Asking::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);

@@ -47,6 +47,8 @@ pub struct Report {
     afterstates: u64,
     values: u64,
     values_left_out: u64,
+    values_too_far: u64,
+    answers: u64,
     fingerprints: u64,
     fingerprint: Option<String>,
     missing: Vec<Missing>,
@@ -113,6 +115,8 @@ impl Report {
             afterstates: content.checked.afterstates,
             values: content.checked.values,
             values_left_out: content.checked.values_left_out,
+            values_too_far: content.checked.values_too_far,
+            answers: content.checked.answers,
             fingerprints: content.checked.fingerprints,
             fingerprint: content.checked.fingerprint.map(|fingerprint| format!("{fingerprint:032x}")),
             missing,
@@ -143,6 +147,22 @@ impl Report {
             let states = format!("{} states looked at for them", count(self.states));
             let drawn = format!("{} stored values drawn, {states}: each follows", count(self.values));
             write_field(out, "values", drawn)?;
+            if self.values_too_far > 0 {
+                let too_far = count(self.values_too_far);
+                write_field(
+                    out,
+                    "left out",
+                    format!("{too_far} more, which take more than --memory to follow"),
+                )?;
+            }
+            if self.answers > 0 {
+                let answers = count(self.answers);
+                write_field(
+                    out,
+                    "answers",
+                    format!("{answers} states that are not stored: a query has the same"),
+                )?;
+            }
         } else if let Some([first, last]) = self.layers {
             write_field(out, "layers", format!("{} to {}", count(first), count(last)))?;
             let states = format!("{}: just those that moves and spawns lead to", count(self.states));
@@ -205,6 +225,11 @@ impl Report {
             ));
         }
         match (self.verdict, &self.go_on_with) {
+            (Verdict::Unfinished, _) if self.values_too_far > 0 => say(&format!(
+                "none of the {} values drawn was checked: what they follow from takes more memory than allowed; give more \
+                 --memory, or check all states",
+                count(self.values_too_far)
+            )),
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
                 say(
                     "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",
