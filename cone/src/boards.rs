@@ -64,23 +64,29 @@ impl Boards {
         self.count = AtomicUsize::new(0);
         let boards =
             boards.iter().map(|slot| Board(slot.load(Ordering::Relaxed))).filter(|board| board.0 != 0);
-        self.count(boards.filter(|&board| self.add(board)).count());
+        self.count(boards.filter(|&board| self.add(board).1).count());
     }
 
     /// Adds boards, for which there must be [room](Self::reserve); returns how many were new, for [`count`](Self::count).
     /// Fastest for some at a time: the table is far away, and all their slots are looked at before any is waited for.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
-        let mut added = 0;
-        for boards in boards.chunks(AT_A_TIME) {
-            let found = self.first_words(boards);
-            added += boards
-                .iter()
-                .zip(found)
-                .filter(|&(&board, found)| found != board.0 && self.add(board))
-                .count();
+        boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
+    }
+
+    /// The same for as many as are looked for together, with the slot of each, which it has until there is made room again.
+    #[inline]
+    pub fn insert_at(&self, boards: &[Board]) -> ([usize; AT_A_TIME], usize) {
+        let (mut slots, found, mut added) = ([0; AT_A_TIME], self.first_words(boards), 0);
+        for ((slot, &board), found) in slots.iter_mut().zip(boards).zip(found) {
+            *slot = self.first_slot(board);
+            if found != board.0 {
+                let (at, is_new) = self.add(board);
+                *slot = at;
+                added += usize::from(is_new);
+            }
         }
-        added
+        (slots, added)
     }
 
     /// Counts boards that were new: not at each, where threads would wait for each other.
@@ -99,20 +105,20 @@ impl Boards {
         words
     }
 
-    /// Adds a board without counting it; whether it is new.
+    /// Adds a board without counting it: its slot, and whether it is new.
     #[inline]
-    fn add(&self, board: Board) -> bool {
+    fn add(&self, board: Board) -> (usize, bool) {
         let mut at = self.first_slot(board);
         loop {
             let mut found = self.slots[at].load(Ordering::Relaxed);
             if found == 0 {
                 match self.slots[at].compare_exchange(0, board.0, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => return true,
+                    Ok(_) => return (at, true),
                     Err(other) => found = other,
                 }
             }
             if found == board.0 {
-                return false;
+                return (at, false);
             }
             at = self.next(at);
         }

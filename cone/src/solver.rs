@@ -163,6 +163,14 @@ impl Solver {
 /// The states of the layers of a cone.
 type Layers = BTreeMap<Layer, Boards>;
 
+/// Those of the layers between, with how many afterstates each layer has.
+type InnerLayers = BTreeMap<Layer, (Boards, usize)>;
+
+/// Where the moves of a state lead: slots of its layer's afterstates, and [`NOWHERE`] where fewer than four are legal.
+type Edges = [u32; 4];
+
+const NOWHERE: u32 = u32::MAX;
+
 /// Values of a layer, by slot.
 struct Valued<V> {
     boards: Boards,
@@ -183,7 +191,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Enumerates: the states between what is asked for and the stored layers, and those of the stored layers.
-    fn climb<E>(&mut self, asked: &[(Layer, Board)]) -> Result<(Layers, Layers), ConeError<E>> {
+    fn climb<E>(&mut self, asked: &[(Layer, Board)]) -> Result<(InnerLayers, Layers), ConeError<E>> {
         let solver = self.solver;
         let mut found = Layers::new();
         for of_layer in asked.chunk_by(|(a, _), (b, _)| a == b) {
@@ -192,7 +200,7 @@ impl Work<'_> {
             let of_layer: Vec<Board> = of_layer.iter().map(|(_, board)| *board).collect();
             boards.count(boards.insert(&of_layer));
         }
-        let (mut inner, mut ends) = (Layers::new(), Layers::new());
+        let (mut inner, mut ends) = (InnerLayers::new(), Layers::new());
         while let Some((layer, mut states)) = found.pop_first() {
             states.shrink();
             self.bytes += states.bytes();
@@ -236,7 +244,7 @@ impl Work<'_> {
                     found.insert(layer.after(spawn), boards);
                 }
             }
-            inner.insert(layer, states);
+            inner.insert(layer, (states, after.len()));
         }
         Ok((inner, ends))
     }
@@ -268,7 +276,7 @@ impl Work<'_> {
     /// Backs values up, from those of the stored layers.
     fn descend<V: Width, E>(
         &mut self,
-        mut inner: Layers,
+        mut inner: InnerLayers,
         ends: Layers,
         mut stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
     ) -> Result<Solved, ConeError<E>> {
@@ -286,16 +294,20 @@ impl Work<'_> {
             slots.iter().zip(found).for_each(|(&slot, bits)| values[slot] = V::from_bits(bits));
             above.insert(layer, Valued { boards, values });
         }
-        let all: u64 = inner.values().map(|boards| boards.len() as u64).sum();
+        let all: u64 = inner.values().map(|(boards, _)| boards.len() as u64).sum();
         let (mut left, mut solved) = (all, Vec::new());
-        while let Some((layer, boards)) = inner.pop_last() {
+        while let Some((layer, (boards, afterstates))) = inner.pop_last() {
             (self.limits.progress)(Progress::Down(left, all));
             left -= boards.len() as u64;
-            let after = self.afterstates(layer, &boards, 0)?;
-            self.check(layer, after.bytes() + ((after.slots() + boards.slots()) * size_of::<V>()) as u64)?;
-            let values = self.means(layer, &after, &above)?;
-            let after = Valued { boards: after, values };
-            let values = self.maxima(&boards, &after)?;
+            let mut after = Boards::default();
+            let edges_bytes = boards.slots() * size_of::<Edges>();
+            let values_bytes = (afterstates * 2 + boards.slots()) * size_of::<V>();
+            self.check(layer, after.bytes_with(afterstates) + (edges_bytes + values_bytes) as u64)?;
+            after.reserve(afterstates);
+            let edges = self.edges(&boards, &after)?;
+            let of_after = self.means(layer, &after, &above)?;
+            let values = self.maxima(&boards, &edges, &of_after)?;
+            drop((after, edges, of_after));
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
             above.insert(layer, Valued { boards, values });
             // No spawn leads further from the layers below.
@@ -344,7 +356,7 @@ impl Work<'_> {
     ) -> Result<Vec<V>, ConeError<E>> {
         let solver = self.solver;
         let above = SpawnKind::ALL.map(|spawn| above.get(&layer.after(spawn)));
-        self.map(after, |board| {
+        self.map(after, V::default(), |_, board| {
             if solver.is_won(board) {
                 return solver.backup.won();
             }
@@ -361,31 +373,50 @@ impl Work<'_> {
         })
     }
 
-    /// The values of the states of a layer, by slot.
-    fn maxima<V: Value, E>(&self, states: &Boards, after: &Valued<V>) -> Result<Vec<V>, ConeError<E>> {
+    /// Lists the afterstates of a layer, for which there is room, and where the moves of its states lead, by slot.
+    fn edges<E>(&self, states: &Boards, after: &Boards) -> Result<Vec<Edges>, ConeError<E>> {
         let solver = self.solver;
-        self.map(states, |state| {
+        self.map(states, [NOWHERE; 4], |_, state| {
             let (boards, count) = solver.afterstates(state);
-            let slots = after.boards.slots_of(&boards[..count]);
-            let best = slots[..count].iter().map(|&slot| after.values[slot]).max();
+            // Not counted: nothing needs to know how many they are.
+            let (slots, _) = after.insert_at(&boards[..count]);
+            let mut edges = [NOWHERE; 4];
+            // A table of 2^32 slots would take 32 GiB.
+            edges.iter_mut().zip(&slots[..count]).for_each(|(edge, &slot)| *edge = slot as u32);
+            edges
+        })
+    }
+
+    /// The values of the states of a layer, by slot.
+    fn maxima<V: Value, E>(
+        &self,
+        states: &Boards,
+        edges: &[Edges],
+        after: &[V],
+    ) -> Result<Vec<V>, ConeError<E>> {
+        let solver = self.solver;
+        self.map(states, V::default(), |slot, state| {
+            let best =
+                edges[slot].iter().filter(|&&edge| edge != NOWHERE).map(|&edge| after[edge as usize]).max();
             best.unwrap_or_else(|| solver.backup.terminal(potential(state, solver.packed.size()) as u32))
         })
     }
 
-    /// A value for each board, by slot.
-    fn map<V: Value, E>(
+    /// Something for each board, by slot.
+    fn map<T: Copy + Send, E>(
         &self,
         boards: &Boards,
-        value: impl Fn(Board) -> V + Sync,
-    ) -> Result<Vec<V>, ConeError<E>> {
-        let mut values = vec![V::default(); boards.slots()];
-        let fill = |(nth, values): (usize, &mut [V])| {
+        nothing: T,
+        value: impl Fn(usize, Board) -> T + Sync,
+    ) -> Result<Vec<T>, ConeError<E>> {
+        let mut values = vec![nothing; boards.slots()];
+        let fill = |(nth, values): (usize, &mut [T])| {
             if self.is_over() {
                 return;
             }
             for (slot, to) in (nth * SLOTS_AT_ONCE..).zip(values) {
                 if let Some(board) = boards.get(slot) {
-                    *to = value(board);
+                    *to = value(slot, board);
                 }
             }
         };
