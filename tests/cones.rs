@@ -113,6 +113,20 @@ fn a_query_says_what_a_value_cost_and_the_next_costs_nothing() {
     std::fs::remove_dir_all(own).unwrap();
 }
 
+/// A sample of such a run says what part it covered.
+#[test]
+fn samples_say_what_they_covered() {
+    let verify =
+        |options: &[&str]| on_run(&FEW.run(), "verify", &[&["--sample", "60", "--json"], options].concat());
+    let all = verify(&[]).exits(0).json();
+    let [values, too_far, answers] = ["values", "values_too_far", "answers"].map(|field| whole(&all[field]));
+    assert!((values, too_far) == (60, 0) && answers > 4, "{all}");
+    let some = verify(&["--memory", "2MiB", "--threads", "1"]).json();
+    let [values, too_far] = ["values", "values_too_far"].map(|field| whole(&some[field]));
+    assert!(values + too_far == 60 && too_far > 0, "{some}");
+    verify(&["--memory", "1KiB"]).exits(1).says(&["none of the 60 values", "--memory"]);
+}
+
 /// Hundreds of clients ask for values that take long, all at once: each has the right value or is told to come again, what is
 /// stored is answered meanwhile, and memory stays within what the options allow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -162,7 +162,13 @@ fn solved_cones_are_found_again() {
     let of_other =
         Oracle::with_options(&of_other, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap();
     assert_eq!(computed(&of_other), all, "cones of another run are not its own");
-    // The folder takes no more than it may; and where nothing can be written, nothing is.
+    // The folder takes no more than it may, in bytes and in files; and where nothing can be written, nothing is.
+    for nth in 0..600 {
+        std::fs::write(folder.join(format!("000004-000008-{nth}.cone")), "old").unwrap();
+    }
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(computed(&oracle(1 << 30)), all);
+    assert_eq!(files().len(), 512);
     std::fs::remove_dir_all(&folder).unwrap();
     let little = oracle(bytes.len() as u64 - 1);
     assert_eq!(computed(&little), all);

@@ -26,6 +26,9 @@ const HEADER_BYTES: usize = 80;
 /// Bytes of a page's entry in the table.
 const ENTRY_BYTES: usize = 32;
 
+/// Files at most: they are listed for every question that is not answered without them.
+const MOST_FILES: usize = 512;
+
 /// A temporary file of this age has lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
@@ -144,13 +147,14 @@ impl ConeFiles {
     fn make_room(&self, bytes: u64) -> io::Result<()> {
         let mut files = self.listed()?;
         files.sort_by_key(|(_, used, _)| *used);
-        let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
+        let (mut total, mut count) = (files.iter().map(|(.., bytes)| bytes).sum::<u64>(), files.len());
         for (path, used, size) in files {
             let is_temporary = path.extension().is_none_or(|extension| extension != "cone");
             let is_abandoned = is_temporary && used.elapsed().is_ok_and(|age| age > ABANDONED);
-            if is_abandoned || (total + bytes > self.most_bytes && !is_temporary) {
+            let is_full = total + bytes > self.most_bytes || count >= MOST_FILES;
+            if is_abandoned || (is_full && !is_temporary) {
                 fs::remove_file(path)?;
-                total -= size;
+                (total, count) = (total - size, count - 1);
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ const SHALLOW_TOGETHER: usize = 512;
 const SHALLOW_LAYERS: u32 = 2;
 
 /// States of a cone from which on it is kept: a smaller one is solved as fast as it is found.
-const LEAST_KEPT_STATES: u64 = 2048;
+const LEAST_KEPT_STATES: u64 = 256;
 
 /// Solved cones in memory at most: each is searched for a state that is asked for.
 const MOST_IN_MEMORY: usize = 64;
