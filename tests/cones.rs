@@ -124,7 +124,10 @@ fn samples_say_what_they_covered() {
     let some = verify(&["--memory", "2MiB", "--threads", "1"]).json();
     let [values, too_far] = ["values", "values_too_far"].map(|field| whole(&some[field]));
     assert!(values + too_far == 60 && too_far > 0, "{some}");
-    verify(&["--memory", "1KiB"]).exits(1).says(&["none of the 60 values", "--memory"]);
+    let few = verify(&["--memory", "1KiB", "--threads", "1"]).json();
+    assert!(whole(&few["values_too_far"]) > too_far, "{few}");
+    let told = on_run(&FEW.run(), "verify", &["--sample", "60", "--memory", "1KiB"]).exits(0).stdout;
+    assert!(told.contains("more, which take more than --memory to follow"), "{told}");
 }
 
 /// Hundreds of clients ask for values that take long, all at once: each has the right value or is told to come again, what is
