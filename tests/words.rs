@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 const PLAIN: &str = "\
     absorption accept activity alive answer arg arithmetic arrival ask away back between bit bound broken \
     buffer by byte call capacity carlo chain check client codec combo command connect connection content \
-    corner cost count cycle decide decision dense dial dir display dot draw drop end engine error estimate \
+    corner count cycle decide decision dense dial dir display dot draw drop end engine error estimate \
     eta evaluate evaluation exact examine expectimax explicit expose external fact failure file float format \
     fraction free game greedy id info join keep key known lack least legal limit linear list local log many \
     memory method minimax minimise model monitor monte name need net next no not number option own pack pair \
     params parse perfect permit play pool print problem progress protection random rarely rate read reason \
     refresh refuse remedy remote reply request room sample seldom send serve setting short show shown \
-    solution solve source sparse spec spent start stats status stop storage stream symmetric time told too \
+    solution solve source sparse spec start stats status stop storage stream symmetric time told too \
     took turn type unmet unnamed unreachable unsealed up use vector want watch weigh win with won worst \
     write";
 
