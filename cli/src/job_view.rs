@@ -77,14 +77,14 @@ fn is_zero(seconds: &f64) -> bool {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum StatusView {
-    /// Of a cluster.
+    /// A cluster.
     All {
         /// In order of their turns.
         jobs: Vec<JobView>,
         /// In order of their ids.
         workers: Vec<WorkerView>,
     },
-    /// Of a job.
+    /// A job.
     One {
         /// The job.
         #[serde(flatten)]
@@ -95,13 +95,13 @@ pub enum StatusView {
 }
 
 impl StatusView {
-    /// Of a cluster.
+    /// The view of a cluster.
     pub fn all(jobs: &[Job], workers: &[Worker]) -> Self {
         let jobs = jobs.iter().map(JobView::from).collect();
         Self::All { jobs, workers: workers.iter().map(WorkerView::from).collect() }
     }
 
-    /// Of a job.
+    /// The view of a job.
     pub fn one(job: &Job, workers: &[Worker]) -> Self {
         let workers = at_work(job, workers).map(WorkerView::from).collect();
         Self::One { job: Box::new(job.into()), workers }

@@ -38,7 +38,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Of a run of which these segments are missing.
+    /// What a run takes that lacks these segments.
     pub fn of(params: &Params, workload: &Workload, missing: &[Segment]) -> Self {
         let states = states(params, workload.whole());
         let value_bytes = match params.precision {

@@ -60,7 +60,7 @@ pub fn recorded_seconds(run: &Run) -> f64 {
 }
 
 impl RunSummary {
-    /// Of a finished run. `seconds` is how long it took in all; without it, the recorded time is shown.
+    /// The summary of a finished run. `seconds` is how long it took in all; without it, the recorded time is shown.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ struct Passed {
 }
 
 impl Seldom {
-    /// Of which no line has passed yet.
+    /// The state before the first line.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))

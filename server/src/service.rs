@@ -51,7 +51,7 @@ impl Query for QueryService {
         let size = snapshot.params.board;
         let board = messages::board_of(request.into_inner().board, size)?;
         let oracle = snapshot.oracle()?;
-        // Of one board what is not reachable is an answer, which cost something too.
+        // For one board, "not reachable" is an answer, and it costs something too.
         let question = move |oracle: &Oracle, asking: &Asking<'_>| {
             Ok(oracle.evaluate_as(&[board], asking)?.swap_remove(0))
         };

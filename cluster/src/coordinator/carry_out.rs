@@ -233,7 +233,7 @@ enum Refused {
 }
 
 impl Refused {
-    /// Of this append.
+    /// Why this append was not made.
     fn of(error: NotAppended, append: &Append) -> Self {
         match error {
             NotAppended::Shard { number, error } => {

@@ -36,7 +36,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Of the shards in a cache.
+    /// Copies of the shards in a cache.
     pub fn new(cache: StoreSettings) -> Self {
         Self { cache, at_once: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }

@@ -34,9 +34,9 @@ pub enum JobError {
     /// It is another run.
     #[error("the run has other parameters than the coordinator says: {held:?}, expected {wanted:?}")]
     OtherParams {
-        /// Those of the run.
+        /// The parameters of the run.
         held: Box<Params>,
-        /// Those of the job.
+        /// The parameters of the job.
         wanted: Box<Params>,
     },
     /// It lacks what the share builds on.

@@ -30,7 +30,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// That of all who have this share.
+    /// What all members with this share show each other.
     pub fn of(share: &Share) -> Self {
         Self { epoch: share.epoch, secret: share.secret }
     }

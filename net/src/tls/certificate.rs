@@ -26,7 +26,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of a certificate in DER. The error says why it is not one.
+    /// The facts of a certificate in DER. The error says why it is not one.
     pub fn of(der: &[u8]) -> Result<Self, String> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
         let constraints = certificate.basic_constraints().map_err(|error| error.to_string())?;

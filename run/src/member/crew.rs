@@ -91,7 +91,7 @@ struct Plan {
     /// All threads, and tasks that are running: threads without one help with the blocks of others.
     threads: usize,
     running: usize,
-    /// Those of them that work on a block in pieces.
+    /// How many of the running tasks work on a block in pieces.
     in_pieces: usize,
 }
 

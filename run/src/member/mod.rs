@@ -45,7 +45,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// That of the only member.
+    /// The seat of the only member.
     pub fn alone(params: &Params, segment: Segment) -> Self {
         Self {
             params: params.clone(),

@@ -57,7 +57,7 @@ struct Route {
 }
 
 impl Routes {
-    /// Of the lanes of one member.
+    /// The routes of the lanes of one member.
     pub fn new(seat: &Seat) -> Self {
         let mut to: FxHashMap<Lane, Vec<Route>> = FxHashMap::default();
         for_each_use(seat, |lane, other, (first, last)| {

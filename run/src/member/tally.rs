@@ -17,7 +17,7 @@ pub struct Tally {
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// Of layers that were not reported yet.
+    /// The sums of layers that were not reported yet.
     layers: FxHashMap<Layer, LayerSums>,
     /// Checksums of the blocks that were taken in. 24 bytes a block; there are some ten in a layer.
     taken: FxHashMap<(Layer, Lane), u64>,
@@ -44,7 +44,7 @@ pub enum Arrival {
 }
 
 impl Tally {
-    /// Of this worker.
+    /// The sums of this worker, all 0.
     pub fn new(me: WorkerId) -> Self {
         Self { me, sums: Mutex::default() }
     }

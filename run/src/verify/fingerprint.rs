@@ -17,7 +17,7 @@ pub enum Fingerprint {
 type Cells = [[[u64; 2]; 256]; 8];
 
 impl Fingerprint {
-    /// That of a run's format, for boards of so many cells.
+    /// The fingerprint of a format, for boards of this number of cells.
     pub fn of_format(version: u32, cells: usize) -> Self {
         if version == 1 {
             return Self::Whole;

@@ -174,8 +174,8 @@ impl<'a> Stored<'a> {
         Ok(part)
     }
 
-    /// Of the boards of a row, which begin at `start`, keeps one of those that are images of one another. All images
-    /// in the row must be there, with one value.
+    /// Keeps one board of each set of images among the boards of a row, which begin at `start`. All images in the row
+    /// must be there, with one value.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ struct Shown {
     error_bound: f64,
     best: Option<&'static str>,
     moves: Vec<MoveAnswer>,
-    /// Of runs that store few layers.
+    /// Only where the run stores few layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
 }
