@@ -1,4 +1,5 @@
 //! The names of public types: each names one thing, and is made of words that `docs/glossary.md` has or that are plain.
+//! And the words of libraries: which options the program has, it alone knows.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +70,20 @@ fn types(text: &str) -> Vec<&str> {
     declared
         .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default())
         .collect()
+}
+
+/// The lines of a source text outside its tests and comments that name an option of a command line.
+fn options(text: &str) -> Vec<&str> {
+    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code = product.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let names_option = |line: &&str| {
+        line.match_indices("--").any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            let after = line[at + 2..].chars().next();
+            before.is_none_or(|c| " \"'`(".contains(c)) && after.is_some_and(|c| c.is_ascii_lowercase())
+        })
+    };
+    code.filter(names_option).collect()
 }
 
 /// Where each public type of the workspace is declared.
@@ -213,6 +228,23 @@ fn the_glossary_is_sorted_and_has_no_term_twice() {
         let unsorted: Vec<_> = table.windows(2).filter(|pair| pair[0] >= pair[1]).collect();
         assert!(unsorted.is_empty(), "{unsorted:?}");
     }
+}
+
+/// An error of a library says what helps; which option that is, the program adds.
+#[test]
+fn libraries_name_no_options() {
+    let mut files = Vec::new();
+    for library in members().iter().filter(|member| *member != "cli") {
+        sources(&root().join(library).join("src"), &mut files);
+    }
+    let mut named = Vec::new();
+    for file in files {
+        let text = read(&file);
+        named.extend(options(&text).into_iter().map(|line| format!("{}: {}", file.display(), line.trim())));
+    }
+    assert!(named.is_empty(), "say it in cli/src/remedy.rs: {named:#?}");
+    let text = "a(\"give --memory\");\n// --not\nb(x --y);\nc(\"----\");\n    more --threads\",";
+    assert_eq!(options(text), ["a(\"give --memory\");", "b(x --y);", "    more --threads\","]);
 }
 
 #[test]
