@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use exact2048_game::columns::Columns;
+use exact2048_game::huge::LEAST_HUGE;
 use exact2048_game::lane::lanes;
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
@@ -59,6 +60,18 @@ fn the_split_changes_no_fingerprint() {
             (states, fingerprint)
         });
         assert!(solved.iter().all(|found| *found == solved[0]), "{board} {objective}: {solved:x?}");
+    }
+}
+
+/// Lanes that huge tiles divide are dealt out by these, to one worker or to two, and come to the same.
+#[test]
+fn families_of_lanes_arrive() {
+    let whole = params("1x7", Precision::Bits32);
+    let alone = solve::<u32>(&whole, &[1], (usize::MAX, usize::MAX));
+    let divided = whole.with_huge(LEAST_HUGE).unwrap();
+    for members in [3, 8] {
+        let shared = solve::<u32>(&divided, &vec![1; members], (usize::MAX, usize::MAX));
+        assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{members} workers");
     }
 }
 
