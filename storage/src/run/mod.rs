@@ -542,6 +542,10 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
+                    // Another process may have created the run since: then its manifest was there before its records.
+                    if path.join(MANIFEST).exists() {
+                        return Err(StorageError::AlreadyARun { place: path.into() });
+                    }
                     return Err(StorageError::ManifestMissing { place: path.into(), found: found.into() });
                 }
                 if let Some(inside) = list(&entry.path)?.first() {
