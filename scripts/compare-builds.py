@@ -2,8 +2,8 @@
 """How much faster one build of the program is than another: the table of ratios that docs/dev/performance.md shows.
 
 Both programs solve the same boards, in turn, so that what else the machine does hits both alike. What is compared is the
-time of cores (user and system, all threads together), the wall time and the peak of the resident memory; fingerprints
-have to agree where both have one.
+time of cores (user and system, all threads together), the wall time and the peak of the resident memory; counts and
+the starts' values have to agree.
 
     scripts/compare-builds.py OLD NEW                       3x3, 5x2 and 4x3 to layer 240, once each
     scripts/compare-builds.py OLD NEW --rows 3x3 --rounds 5
@@ -34,7 +34,7 @@ USUAL = ["3x3", "5x2", "4x3-to240"]
 
 
 def solve(program, row, threads, folder):
-    """Core seconds, wall seconds, peak in bytes and fingerprint of one solve."""
+    """Core seconds, wall seconds, peak in bytes and what one solve came to."""
     run = os.path.join(folder, "run")
     shutil.rmtree(run, ignore_errors=True)
     command = [program, "solve", *ROWS[row], "--run", run, "--threads", str(threads), "--json"]
@@ -47,7 +47,7 @@ def solve(program, row, threads, folder):
     if status != 0:
         sys.exit(f"error: {' '.join(command)} failed (status {status}); run it by hand to see why")
     summary = json.loads(output)
-    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, summary.get("fingerprint")
+    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, json.dumps({what: summary.get(what) for what in ("states", "afterstates", "start")})
 
 
 def main():
@@ -67,9 +67,9 @@ def main():
             for _ in range(options.rounds):
                 for program, measured in found.items():
                     measured.append(solve(program, row, options.threads, folder))
-            prints = {result[3] for results in found.values() for result in results}
-            if len(prints) > 1:
-                sys.exit(f"error: {row}: the fingerprints differ: {', '.join(map(str, prints))}")
+            came_to = {result[3] for results in found.values() for result in results}
+            if len(came_to) > 1:
+                sys.exit(f"error: {row}: the results differ: {', '.join(came_to)}")
             (old, old_wall, old_peak), (new, new_wall, new_peak) = (
                 [statistics.median(result[i] for result in results) for i in range(3)] for results in found.values()
             )
