@@ -164,9 +164,10 @@ impl<V: crate::Value> Worker<V> {
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
+            let (patterns, edges) = occurring_moves(group, &states.summary.occupied);
             let mut maps = self.tables.maps(cache, tables, place.tables);
-            maps.for_each_some(&group.patterns, |patterns, maps| {
-                let runs = move_runs(group, patterns, maps);
+            maps.for_each_some(&patterns, |patterns, maps| {
+                let runs = move_runs(&edges[patterns], maps);
                 let plan = BitMoves { runs: &runs, states: states.source() };
                 afterstates.map_pieces(&pieces, |afterstates| self.kernels.move_bits(&plan, afterstates));
             });
@@ -368,13 +369,20 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
     matrix
 }
 
-/// The edges of some patterns of a group, with their maps; without those that no column takes part in.
-pub(crate) fn move_runs<'a>(
+/// The patterns of a group by which moves lead from slots that have states, and the edges of each. Others would have their
+/// maps made for nothing.
+pub(crate) fn occurring_moves<'a>(
     group: &'a MoveGroup,
-    patterns: Range<usize>,
-    maps: &[&'a IndexMap],
-) -> Vec<MoveRun<'a>> {
-    let runs = group.edges_of(patterns).zip(maps).map(|(edges, &map)| MoveRun { edges, map });
+    occupied: &[u64],
+) -> (Vec<PatternId>, Vec<&'a [MoveEdge]>) {
+    let edges = group.edges_of(0..group.patterns.len());
+    let occurs = |edges: &[MoveEdge]| edges.iter().any(|edge| is_set(occupied, edge.from));
+    group.patterns.iter().copied().zip(edges).filter(|(_, edges)| occurs(edges)).unzip()
+}
+
+/// The edges of some patterns with their maps; without those that no column takes part in.
+pub(crate) fn move_runs<'a>(edges: &[&'a [MoveEdge]], maps: &[&'a IndexMap]) -> Vec<MoveRun<'a>> {
+    let runs = edges.iter().zip(maps).map(|(&edges, &map)| MoveRun { edges, map });
     runs.filter(|run| !run.map.is_empty()).collect()
 }
 
