@@ -14,7 +14,7 @@ use exact2048_storage::ShardKind;
 
 use crate::area::Area;
 use crate::blocks::{Entries, ValueBlock};
-use crate::enumerate::{move_runs, occurring_moves};
+use crate::enumerate::OccurringMoves;
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::Maxima;
@@ -163,7 +163,7 @@ impl<V: Value> Worker<V> {
         });
         let own_lane = tables.columns.lane();
         for group in &moves.groups {
-            let (patterns, edges) = occurring_moves(group, occupied);
+            let occurring = OccurringMoves::new(group, occupied);
             for target_lane in own_lane.after(group.step, self.tables.params()) {
                 let after =
                     self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());
@@ -176,8 +176,8 @@ impl<V: Value> Worker<V> {
                 let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
                 let after = after.as_ref().map_or(not_computed, |block| block.rows());
                 let mut maps = self.tables.maps(cache, tables, &target);
-                maps.for_each_some(&patterns, |patterns, maps| {
-                    let runs = move_runs(&edges[patterns], maps);
+                maps.for_each_some(&occurring.patterns, |patterns, maps| {
+                    let runs = occurring.runs(patterns, maps);
                     let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
                     pieces.map_of(&mut states, stride, |slots, states| {
                         self.kernels.maxima(&plan, slots, states);

@@ -164,10 +164,10 @@ impl<V: crate::Value> Worker<V> {
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
-            let (patterns, edges) = occurring_moves(group, &states.summary.occupied);
+            let moves = OccurringMoves::new(group, &states.summary.occupied);
             let mut maps = self.tables.maps(cache, tables, place.tables);
-            maps.for_each_some(&patterns, |patterns, maps| {
-                let runs = move_runs(&edges[patterns], maps);
+            maps.for_each_some(&moves.patterns, |patterns, maps| {
+                let runs = moves.runs(patterns, maps);
                 let plan = BitMoves { runs: &runs, states: states.source() };
                 afterstates.map_pieces(&pieces, |afterstates| self.kernels.move_bits(&plan, afterstates));
             });
@@ -369,21 +369,40 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
     matrix
 }
 
-/// The patterns of a group by which moves lead from slots that have states, and the edges of each. Others would have their
-/// maps made for nothing.
-pub(crate) fn occurring_moves<'a>(
-    group: &'a MoveGroup,
-    occupied: &[u64],
-) -> (Vec<PatternId>, Vec<&'a [MoveEdge]>) {
-    let edges = group.edges_of(0..group.patterns.len());
-    let occurs = |edges: &[MoveEdge]| edges.iter().any(|edge| is_set(occupied, edge.from));
-    group.patterns.iter().copied().zip(edges).filter(|(_, edges)| occurs(edges)).unzip()
+/// The moves of a group that lead from slots which have states. Maps of other patterns would be made for nothing.
+pub(crate) struct OccurringMoves {
+    /// The patterns that occur.
+    pub patterns: Vec<PatternId>,
+    edges: Vec<MoveEdge>,
+    /// Where the edges of each pattern end.
+    ends: Vec<usize>,
 }
 
-/// The edges of some patterns with their maps; without those that no column takes part in.
-pub(crate) fn move_runs<'a>(edges: &[&'a [MoveEdge]], maps: &[&'a IndexMap]) -> Vec<MoveRun<'a>> {
-    let runs = edges.iter().zip(maps).map(|(&edges, &map)| MoveRun { edges, map });
-    runs.filter(|run| !run.map.is_empty()).collect()
+impl OccurringMoves {
+    pub(crate) fn new(group: &MoveGroup, occupied: &[u64]) -> Self {
+        let mut moves = Self { patterns: Vec::new(), edges: Vec::new(), ends: Vec::new() };
+        let all = group.edges_of(0..group.patterns.len());
+        for (&pattern, edges) in group.patterns.iter().zip(all) {
+            let before = moves.edges.len();
+            moves.edges.extend(edges.iter().filter(|edge| is_set(occupied, edge.from)));
+            if moves.edges.len() > before {
+                moves.patterns.push(pattern);
+                moves.ends.push(moves.edges.len());
+            }
+        }
+        moves
+    }
+
+    /// The edges of some patterns with their maps; without those that no column takes part in.
+    pub(crate) fn runs<'a>(&'a self, patterns: Range<usize>, maps: &[&'a IndexMap]) -> Vec<MoveRun<'a>> {
+        let mut start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let runs = self.ends[patterns].iter().zip(maps).map(|(&end, &map)| {
+            let edges = &self.edges[start..end];
+            start = end;
+            MoveRun { edges, map }
+        });
+        runs.filter(|run| !run.map.is_empty()).collect()
+    }
 }
 
 /// The moves of a step, if the class has any.
