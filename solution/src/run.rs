@@ -192,7 +192,13 @@ impl Run {
         let place = location.place();
         let Some(held) = RunDir::find(&location)? else {
             let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&place, &e))?;
-            return Self::load(TypedRun::create(&location, &params)?);
+            return match TypedRun::create(&location, &params) {
+                // Another process has made it in between: it is as if that had been a little earlier.
+                Err(StorageError::AlreadyARun { .. }) if RunDir::find(&location)?.is_some() => {
+                    Self::open_or_create(location, wanted, unnamed)
+                }
+                made => Self::load(made?),
+            };
         };
         require_same(&place, &parse_params(&place, held.params)?, wanted)?;
         let run = Self::open_again(location)?;
