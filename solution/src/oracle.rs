@@ -6,30 +6,32 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use exact2048_cone::{Solver, TooLarge};
-use exact2048_game::board::{Board, BoardError};
+use exact2048_cone::Solver;
+use exact2048_game::board::Board;
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::packed::LegalMoves;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Layer, Objective, Params, Precision, SpawnKind};
-use exact2048_storage::{ErrorKind, ItemKey};
+use exact2048_storage::ItemKey;
 
-use crate::archive::{Archive, Blame, ReadError};
+use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
 use crate::parts::{PART_ENTRIES, Parts};
-use crate::run::{NotSolved, Run};
+use crate::run::Run;
 
 mod cone_files;
 mod cones;
 mod decoded;
+mod error;
 
 use cone_files::ConeFiles;
 pub use cones::{Asking, CostSum};
 use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
+pub use error::QueryError;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -46,59 +48,6 @@ const TOGETHER: usize = 1 << 16;
 
 /// The same for boards whose moves are asked for too, each of which leads to some tens of states.
 const EVALUATED_TOGETHER: usize = 1 << 10;
-
-/// Why a state has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum QueryError {
-    /// The text is no board.
-    #[error(transparent)]
-    Board(#[from] BoardError),
-    /// The run does not reach the board.
-    #[error("{board} is not reachable in this run{reason}")]
-    Unreachable {
-        /// The board.
-        board: String,
-        /// Why, where it is plain to see.
-        reason: String,
-    },
-    /// The run is not solved yet.
-    #[error(transparent)]
-    NotSolved(#[from] NotSolved),
-    /// A shard could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// What the value follows from takes more memory than it may.
-    #[error(
-        "the value is not stored, and takes more memory to work out than it may: {0}. More memory helps, a state nearer to \
-         the next stored layers, or a run that stores more of them"
-    )]
-    TooLarge(TooLarge),
-    /// Nobody wants the answer any more.
-    #[error("the question was given up before it was answered")]
-    GivenUp,
-}
-
-impl QueryError {
-    /// What can be done about it; `None` where it is the question that has no answer.
-    #[must_use]
-    pub fn kind(&self) -> Option<ErrorKind> {
-        match self {
-            Self::Read(error) => Some(error.kind()),
-            Self::NotSolved(NotSolved::OlderFormat(_)) => Some(ErrorKind::Refused),
-            Self::NotSolved(_) => Some(ErrorKind::NotComputed),
-            Self::Board(_) | Self::Unreachable { .. } | Self::TooLarge(_) | Self::GivenUp => None,
-        }
-    }
-
-    /// What is to blame.
-    #[must_use]
-    pub fn blames(&self) -> Option<Blame> {
-        match self {
-            Self::Read(error) => error.blames(),
-            _ => None,
-        }
-    }
-}
 
 /// Whether the answer to a question is still wanted. Asked for every part of the run that is read, and every few thousand
 /// states of a cone.

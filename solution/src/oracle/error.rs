@@ -1,0 +1,61 @@
+//! Why a state has no answer.
+
+use exact2048_cone::TooLarge;
+use exact2048_game::board::BoardError;
+use exact2048_storage::ErrorKind;
+
+use crate::archive::{Blame, ReadError};
+use crate::run::NotSolved;
+
+/// Why a state has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The text is no board.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+    /// The run does not reach the board.
+    #[error("{board} is not reachable in this run{reason}")]
+    Unreachable {
+        /// The board.
+        board: String,
+        /// Why, where it is plain to see.
+        reason: String,
+    },
+    /// The run is not solved yet.
+    #[error(transparent)]
+    NotSolved(#[from] NotSolved),
+    /// A shard could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What the value follows from takes more memory than it may.
+    #[error(
+        "the value is not stored, and takes more memory to work out than it may: {0}. More memory helps, a state nearer to \
+         the next stored layers, or a run that stores more of them"
+    )]
+    TooLarge(TooLarge),
+    /// Nobody wants the answer any more.
+    #[error("the question was given up before it was answered")]
+    GivenUp,
+}
+
+impl QueryError {
+    /// What can be done about it; `None` where it is the question that has no answer.
+    #[must_use]
+    pub fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Read(error) => Some(error.kind()),
+            Self::NotSolved(NotSolved::OlderFormat(_)) => Some(ErrorKind::Refused),
+            Self::NotSolved(_) => Some(ErrorKind::NotComputed),
+            Self::Board(_) | Self::Unreachable { .. } | Self::TooLarge(_) | Self::GivenUp => None,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Read(error) => error.blames(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Why a run cannot be opened or continued, or has no values.
+
+use exact2048_game::ParamsError;
+use exact2048_storage::{ErrorKind, Place, StorageError};
+
+use crate::archive::Blame;
+use crate::segment::Segment;
+
+/// Why a run cannot be opened or continued.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The directory or one of its files.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The parameters in the manifest.
+    #[error("the manifest of {place} does not describe a run: {reason}")]
+    Manifest {
+        /// The run.
+        place: Place,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A journal record.
+    #[error("record {number} of the journal of {place} is not understood: {reason}")]
+    Journal {
+        /// The run.
+        place: Place,
+        /// Its number in the journal.
+        number: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There are more shards that no record of the journal names than an interrupted command leaves.
+    #[error(
+        "{place} lacks records of its journal: {shards} of its shards ({bytes} bytes) are named by none, more than an \
+         interrupted command leaves. Restore the folder journal from a copy; or have these shards discarded: \
+         what they hold is computed again"
+    )]
+    UnnamedShards {
+        /// The run.
+        place: Place,
+        /// How many.
+        shards: usize,
+        /// Their bytes together.
+        bytes: u64,
+    },
+    /// The run is to be written to, and an earlier program made it.
+    #[error(
+        "{place} is a run of format {found}, which this program reads but does not continue: finish it with version 0.1, \
+         or solve anew in another place"
+    )]
+    OlderFormat {
+        /// The run.
+        place: Place,
+        /// Its format version.
+        found: u32,
+    },
+    /// The parameters asked for.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// The directory holds a run with other parameters.
+    #[error(
+        "{place} holds another job: its {field} is {found}, and {wanted} was asked for; choose another place, or ask for \
+         what it holds"
+    )]
+    OtherJob {
+        /// The run.
+        place: Place,
+        /// The parameter that differs.
+        field: &'static str,
+        /// Its value in the run.
+        found: String,
+        /// The value asked for.
+        wanted: String,
+    },
+}
+
+impl RunError {
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Storage(error) => error.kind(),
+            Self::Manifest { .. } | Self::Journal { .. } | Self::UnnamedShards { .. } => ErrorKind::DataLoss,
+            Self::Params(_) | Self::OlderFormat { .. } => ErrorKind::Refused,
+            Self::OtherJob { .. } => ErrorKind::Occupied,
+        }
+    }
+
+    /// What is to blame.
+    #[must_use]
+    pub fn blames(&self) -> Option<Blame> {
+        match self {
+            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
+            _ => None,
+        }
+    }
+}
+
+/// Why the states of a run have no values, or not all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotSolved {
+    /// It was never to have any.
+    #[error(
+        "this run is not solved: it only enumerates, up to layer {0}; a run of the whole board has values"
+    )]
+    OnlyEnumerates(u32),
+    /// They are still to be computed, this segment first.
+    #[error(
+        "this run is not solved: there is still to {} layers {} to {}; continue it", .0.phase.name(), .0.first, .0.last
+    )]
+    Unfinished(Segment),
+    /// The same, and this program does not continue the run.
+    #[error(
+        "this run is not solved: there is still to {} layers {} to {}, and it has an older format; finish it with version \
+         0.1, or solve anew in another place", .0.phase.name(), .0.first, .0.last
+    )]
+    OlderFormat(Segment),
+}

@@ -1,0 +1,198 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use exact2048_game::{Layer, Objective, Precision, Spawn4};
+use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardReader, ShardWriter, StoreSettings};
+use object_store::memory::InMemory;
+use tempfile::TempDir;
+
+use super::*;
+use crate::catalog::{Retraction, Took, kind_of};
+
+fn params() -> Params {
+    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+    Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+}
+
+fn open(location: &Location) -> Result<Run, RunError> {
+    Run::open_or_create(location, &params(), Unnamed::Refuse)
+}
+
+/// Writes a shard of one item, and commits it where that is asked for.
+fn publish(run: &mut Run, phase: Phase, first: u32, last: u32, commits: bool) {
+    let record = write(run, phase, first, last);
+    if commits {
+        run.append(JournalRecord::Commit(record)).unwrap();
+    }
+}
+
+fn write(run: &mut Run, phase: Phase, first: u32, last: u32) -> Record {
+    let (first, last) = (Layer(first), Layer(last));
+    let identity = run.catalog().identity(phase, first, last);
+    let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+    let key = ItemKey { layer: first.0, lane: 0, part: 0 };
+    writer.push(Frame::encode(&[(key, kind_of(phase).to_string().as_bytes())], 1).unwrap()).unwrap();
+    let shards = vec![writer.finish().unwrap()];
+    let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
+    let record = Record { commit, shards, threads: Vec::new(), took: None };
+    run.look(&record).unwrap();
+    record
+}
+
+/// A store in memory, and a run in it whose copies are in this folder.
+fn in_store(cache_folder: PathBuf) -> (Arc<InMemory>, Location) {
+    let store = Arc::new(InMemory::new());
+    let settings = StoreSettings { cache_folder: Some(cache_folder), ..StoreSettings::default() };
+    let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
+    (store, location)
+}
+
+/// The same run in a directory and in a store, with a way to remove records of its journal.
+fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let (store, in_store) = in_store(place.path().join("cache"));
+    let journal = folder.join("journal");
+    let of_folder: RemoveRecord =
+        Box::new(move |n| std::fs::remove_file(journal.join(format!("{n:06}.json"))).unwrap());
+    let of_store: RemoveRecord = Box::new(move |n| {
+        use futures_util::FutureExt;
+        use object_store::ObjectStoreExt;
+        let object = format!("run/journal/{n:06}.json").into();
+        store.delete(&object).now_or_never().unwrap().unwrap();
+    });
+    (place, vec![(Location::from(&folder), of_folder), (in_store, of_store)])
+}
+
+type RemoveRecord = Box<dyn Fn(u64)>;
+
+/// (C1) Also in a store, where each opening adds a record.
+#[test]
+fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
+    for (location, remove) in places().1 {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 60, true);
+        publish(&mut run, Phase::BackUp, 32, 60, true);
+        publish(&mut run, Phase::BackUp, 4, 30, true);
+        // In a store there is an opening record too.
+        let entries = 3 + u64::from(location.as_folder().is_none());
+        drop(run);
+        (0..entries).rev().for_each(remove);
+        match open(&location) {
+            Err(RunError::UnnamedShards { shards: 3, bytes, .. }) => assert!(bytes > 300),
+            other => panic!("{location}: {other:?}"),
+        }
+        // Readers get the same error.
+        assert!(matches!(Run::open(&location), Err(RunError::UnnamedShards { shards: 3, .. })));
+        let run = Run::open_or_create(&location, &params(), Unnamed::Discard).unwrap();
+        assert!(run.dir().shard_files().unwrap().is_empty());
+    }
+}
+
+/// What a crash leaves is no sign of a loss: a shard without a record, one that was made again, one that was retracted.
+#[test]
+fn what_a_crash_leaves_is_removed() {
+    for (location, _) in places().1 {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 60, true);
+        publish(&mut run, Phase::BackUp, 32, 60, true);
+        publish(&mut run, Phase::BackUp, 4, 60, true);
+        let retracted = run.catalog().commits().pop().unwrap();
+        run.append(JournalRecord::Retraction(Retraction { retracted })).unwrap();
+        publish(&mut run, Phase::BackUp, 40, 60, false);
+        drop(run);
+        let run = open(&location).unwrap();
+        assert_eq!(run.dir().shard_files().unwrap().len(), 1);
+        assert_eq!((run.records(), run.catalog().shards().len()), (4, 1));
+    }
+}
+
+/// (C4) The time of a pass is that of all its ranges, also where different processes computed them.
+#[test]
+fn times_of_ranges_add_up() {
+    let place = tempfile::tempdir().unwrap();
+    let mut run = open(&Location::from(&*place.path().join("run"))).unwrap();
+    let mut time_with = |first, last, took: Option<(f64, u32)>| {
+        let took = took.map(|(seconds, threads)| Took { seconds, threads });
+        let record = Record { took, ..write(&mut run, Phase::Enumerate, first, last) };
+        run.append(JournalRecord::Commit(record)).unwrap();
+        run.catalog().took(Phase::Enumerate).map(|time| (time.seconds, time.threads))
+    };
+    assert_eq!(time_with(4, 10, Some((1.5, 2))), Some((1.5, Some(2))));
+    assert_eq!(time_with(12, 20, Some((0.25, 2))), Some((1.75, Some(2))));
+    assert_eq!(time_with(22, 30, Some((2.0, 4))), Some((3.75, None)), "by different numbers of threads");
+    assert_eq!(time_with(32, 60, None), None, "not all of it is known");
+    assert_eq!(run.catalog().took(Phase::BackUp), None);
+}
+
+/// A record is not appended for shards that are not there, or that are others.
+#[test]
+fn shards_of_a_record_are_looked_at() {
+    for (location, _) in places().1 {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 60, true);
+        let shard = run.catalog().shards().remove(0);
+        let record = |forge: fn(&mut ShardRecord)| {
+            let mut shards = vec![shard.record.clone()];
+            forge(&mut shards[0]);
+            Record { commit: Commit::clone(&shard.commit), shards, threads: Vec::new(), took: None }
+        };
+        run.look(&record(|_| {})).unwrap();
+        let forgeries: [fn(&mut ShardRecord); 3] =
+            [|r| r.file.insert(0, 'x'), |r| r.bytes = 1 << 63, |r| r.header_checksum = 7];
+        for forge in forgeries {
+            assert_eq!(run.look(&record(forge)).unwrap_err().kind(), ErrorKind::DataLoss);
+        }
+    }
+}
+
+/// (A M10) The copy in the cache may be whole where the shard itself is not.
+#[test]
+fn shards_are_checked_where_they_are_committed() {
+    use futures_util::FutureExt;
+    use object_store::ObjectStoreExt;
+
+    let place = tempfile::tempdir().unwrap();
+    let (store, location) = in_store(place.path().into());
+    publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
+    // A shard of a catalog of its own each time: what is open stays open.
+    let shard = || Run::open(&location).unwrap().catalog().shards().remove(0);
+    shard().original().unwrap().verify().unwrap();
+    let object = format!("run/shards/{}", shard().record.file).into();
+    let read = store.get(&object).now_or_never().unwrap().unwrap();
+    let mut bytes = read.bytes().now_or_never().unwrap().unwrap().to_vec();
+    *bytes.last_mut().unwrap() ^= 1;
+    store.put(&object, bytes.into()).now_or_never().unwrap().unwrap();
+    shard().reader().unwrap().verify().unwrap();
+    let is_lost = |read: Result<(), StorageError>| read.unwrap_err().blames().is_some();
+    assert!(is_lost(shard().check()));
+    assert!(is_lost(shard().original().and_then(ShardReader::verify)));
+}
+
+/// In a store, opening a run for writing fences others off: one of an older format is refused before that.
+#[test]
+fn a_run_of_an_older_format_is_read_and_its_writer_left_alone() {
+    use futures_util::FutureExt;
+    use object_store::ObjectStoreExt;
+
+    let place = tempfile::tempdir().unwrap();
+    let (store, location) = in_store(place.path().into());
+    let mut writer = open(&location).unwrap();
+    let manifest = "run/manifest.json".into();
+    let read = store.get(&manifest).now_or_never().unwrap().unwrap();
+    let sealed = String::from_utf8(read.bytes().now_or_never().unwrap().unwrap().to_vec()).unwrap();
+    let body = sealed.split_once("\"body\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+    let body = body.replacen("\"format_version\": 2", "\"format_version\": 1", 1);
+    let older = format!("{{\"xxh3\":\"{:016x}\",\"body\":{body}}}\n", xxh3_64(body.as_bytes()));
+    assert_ne!(older, sealed);
+    store.put(&manifest, older.into()).now_or_never().unwrap().unwrap();
+
+    for refused in [open(&location).map(drop), Run::open_again(&location).map(drop)] {
+        assert!(matches!(refused, Err(RunError::OlderFormat { found: 1, .. })), "{refused:?}");
+    }
+    // Its writer is still the one.
+    publish(&mut writer, Phase::Enumerate, 4, 60, true);
+    let run = Run::open(&location).unwrap();
+    assert_eq!((run.format_version(), run.records()), (1, 1));
+    assert!(matches!(run.why_not_solved(), Some(NotSolved::OlderFormat(_))));
+}
