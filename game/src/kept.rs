@@ -29,9 +29,6 @@ const MOST_PERIOD: u32 = 1 << 20;
 /// The longest period that does not make a run keep the starts.
 const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
 
-/// The highest layer that a game can begin in: two 4s.
-const LAST_START: Layer = Layer(8);
-
 /// No way to keep layers.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
@@ -84,7 +81,8 @@ impl KeptLayers {
 
     /// Whether the values of a layer are stored.
     pub fn keeps(self, layer: Layer) -> bool {
-        self.place(layer) < self.width || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= LAST_START
+        self.place(layer) < self.width
+            || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= Layer::LAST_START
     }
 
     /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way down

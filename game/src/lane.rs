@@ -80,9 +80,7 @@ impl Lane {
         let huge = self.huge.before(step.merges, params.huge);
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
-}
 
-impl Lane {
     /// The other lanes that moves can lead to from here, among them some that have no board.
     pub fn led_to(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =

@@ -16,6 +16,9 @@ impl Layer {
     /// The lowest layer: a game begins with two tiles, of at least 2 each.
     pub const FIRST: Layer = Layer(4);
 
+    /// The highest layer that a game can begin in: with two 4s.
+    pub const LAST_START: Layer = Layer(8);
+
     /// How far the sums of neighbouring layers are apart.
     pub const STEP: u32 = 2;
 

@@ -279,8 +279,8 @@ const FEW_SEQUENCES: Layer = Layer(1024);
 /// large tiles that maps between sequences of more of them would cost more than the rows (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
 
-/// Tiles that are huge on these boards: of at least 512. That divides the largest lanes by three or more, and there are
-/// hardly any moves between the parts that do not change other things too (`docs/dev/performance.md`).
+/// Tiles that are huge on these boards: of at least 512. The largest block of a layer has half as many states then; with
+/// smaller ones too there are more lanes, and the largest is no smaller (`docs/dev/performance.md`).
 const HUGE_OF_MANY: u8 = 9;
 
 #[cfg(test)]

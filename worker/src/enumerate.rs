@@ -319,7 +319,7 @@ impl<V: crate::Value> Worker<V> {
 
     /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
     fn starts(&self, place: &Place<'_>) -> Vec<u32> {
-        if place.lane.k > 0 || place.layer.0 > 8 {
+        if place.lane.k > 0 || place.layer > Layer::LAST_START {
             return Vec::new();
         }
         let located = rules::starts(self.tables.params().board)
