@@ -1,4 +1,94 @@
-//! Rows of bits in words of 64, the lowest bit of the first word first.
+//! Rows of bits in words of 64, the lowest bit of the first word first; and sets of numbers of one kind, a bit each.
+
+use std::marker::PhantomData;
+
+/// A number of something: of a row, say, or of a slot.
+pub trait Number: Copy {
+    /// The number for use in lists.
+    fn index(self) -> usize;
+    /// What an index stands for.
+    fn from_index(index: usize) -> Self;
+}
+
+impl Number for u32 {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn from_index(index: usize) -> Self {
+        index as u32
+    }
+}
+
+/// A set of numbers of one kind, one bit each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitSet<N> {
+    words: Vec<u64>,
+    of: PhantomData<N>,
+}
+
+impl<N> Default for BitSet<N> {
+    fn default() -> Self {
+        Self::from_words(Vec::new())
+    }
+}
+
+impl<N> BitSet<N> {
+    /// The set of the numbers whose bits are set.
+    pub fn from_words(words: Vec<u64>) -> Self {
+        Self { words, of: PhantomData }
+    }
+
+    /// An empty set, with room for the numbers below `end`.
+    pub fn with_room(end: usize) -> Self {
+        Self::from_words(vec![0; end.div_ceil(64)])
+    }
+
+    /// One bit a number.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// How many numbers are in the set.
+    pub fn len(&self) -> usize {
+        ones(&self.words) as usize
+    }
+
+    /// Whether no number is in the set.
+    pub fn is_empty(&self) -> bool {
+        !any(&self.words)
+    }
+}
+
+impl<N: Number> BitSet<N> {
+    /// Whether a number is in the set; there is no room for those that are too large.
+    #[inline(always)]
+    pub fn contains(&self, number: N) -> bool {
+        let index = number.index();
+        self.words.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Adds a number.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for it.
+    #[inline(always)]
+    pub fn insert(&mut self, number: N) {
+        let index = number.index();
+        self.words[index / 64] |= 1 << (index % 64);
+    }
+
+    /// The numbers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = N> + '_ {
+        self.words.iter().enumerate().flat_map(|(w, &word)| {
+            let rest = std::iter::successors(Some(word), |&rest| Some(rest & rest.wrapping_sub(1)));
+            let bits = rest.take_while(|&rest| rest != 0);
+            bits.map(move |rest| N::from_index(w * 64 + rest.trailing_zeros() as usize))
+        })
+    }
+}
 
 /// Number of bits set.
 #[inline]

@@ -5,13 +5,15 @@
 
 use std::sync::OnceLock;
 
+use crate::bitset::BitSet;
 use crate::board::Board;
 use crate::columns::Columns;
+use crate::columns::Sequence;
 use crate::huge::HugeTiles;
 use crate::lane::{Lane, layer_range};
 use crate::layer::Layer;
 use crate::params::Params;
-use crate::rowset::{self, RowSet};
+use crate::rowset::{Row, RowSet};
 use crate::skeleton::{Config, Configs, Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
@@ -103,10 +105,10 @@ impl Class {
 
     /// The row of a canonical skeleton, given by its mask's index and its config.
     #[inline]
-    pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> u32 {
+    pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> Row {
         let rank = configs.rank(cells, self.id.small_sum, config);
         let within = self.symmetric[mask as usize].as_ref().map_or(rank, |c| c.row_of_rank[rank as usize]);
-        self.first_row[mask as usize] + within
+        Row(self.first_row[mask as usize] + within)
     }
 
     /// The config of a row of a mask; `within` counts from the mask's first row.
@@ -228,20 +230,19 @@ impl Space {
         })
     }
 
-    /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`, one bit a
-    /// row: each of those rows with one of its 2s taken away.
-    pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> Vec<u64> {
-        let mut found = vec![0u64; class.rows().div_ceil(64)];
+    /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`: each of those rows with one of its 2s taken away.
+    pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> BitSet<Row> {
+        let mut found = BitSet::with_room(class.rows());
         for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
             let (of_mask, cells) = (above.mask_rows(index), mask.small_cells.len());
             let first = of_mask.start as u32;
             for row in rows.rows_in(of_mask) {
-                let config = above.config(&self.configs, cells, index, row - first);
+                let config = above.config(&self.configs, cells, index, row.0 - first);
                 for digit in (0..cells).filter(|digit| config >> (4 * digit) & 15 == 1) {
                     let without = config & !(15 << (4 * digit));
                     let images = mask.stabiliser.iter().map(|&g| self.config_image(mask, without, g));
                     let canonical = images.fold(without, Config::min);
-                    rowset::set(&mut found, class.row(&self.configs, cells, index as u32, canonical));
+                    found.insert(class.row(&self.configs, cells, index as u32, canonical));
                 }
             }
         }
@@ -249,9 +250,9 @@ impl Space {
     }
 
     /// The small tiles of a row of a mask, as a board without its large ones.
-    pub fn small_tiles(&self, class: &Class, mask: usize, row: u32) -> Board {
+    pub fn small_tiles(&self, class: &Class, mask: usize, row: Row) -> Board {
         let cells = &self.masks.canonical(class.id.k as usize)[mask];
-        let within = row - class.first_row[mask];
+        let within = row.0 - class.first_row[mask];
         let config = class.config(&self.configs, cells.small_cells.len(), mask, within);
         let digits = self.digits(cells, config);
         cells.small_cells.iter().fold(Board::default(), |b, &c| b.with(c as usize, digits[c as usize]))
@@ -276,7 +277,7 @@ impl Space {
 
     /// Where a board is in its block: the class, the row, and the large exponents in the order of
     /// the canonical skeleton, packed as in [`crate::columns`].
-    pub fn locate(&self, board: Board) -> Option<(Lane, Layer, u32, u64)> {
+    pub fn locate(&self, board: Board) -> Option<(Lane, Layer, Row, Sequence)> {
         let Split { lane, layer, mask, config, sequence } = self.split(board)?;
         let class = self.class(ClassId::of(layer, lane)?)?;
         let cells = self.params.cells() - lane.k as usize;
@@ -310,8 +311,8 @@ impl Space {
     }
 
     /// The board of a row and a sequence of large exponents.
-    pub fn board(&self, class: &Class, row: u32, sequence: u64) -> Board {
-        let index = class.first_row.partition_point(|&first| first <= row) - 1;
+    pub fn board(&self, class: &Class, row: Row, sequence: Sequence) -> Board {
+        let index = class.first_row.partition_point(|&first| first <= row.0) - 1;
         let mask = &self.masks.canonical(class.id.k as usize)[index];
         let last = mask.large_cells.len();
         let board = self.small_tiles(class, index, row);

@@ -17,6 +17,10 @@ use crate::shapes::Shape;
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
 
+/// A column of a lane: the number of a sequence among those of the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Column(pub u64);
+
 /// The columns of a lane, ordered by their exponents sorted downward and then as sequences: the
 /// arrangements of one multiset of exponents follow one another.
 #[derive(Debug)]
@@ -107,10 +111,10 @@ impl Columns {
     }
 
     /// The column of a sequence, `None` where the lane has no such sequence.
-    pub fn column(&self, sequence: Sequence) -> Option<u32> {
+    pub fn column(&self, sequence: Sequence) -> Option<Column> {
         let number = |(i, &s): (usize, &Sequence)| (s, i as u32);
         let numbers = self.numbers.get_or_init(|| self.sequences.iter().enumerate().map(number).collect());
-        numbers.get(&sequence).copied()
+        numbers.get(&sequence).map(|&number| Column(u64::from(number)))
     }
 
     /// The shape of each group.
@@ -215,7 +219,7 @@ mod tests {
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{lane:?}");
             for (i, &s) in columns.sequences().iter().enumerate() {
-                assert_eq!(columns.column(s), Some(i as u32));
+                assert_eq!(columns.column(s), Some(Column(i as u64)));
             }
         }
     }

@@ -10,11 +10,13 @@ use rustc_hash::FxHashMap;
 
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
+use crate::columns::Column;
 use crate::huge::{HugeTiles, NO_HUGE};
 use crate::lane::Lane;
 use crate::layer::Layer;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
+use crate::rowset::Row;
 use crate::skeleton::Mask;
 
 /// An entry of a block: where the values of a board and its images are.
@@ -25,11 +27,11 @@ pub struct EntryPlace {
     /// The lane.
     pub lane: Lane,
     /// The row.
-    pub row: u32,
+    pub row: Row,
     /// Number of rows of the block.
     pub rows: u32,
     /// The column.
-    pub column: u64,
+    pub column: Column,
     /// Number of columns of the block.
     pub columns: u64,
 }
@@ -103,7 +105,7 @@ impl Locator {
         Some(EntryPlace {
             layer,
             lane,
-            row: class.first_row[mask as usize] + within,
+            row: Row(class.first_row[mask as usize] + within),
             rows: class.first_row.last().copied().unwrap_or(0),
             column,
             columns: columns.len(),
@@ -250,7 +252,7 @@ mod tests {
         let (space, mut found) = (locator.space(), 0);
         let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
         let columns = Columns::new(space.params(), lane);
-        for row in (0..class.rows() as u32).step_by(row_step) {
+        for row in (0..class.rows() as u32).step_by(row_step).map(Row) {
             for (column, &sequence) in columns.sequences().iter().enumerate().step_by(column_step) {
                 let board = space.board(class, row, sequence);
                 let (at_lane, at_layer, at_row, at_sequence) = space.locate(board).unwrap();
@@ -264,7 +266,7 @@ mod tests {
                     lane,
                     row,
                     rows: class.rows() as u32,
-                    column: column as u64,
+                    column: Column(column as u64),
                     columns: columns.len() as u64,
                 };
                 assert_eq!(locator.place(board), Some(expected));

@@ -1,7 +1,7 @@
 //! Where columns lead: a pattern applied to the columns of a lane.
 
 use crate::bitset;
-use crate::columns::Columns;
+use crate::columns::{Column, Columns};
 use crate::params::Params;
 use crate::patterns::{KnownPattern, Patterns};
 
@@ -19,7 +19,8 @@ pub struct Between<'a> {
     pub target: &'a Columns,
 }
 
-/// A column and where it leads.
+/// A column and where it leads: [`Column`]s of lanes that have tables, or the two numbers after the last one, in the 32 bits
+/// that kernels read.
 pub type Pair = (u32, u32);
 
 impl Between<'_> {
@@ -65,7 +66,7 @@ impl Between<'_> {
         let leads_to = |column: usize| {
             let image = items.apply(self.source.sequences()[column], k, self.params.large)?;
             match self.target.column(image) {
-                Some(to) => Some(to),
+                Some(Column(to)) => Some(to as u32),
                 None if wins(self.params, image) => Some(self.won()),
                 // Only holes of the product lead out of it: no reachable board breaks the tile bound.
                 None => None,

@@ -5,7 +5,7 @@
 //! listed, of which a lane has some hundreds, and the rest is counting.
 
 use crate::board::MAX_EXPONENT;
-use crate::columns::{Sequence, pack};
+use crate::columns::{Column, Sequence, pack};
 use crate::huge::LEAST_HUGE;
 use crate::lane::Lane;
 use crate::params::Params;
@@ -54,7 +54,7 @@ impl ColumnRanks {
 
     /// The column of a sequence of `k` exponents, `None` where the lane has no such sequence. Cost: a tenth of a
     /// microsecond, about.
-    pub fn column(&self, sequence: Sequence) -> Option<u64> {
+    pub fn column(&self, sequence: Sequence) -> Option<Column> {
         let mut left = Left::of(sequence, self.k);
         let multiset = left.sorted_downward();
         let group = self.groups.binary_search_by_key(&multiset, |&(multiset, _)| multiset).ok()?;
@@ -64,7 +64,7 @@ impl ColumnRanks {
             column += left.that_begin_below(exponent);
             left.take(exponent);
         }
-        Some(column)
+        Some(Column(column))
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let (ranks, columns) = (ColumnRanks::new(params, lane), Columns::new(params, lane));
         assert_eq!(ranks.len(), columns.len() as u64, "{lane:?}");
         for (column, &sequence) in columns.sequences().iter().enumerate().step_by(step) {
-            assert_eq!(ranks.column(sequence), Some(column as u64), "{lane:?} {sequence:x}");
+            assert_eq!(ranks.column(sequence), Some(Column(column as u64)), "{lane:?} {sequence:x}");
         }
         ranks.len()
     }
@@ -217,7 +217,7 @@ mod tests {
         let params = params("3x3", "score");
         let ranks = ColumnRanks::new(&params, Lane::new(3, 64));
         assert_eq!(ranks.len(), 3);
-        assert_eq!(ranks.column(pack(&[4, 4, 5])), Some(0));
+        assert_eq!(ranks.column(pack(&[4, 4, 5])), Some(Column(0)));
         assert_eq!(ranks.column(pack(&[4, 4, 4])), None);
         assert_eq!(ranks.column(pack(&[5, 5, 5])), None);
         assert!(ColumnRanks::new(&params, Lane::new(1, 48)).is_empty());

@@ -1,11 +1,49 @@
-//! Sets of rows of a class, with a number for each row in the set.
+//! Rows of a class, and sets of them with a number for each row in the set.
 
 use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::bitset::{BitSet, Number};
+
+/// A row of a class: the number of a canonical skeleton among all of the class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Row(pub u32);
+
+/// A row's number among those that a block holds: where the row lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Slot(pub u32);
+
+impl Number for Row {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline(always)]
+    fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+impl Number for Slot {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline(always)]
+    fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
 
 /// A set of rows. Its rows are numbered in order: the *slots* of a block that holds just these rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
-    bits: Vec<u64>,
+    rows: BitSet<Row>,
     /// Rows of the set before each word of bits.
     before: Vec<u32>,
     len: usize,
@@ -22,12 +60,12 @@ impl RowSet {
         {
             *last = (1 << (rows % 64)) - 1;
         }
-        Self::new(bits)
+        Self::new(BitSet::from_words(bits))
     }
 
-    /// The set of the rows whose bits are set, row 0 in the lowest bit of the first word.
-    pub fn new(bits: Vec<u64>) -> Self {
-        let mut len = 0;
+    /// The set of some rows.
+    pub fn new(rows: BitSet<Row>) -> Self {
+        let (bits, mut len) = (rows.words(), 0);
         let before = bits.iter().map(|word| {
             let before = len as u32;
             len += word.count_ones() as usize;
@@ -35,8 +73,8 @@ impl RowSet {
         });
         let before = before.collect();
         let last = bits.iter().rposition(|&word| word != 0);
-        let rows = last.map_or(0, |word| word * 64 + 64 - bits[word].leading_zeros() as usize);
-        Self { bits, before, len, without_gap: rows == len }
+        let end = last.map_or(0, |word| word * 64 + 64 - bits[word].leading_zeros() as usize);
+        Self { rows, before, len, without_gap: end == len }
     }
 
     /// Number of rows in the set.
@@ -49,56 +87,52 @@ impl RowSet {
         self.len == 0
     }
 
-    /// One bit a row.
-    pub fn bits(&self) -> &[u64] {
-        &self.bits
-    }
-
     /// Whether a row is in the set.
     #[inline(always)]
-    pub fn contains(&self, row: u32) -> bool {
-        is_set(&self.bits, row)
+    pub fn contains(&self, row: Row) -> bool {
+        self.rows.contains(row)
     }
 
     /// The slot of a row that is in the set.
     #[inline(always)]
-    pub fn slot(&self, row: u32) -> usize {
+    pub fn slot(&self, row: Row) -> Slot {
         if self.without_gap {
-            return row as usize;
+            return Slot(row.0);
         }
-        let (word, bit) = (row as usize / 64, row % 64);
-        let below = self.bits[word] & ((1u64 << bit) - 1);
-        self.before[word] as usize + below.count_ones() as usize
+        let (word, bit) = (row.index() / 64, row.0 % 64);
+        let below = self.rows.words()[word] & ((1u64 << bit) - 1);
+        Slot(self.before[word] + below.count_ones())
     }
 
-    /// The row in a slot; behind the last slot a row behind the last.
-    pub fn row(&self, slot: usize) -> u32 {
+    /// The row in a slot; for a slot after the last one a row after the last one.
+    pub fn row(&self, slot: Slot) -> Row {
         if self.without_gap {
-            return slot as u32;
+            return Row(slot.0);
         }
-        let word = self.before.partition_point(|&before| before as usize <= slot).saturating_sub(1);
-        let Some(&bits) = self.bits.get(word) else { return 0 };
-        let below = slot - self.before[word] as usize;
+        let word = self.before.partition_point(|&before| before <= slot.0).saturating_sub(1);
+        let Some(&bits) = self.rows.words().get(word) else { return Row(0) };
+        let below = slot.0 - self.before[word];
         let in_word = (0..below.min(64)).fold(bits, |rest, _| rest & rest.wrapping_sub(1));
-        word as u32 * 64 + in_word.trailing_zeros()
+        Row(word as u32 * 64 + in_word.trailing_zeros())
     }
 
-    /// The rows in some slots, one bit each; so are the slots.
-    pub fn rows_in_slots(&self, slots: &[u64]) -> Vec<u64> {
+    /// The rows in some slots.
+    pub fn rows_in_slots(&self, slots: &BitSet<Slot>) -> BitSet<Row> {
         if self.without_gap {
-            return slots.to_vec();
+            return BitSet::from_words(slots.words().to_vec());
         }
-        let mut rows = vec![0u64; self.bits.len()];
-        let of_slots = self.iter().enumerate().filter(|&(slot, _)| is_set(slots, slot as u32));
-        of_slots.for_each(|(_, row)| set(&mut rows, row));
+        let mut rows = BitSet::with_room(self.rows.words().len() * 64);
+        let of_slots = self.iter().enumerate().filter(|&(slot, _)| slots.contains(Slot::from_index(slot)));
+        of_slots.for_each(|(_, row)| rows.insert(row));
         rows
     }
 
-    /// The rows of the set within a range, ascending.
-    pub fn rows_in(&self, range: Range<usize>) -> impl Iterator<Item = u32> + '_ {
-        let words = range.start / 64..range.end.div_ceil(64).min(self.bits.len());
+    /// The rows of the set within a range of numbers, ascending.
+    pub fn rows_in(&self, range: Range<usize>) -> impl Iterator<Item = Row> + '_ {
+        let bits = self.rows.words();
+        let words = range.start / 64..range.end.div_ceil(64).min(bits.len());
         words.flat_map(move |w| {
-            let mut word = self.bits[w];
+            let mut word = bits[w];
             if w * 64 < range.start {
                 word &= u64::MAX << (range.start % 64);
             }
@@ -109,26 +143,14 @@ impl RowSet {
                 let rest = rest & (rest - 1);
                 (rest != 0).then_some(rest)
             })
-            .map(move |rest| (w * 64) as u32 + rest.trailing_zeros())
+            .map(move |rest| Row((w * 64) as u32 + rest.trailing_zeros()))
         })
     }
 
     /// The rows of the set, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.rows_in(0..self.bits.len() * 64)
+    pub fn iter(&self) -> impl Iterator<Item = Row> + '_ {
+        self.rows_in(0..self.rows.words().len() * 64)
     }
-}
-
-/// Bit `row` of one bit a row; rows behind the end are not set.
-#[inline(always)]
-pub fn is_set(bits: &[u64], row: u32) -> bool {
-    bits.get(row as usize / 64).is_some_and(|w| w >> (row % 64) & 1 == 1)
-}
-
-/// Sets bit `row` of one bit a row.
-#[inline(always)]
-pub fn set(bits: &mut [u64], row: u32) {
-    bits[row as usize / 64] |= 1 << (row % 64);
 }
 
 #[cfg(test)]
@@ -136,28 +158,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn set_of<N: Number>(end: usize, numbers: impl Iterator<Item = N>) -> BitSet<N> {
+        let mut set = BitSet::with_room(end);
+        numbers.for_each(|number| set.insert(number));
+        set
+    }
+
     proptest! {
         #[test]
         fn slots_number_the_rows(mut rows in prop::collection::btree_set(0u32..500, 0..200), gap: bool, a in 0usize..500, b in 0usize..520) {
             if !gap {
                 rows = (0..rows.len() as u32).collect();
             }
-            let mut bits = vec![0u64; 8];
-            rows.iter().for_each(|&row| set(&mut bits, row));
-            let found = RowSet::new(bits);
-            prop_assert_eq!(found.iter().collect::<Vec<_>>(), rows.iter().copied().collect::<Vec<_>>());
+            let rows: Vec<Row> = rows.into_iter().map(Row).collect();
+            let found = RowSet::new(set_of(500, rows.iter().copied()));
+            prop_assert_eq!(found.iter().collect::<Vec<_>>(), rows.clone());
             prop_assert_eq!(found.len(), rows.len());
-            for (slot, &row) in rows.iter().enumerate() {
+            for (slot, &row) in (0..).map(Slot).zip(&rows) {
                 prop_assert_eq!(found.slot(row), slot);
                 prop_assert_eq!(found.row(slot), row);
             }
-            prop_assert!(rows.iter().all(|&row| row < found.row(rows.len())));
-            let mut slots = vec![0u64; rows.len().div_ceil(64)];
-            (0..rows.len() as u32).step_by(2).for_each(|slot| set(&mut slots, slot));
-            let picked: Vec<u32> = rows.iter().copied().step_by(2).collect();
+            prop_assert!(rows.iter().all(|&row| row < found.row(Slot::from_index(rows.len()))));
+            let slots = set_of(rows.len(), (0..rows.len()).step_by(2).map(Slot::from_index));
+            let picked: Vec<Row> = rows.iter().copied().step_by(2).collect();
             prop_assert!(RowSet::new(found.rows_in_slots(&slots)).iter().eq(picked));
             let range = a.min(b)..a.max(b);
-            let within: Vec<u32> = rows.iter().copied().filter(|&r| range.contains(&(r as usize))).collect();
+            let within: Vec<Row> = rows.iter().copied().filter(|&r| range.contains(&r.index())).collect();
             prop_assert_eq!(found.rows_in(range).collect::<Vec<_>>(), within);
         }
     }
@@ -167,8 +193,8 @@ mod tests {
         for rows in [0, 1, 63, 64, 65, 200] {
             let all = RowSet::all(rows);
             assert_eq!(all.len(), rows);
-            assert!((0..rows as u32).all(|row| all.contains(row) && all.slot(row) == row as usize));
-            assert!(!all.contains(rows as u32));
+            assert!((0..rows as u32).all(|row| all.contains(Row(row)) && all.slot(Row(row)) == Slot(row)));
+            assert!(!all.contains(Row(rows as u32)));
         }
     }
 }

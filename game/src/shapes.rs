@@ -149,7 +149,7 @@ fn sorted_downward(sequence: Sequence) -> Sequence {
 mod tests {
     use super::*;
     use crate::Params;
-    use crate::columns::Columns;
+    use crate::columns::{Column, Columns};
     use crate::lane::{Lane, lanes};
     use crate::maps::Between;
     use crate::patterns::Pattern;
@@ -211,7 +211,7 @@ mod tests {
                             {
                                 none + 1
                             }
-                            Some(image) => target.column(image).unwrap_or(none),
+                            Some(image) => target.column(image).map_or(none, |Column(to)| to as u32),
                         })
                         .collect();
                     let between =

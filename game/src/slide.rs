@@ -6,8 +6,8 @@
 
 use std::sync::OnceLock;
 
+use crate::bitset::BitSet;
 use crate::board::BoardSize;
-use crate::rowset::{is_set, set};
 use crate::rules::Move;
 
 /// Where the exponent of a large tile comes from. The large tiles of a skeleton are numbered by cell.
@@ -85,7 +85,7 @@ pub struct Lines {
     /// By line length, then by the line's tokens read as a number with base `large + 1`.
     outcomes: Vec<Vec<OnceLock<Box<[SlideOutcome]>>>>,
     /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
-    settled: Vec<u64>,
+    settled: BitSet<u32>,
 }
 
 impl Lines {
@@ -105,7 +105,7 @@ impl Lines {
     /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
     #[inline]
     pub fn may_follow_a_move(&self, occupied: u32) -> bool {
-        is_set(&self.settled, occupied)
+        self.settled.contains(occupied)
     }
 
     /// All outcomes of a line of tokens, given from the wall outward: 0 empty, a small exponent, or `large` for an L. Each
@@ -118,11 +118,11 @@ impl Lines {
 }
 
 /// The sets of cells without a gap before any tile in any line of some move.
-fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> Vec<u64> {
-    let mut settled = vec![0u64; (1usize << cells).div_ceil(64)];
+fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> BitSet<u32> {
+    let mut settled = BitSet::with_room(1 << cells);
     for occupied in 0u32..1 << cells {
         if moves.iter().any(|lines| are_settled(lines, occupied)) {
-            set(&mut settled, occupied);
+            settled.insert(occupied);
         }
     }
     settled

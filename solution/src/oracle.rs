@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use exact2048_cone::Solver;
+use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
@@ -488,10 +489,10 @@ impl Oracle {
     /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
     pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
         let EntryPlace { layer, lane, row, rows, column, columns } = self.locator.place(board)?;
-        let (row, columns) = (row as usize, columns as usize);
+        let (row, columns) = (row.index(), columns as usize);
         let parts = Parts::new(rows as usize, columns);
         let part = parts.of_row(row);
-        let number = (row - parts.rows(part).start) * columns + column as usize;
+        let number = (row - parts.rows(part).start) * columns + column.0 as usize;
         Some(Entry { key: Parts::key(layer, lane, part), parts, number })
     }
 

@@ -3,8 +3,8 @@
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
 
-use exact2048_game::bitset::{any, for_each_bit, ones};
-use exact2048_game::rowset::RowSet;
+use exact2048_game::bitset::{Number, any, for_each_bit, ones};
+use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::ItemKey;
@@ -118,7 +118,7 @@ impl Parts {
         item.resize(rows.len().div_ceil(8), 0u8);
         for (row, row_bits) in slots_in(held, rows, bits, words) {
             if any(row_bits) {
-                let i = row as usize - first;
+                let i = row.index() - first;
                 item[i / 8] |= 1 << (i % 8);
                 item.extend(row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes()));
             }
@@ -200,7 +200,7 @@ impl Parts {
         }
         let mut next = item.chunks_exact(width);
         for (row, row_bits) in slots_in(held, rows, bits, words) {
-            let row_values = &mut values[held.slot(row) * stride..][..self.columns];
+            let row_values = &mut values[held.slot(row).index() * stride..][..self.columns];
             for_each_bit(row_bits, |column| {
                 if let Some(bytes) = next.next() {
                     row_values[column] = V::read_from(bytes);
@@ -222,8 +222,8 @@ fn slots_in<'a, T>(
     range: std::ops::Range<usize>,
     data: &'a [T],
     width: usize,
-) -> impl Iterator<Item = (u32, &'a [T])> {
-    held.rows_in(range).map(move |row| (row, &data[held.slot(row) * width..][..width]))
+) -> impl Iterator<Item = (Row, &'a [T])> {
+    held.rows_in(range).map(move |row| (row, &data[held.slot(row).index() * width..][..width]))
 }
 
 #[cfg(test)]

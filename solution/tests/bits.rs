@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rowset::RowSet;
@@ -30,8 +31,8 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
         let (_, bits, of_rows) = blocks
             .entry(Parts::key(place.layer, place.lane, 0))
             .or_insert_with(|| (place, vec![0; rows], vec![0; rows * columns]));
-        bits[place.row as usize] |= 1 << place.column;
-        of_rows[place.row as usize * columns + place.column as usize] = value;
+        bits[place.row.index()] |= 1 << place.column.0;
+        of_rows[place.row.index() * columns + place.column.0 as usize] = value;
     }
     let mut run = Run::open_or_create(folder, params, Unnamed::Refuse).unwrap();
     for phase in [Phase::Enumerate, Phase::BackUp] {

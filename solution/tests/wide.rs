@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::{Columns, pack, unpack};
+use exact2048_game::columns::{Columns, Sequence, pack, unpack};
 use exact2048_game::huge::NO_HUGE;
+use exact2048_game::rowset::Row;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
@@ -44,7 +46,7 @@ impl Made {
         boards.iter().for_each(|&board| needed(params, &space, board, &mut states, true));
 
         // Row and number of every state, lane by lane: the columns of one lane may take a hundred MB.
-        let mut by_lane: BTreeMap<Lane, Vec<(Board, Layer, u32, u64)>> = BTreeMap::new();
+        let mut by_lane: BTreeMap<Lane, Vec<(Board, Layer, Row, Sequence)>> = BTreeMap::new();
         for &board in &states {
             let (lane, layer, row, sequence) = space.locate(board).unwrap();
             by_lane.entry(lane).or_default().push((board, layer, row, sequence));
@@ -57,9 +59,9 @@ impl Made {
             for (board, layer, row, sequence) in states {
                 let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
                 let parts = Parts::new(class.rows(), columns.len());
-                let key = Parts::key(layer, lane, parts.of_row(row as usize));
+                let key = Parts::key(layer, lane, parts.of_row(row.index()));
                 let first_row = parts.rows(key.part).start;
-                let number = (row as usize - first_row) * columns.len() + column(&columns, sequence);
+                let number = (row.index() - first_row) * columns.len() + column(&columns, sequence);
                 let entry = parts_of.entry(key).or_insert_with(|| (parts, BTreeSet::new()));
                 entry.1.insert(number);
                 if params.kept.keeps(layer) {

@@ -5,11 +5,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use exact2048_game::bitset::BitSet;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
-use exact2048_game::rowset::RowSet;
+use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Maker, MoveEdge, Transitions};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
@@ -46,6 +47,11 @@ fn transitions(setup: &Setup, id: ClassId) -> Transitions {
     Transitions::new(id, Arc::new(RowSet::all(class.rows())))
 }
 
+/// Every number that the blocks here have.
+fn all<N>() -> BitSet<N> {
+    BitSet::from_words(vec![u64::MAX; 100_000])
+}
+
 fn kernels(c: &mut Criterion) {
     let setup = setup();
     let maker = Maker { space: &setup.space, patterns: &setup.patterns };
@@ -53,7 +59,7 @@ fn kernels(c: &mut Criterion) {
     let (moves, spawns) = (own.moves(maker), own.spawns(maker));
     let rows = own.rows().len();
     let (columns, stride) = (setup.columns.len(), index_map::stride(setup.columns.len()));
-    let all_rows = vec![u64::MAX; 100_000];
+    let (all_rows, all_slots) = (all::<Row>(), all::<Slot>());
     let mut group = c.benchmark_group("3x3 block");
 
     group.throughput(Throughput::Elements(rows as u64));
@@ -87,7 +93,7 @@ fn kernels(c: &mut Criterion) {
     let source = vec![(1u64 << columns) - 1; rows];
     let mut target = BitMatrix::new(Arc::clone(own.rows()), 1);
     group.bench_function("moves of bits, per entry", |b| {
-        let source = Source { words: 1, bits: &source, occupied: &all_rows };
+        let source = Source { words: 1, bits: &source, occupied: &all_slots };
         b.iter(|| {
             target.map_pieces(&Pieces::whole(rows), |target| {
                 move_bits(&BitMoves { runs: &runs, states: source }, target);
@@ -102,7 +108,7 @@ fn kernels(c: &mut Criterion) {
     group.bench_function("maximum over moves, per entry", |b| {
         b.iter(|| {
             let plan =
-                Maxima { runs: &runs, wanted: &all_rows, stride, after: after_rows, nothing: &nothing };
+                Maxima { runs: &runs, wanted: &all_slots, stride, after: after_rows, nothing: &nothing };
             maxima(&plan, 0..rows, &mut states);
         });
     });

@@ -4,8 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::{Class, ClassId};
-use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::rowset::{RowSet, Slot};
 use exact2048_game::transitions::{Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
@@ -120,7 +121,7 @@ impl<V: Value> Worker<V> {
             let computed = self.kernels.means(&plan, slots, values);
             // The padding that index maps lead to: nothing, and a won game.
             computed.for_each(|slot| {
-                let padding = &mut values[(slot - first) * stride + columns..][..2];
+                let padding = &mut values[(slot.index() - first) * stride + columns..][..2];
                 padding.copy_from_slice(&[V::default(), self.backup.won()]);
             });
             computed
@@ -172,8 +173,9 @@ impl<V: Value> Worker<V> {
                 }
                 let target = self.tables.lane_or_empty(target_lane);
                 let nothing = self.padding_row(&target);
-                let no_rows = RowSet::all(0);
-                let not_computed = Rows { stride: nothing.len(), set: &no_rows, occupied: &[], values: &[] };
+                let (no_rows, none) = (RowSet::all(0), BitSet::default());
+                let not_computed =
+                    Rows { stride: nothing.len(), set: &no_rows, occupied: &none, values: &[] };
                 let after = after.as_ref().map_or(not_computed, |block| block.rows());
                 let mut maps = self.tables.maps(cache, tables, &target);
                 maps.for_each_some(&occurring.patterns, |patterns, maps| {
@@ -193,21 +195,21 @@ impl<V: Value> Worker<V> {
         &self,
         tables: &LaneTables,
         (moves, potential): (&Moves, &[u32]),
-        occupied: &[u64],
+        occupied: &BitSet<Slot>,
         slots: Range<usize>,
         states: &mut [V],
     ) {
         let (columns, stride) = (tables.columns.len(), stride(tables));
-        let rows = states.chunks_exact_mut(stride).zip(slots.clone());
-        for (values, slot) in rows.filter(|&(_, slot)| is_set(occupied, slot as u32)) {
-            let small = potential[slot];
+        let rows = states.chunks_exact_mut(stride).zip(slots.clone().map(Slot::from_index));
+        for (values, slot) in rows.filter(|&(_, slot)| occupied.contains(slot)) {
+            let small = potential[slot.index()];
             for (value, large) in values[..columns].iter_mut().zip(tables.columns.potential()) {
                 *value = self.backup.terminal(small + large);
             }
         }
         let won = of_slots(&moves.won_rows, slots.clone(), |&slot| slot);
-        for &slot in won.iter().filter(|&&slot| is_set(occupied, slot)) {
-            states[(slot as usize - slots.start) * stride..][..columns].fill(self.backup.won());
+        for &slot in won.iter().filter(|&&slot| occupied.contains(slot)) {
+            states[(slot.index() - slots.start) * stride..][..columns].fill(self.backup.won());
         }
     }
 
@@ -258,7 +260,7 @@ impl<V: Value> Worker<V> {
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
         let values = self.memory.settle(Vec::new())?;
-        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: Vec::new(), values })
+        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: BitSet::default(), values })
     }
 
     /// A block of states' values; the rows that hold reachable entries are those that were computed.

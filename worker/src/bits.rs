@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use exact2048_game::bitset;
-use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::rowset::{Row, RowSet, Slot};
 
 use crate::pieces::{Pieces, SlotBits};
 
@@ -21,8 +22,8 @@ pub struct BitMatrix {
 pub struct Summary {
     /// Number of bits set.
     pub ones: u64,
-    /// The slots whose rows have a bit, one bit a slot.
-    pub occupied: Vec<u64>,
+    /// The slots whose rows have a bit.
+    pub occupied: BitSet<Slot>,
 }
 
 /// Some rows of a matrix, to be changed by one thread.
@@ -32,7 +33,7 @@ pub struct BitRows<'a> {
     words: usize,
     slots: Range<usize>,
     /// The rows of the class that may lie here.
-    rows: Range<u32>,
+    rows: Range<Row>,
     bits: &'a mut [u64],
 }
 
@@ -43,8 +44,8 @@ pub struct Source<'a> {
     pub words: usize,
     /// The words of all rows.
     pub bits: &'a [u64],
-    /// The slots whose rows have a bit, one bit a slot.
-    pub occupied: &'a [u64],
+    /// The slots whose rows have a bit.
+    pub occupied: &'a BitSet<Slot>,
 }
 
 impl BitMatrix {
@@ -75,14 +76,14 @@ impl BitMatrix {
 
     /// The row in a slot.
     #[inline]
-    pub fn slot(&self, slot: usize) -> &[u64] {
-        &self.bits[slot * self.words..][..self.words]
+    pub fn slot(&self, slot: Slot) -> &[u64] {
+        &self.bits[slot.index() * self.words..][..self.words]
     }
 
     /// A row of the set, to be changed.
     #[inline]
-    pub fn row_mut(&mut self, row: u32) -> &mut [u64] {
-        &mut self.bits[self.rows.slot(row) * self.words..][..self.words]
+    pub fn row_mut(&mut self, row: Row) -> &mut [u64] {
+        &mut self.bits[self.rows.slot(row).index() * self.words..][..self.words]
     }
 
     /// Calls `change` with the rows of each piece; gives the results in order.
@@ -93,7 +94,7 @@ impl BitMatrix {
     ) -> Vec<R> {
         let (held, words) = (&*self.rows, self.words);
         pieces.map_of(&mut self.bits, words, |slots, bits| {
-            let rows = held.row(slots.start)..held.row(slots.end);
+            let rows = held.row(Slot::from_index(slots.start))..held.row(Slot::from_index(slots.end));
             change(&mut BitRows { held, words, slots, rows, bits })
         })
     }
@@ -103,7 +104,7 @@ impl BitMatrix {
         let of_piece = |slots: Range<usize>| {
             let (mut ones, mut occupied) = (0, SlotBits::new(&slots));
             let rows = self.bits[slots.start * self.words..].chunks_exact(self.words.max(1));
-            for (slot, row) in slots.zip(rows) {
+            for (slot, row) in slots.map(Slot::from_index).zip(rows) {
                 let in_row = bitset::ones(row);
                 if in_row > 0 {
                     ones += in_row;
@@ -137,14 +138,15 @@ impl BitRows<'_> {
 
     /// The row of the class, where it is one of these.
     #[inline(always)]
-    pub fn row_mut(&mut self, row: u32) -> Option<&mut [u64]> {
+    pub fn row_mut(&mut self, row: Row) -> Option<&mut [u64]> {
         let is_here = self.rows.contains(&row);
-        is_here.then(|| &mut self.bits[(self.held.slot(row) - self.slots.start) * self.words..][..self.words])
+        is_here.then(|| self.slot_mut(self.held.slot(row)))
     }
 
     /// The row in a slot, which must be one of these.
-    pub fn slot_mut(&mut self, slot: usize) -> &mut [u64] {
-        &mut self.bits[(slot - self.slots.start) * self.words..][..self.words]
+    #[inline(always)]
+    pub fn slot_mut(&mut self, slot: Slot) -> &mut [u64] {
+        &mut self.bits[(slot.index() - self.slots.start) * self.words..][..self.words]
     }
 
     /// Clears the bits behind the last column of every row.
@@ -159,8 +161,8 @@ impl BitRows<'_> {
 impl<'a> Source<'a> {
     /// The row in a slot, where it has a bit.
     #[inline(always)]
-    pub fn row(&self, slot: u32) -> Option<&'a [u64]> {
-        is_set(self.occupied, slot).then(|| &self.bits[slot as usize * self.words..][..self.words])
+    pub fn row(&self, slot: Slot) -> Option<&'a [u64]> {
+        self.occupied.contains(slot).then(|| &self.bits[slot.index() * self.words..][..self.words])
     }
 }
 
@@ -172,11 +174,11 @@ mod tests {
     fn a_summary_says_what_rows_there_are() {
         let mut matrix = BitMatrix::new(Arc::new(RowSet::all(130)), 2);
         for (row, word, bits) in [(0, 0, 5), (64, 1, 1 << 63), (129, 0, 4)] {
-            matrix.row_mut(row)[word] = bits;
+            matrix.row_mut(Row(row))[word] = bits;
         }
         for rows_each in [1, 7, 200] {
             let Summary { ones, occupied } = matrix.summary(&Pieces::new(130, rows_each));
-            assert_eq!((ones, occupied), (4, vec![1, 1, 2]), "{rows_each}");
+            assert_eq!((ones, occupied), (4, BitSet::from_words(vec![1, 1, 2])), "{rows_each}");
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use exact2048_game::rowset::RowSet;
+use exact2048_game::bitset::BitSet;
+use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::transitions::Transitions;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::StorageError;
@@ -65,8 +66,8 @@ pub struct ValueBlock<V> {
     pub rows: Arc<RowSet>,
     /// Values a row, padding included; 0 in a block without rows.
     pub stride: usize,
-    /// One bit a row of the class: whether its values were computed.
-    pub occupied: Vec<u64>,
+    /// The rows whose values were computed.
+    pub occupied: BitSet<Row>,
     /// The rows.
     pub values: Buffer<V>,
 }

@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use exact2048_game::bitset;
+use exact2048_game::bitset::{self, BitSet, Number};
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::patterns::PatternId;
-use exact2048_game::rowset::{RowSet, is_set, set};
+use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, SpawnKind, rules};
 use exact2048_solution::{Parts, ReadError};
@@ -93,12 +93,12 @@ impl<V: crate::Value> Worker<V> {
             return Ok(Found::default());
         }
         let rows = self.rows_of(place.class, |found| {
-            starts.iter().for_each(|&row| set(found, row));
+            starts.iter().for_each(|&row| found.insert(row));
             for (spawned, class, afterstates) in &sources {
                 let transitions = self.transitions(class, afterstates)?;
-                for (slot, edges) in self.tables.spawns(&transitions).of(*spawned).enumerate() {
-                    if is_set(&afterstates.summary.occupied, slot as u32) {
-                        edges.iter().for_each(|edge| set(found, edge.row));
+                for (slot, edges) in (0..).map(Slot).zip(self.tables.spawns(&transitions).of(*spawned)) {
+                    if afterstates.summary.occupied.contains(slot) {
+                        edges.iter().for_each(|edge| found.insert(edge.row));
                     }
                 }
             }
@@ -153,8 +153,8 @@ impl<V: crate::Value> Worker<V> {
                 let transitions = self.transitions(class, states)?;
                 let edges: &[MoveEdge] =
                     group_of(self.tables.moves(&transitions), *step).map_or(&[], |group| &group.edges);
-                let reached = edges.iter().filter(|edge| is_set(&states.summary.occupied, edge.from));
-                reached.for_each(|edge| set(found, edge.to));
+                let reached = edges.iter().filter(|edge| states.summary.occupied.contains(edge.from));
+                reached.for_each(|edge| found.insert(edge.to));
             }
             Ok(())
         })?;
@@ -212,12 +212,12 @@ impl<V: crate::Value> Worker<V> {
     fn rows_of(
         &self,
         class: &Class,
-        mark: impl FnOnce(&mut [u64]) -> Result<(), WorkerError>,
+        mark: impl FnOnce(&mut BitSet<Row>) -> Result<(), WorkerError>,
     ) -> Result<Arc<RowSet>, WorkerError> {
         if let Some(all) = self.tables.all_rows(class) {
             return Ok(all);
         }
-        let mut found = vec![0u64; class.rows().div_ceil(64)];
+        let mut found = BitSet::with_room(class.rows());
         mark(&mut found)?;
         Ok(Arc::new(RowSet::new(found)))
     }
@@ -301,7 +301,7 @@ impl<V: crate::Value> Worker<V> {
             let mut images = vec![0u64; place.tables.words()];
             let mut more_than_orbits = 0;
             for symmetric in of_slots(&symmetric, rows.slots(), |row| row.slot) {
-                let row = rows.slot_mut(symmetric.slot as usize);
+                let row = rows.slot_mut(symmetric.slot);
                 images.copy_from_slice(row);
                 for permutation in &permutations[symmetric.first_pattern..][..symmetric.patterns.len()] {
                     or_permuted(&mut images, row, permutation);
@@ -318,7 +318,7 @@ impl<V: crate::Value> Worker<V> {
     }
 
     /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
-    fn starts(&self, place: &Place<'_>) -> Vec<u32> {
+    fn starts(&self, place: &Place<'_>) -> Vec<Row> {
         if place.lane.k > 0 || place.layer > Layer::LAST_START {
             return Vec::new();
         }
@@ -357,13 +357,13 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
     let words = parts.words();
     let rows = || {
         found.iter().flat_map(|(part, bits)| {
-            let first = parts.rows(*part).start as u32;
+            let first = parts.rows(*part).start;
             let rows = bits.chunks_exact(words).enumerate();
-            rows.map(move |(i, row)| (first + i as u32, row)).filter(|(_, row)| bitset::any(row))
+            rows.map(move |(i, row)| (Row::from_index(first + i), row)).filter(|(_, row)| bitset::any(row))
         })
     };
-    let mut held = vec![0u64; class.rows().div_ceil(64)];
-    rows().for_each(|(row, _)| set(&mut held, row));
+    let mut held = BitSet::with_room(class.rows());
+    rows().for_each(|(row, _)| held.insert(row));
     let mut matrix = BitMatrix::new(Arc::new(RowSet::new(held)), words);
     rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
     matrix
@@ -379,18 +379,25 @@ pub(crate) struct OccurringMoves {
 }
 
 impl OccurringMoves {
-    pub(crate) fn new(group: &MoveGroup, occupied: &[u64]) -> Self {
-        let mut moves = Self { patterns: Vec::new(), edges: Vec::new(), ends: Vec::new() };
+    pub(crate) fn new(group: &MoveGroup, occupied: &BitSet<Slot>) -> Self {
+        let (mut patterns, mut ends) = (Vec::new(), Vec::new());
+        // Most edges are left out, and which are is as good as random: all are written, each over the last one that
+        // is left out, so that no branch is taken wrongly.
+        let (mut edges, mut kept) = (vec![MoveEdge::default(); group.edges.len()], 0);
         let all = group.edges_of(0..group.patterns.len());
-        for (&pattern, edges) in group.patterns.iter().zip(all) {
-            let before = moves.edges.len();
-            moves.edges.extend(edges.iter().filter(|edge| is_set(occupied, edge.from)));
-            if moves.edges.len() > before {
-                moves.patterns.push(pattern);
-                moves.ends.push(moves.edges.len());
+        for (&pattern, of_pattern) in group.patterns.iter().zip(all) {
+            let before = kept;
+            for &edge in of_pattern {
+                edges[kept] = edge;
+                kept += usize::from(occupied.contains(edge.from));
+            }
+            if kept > before {
+                patterns.push(pattern);
+                ends.push(kept);
             }
         }
-        moves
+        edges.truncate(kept);
+        Self { patterns, edges, ends }
     }
 
     /// The edges of some patterns with their maps; without those that no column takes part in.

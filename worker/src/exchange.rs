@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use exact2048_game::bitset::{any, ones};
-use exact2048_game::rowset::{RowSet, is_set, set};
+use exact2048_game::bitset::{BitSet, any, ones};
+use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::packing::{WORD, pack_row, unpack_row};
@@ -110,17 +110,18 @@ impl<V: Value> Worker<V> {
         };
         let columns = tables.columns.len();
         needed.map_pieces(&Pieces::whole(needed.rows().len()), |rows| rows.clear_padding(columns));
-        let mut sent = vec![0u64; class.rows().div_ceil(64)];
-        let rows = || needed.rows().iter().enumerate().map(|(slot, row)| (row, needed.slot(slot)));
-        let is_needed = |&(row, bits): &(u32, &[u64])| is_set(&block.occupied, row) && any(bits);
-        rows().filter(is_needed).for_each(|(row, _)| set(&mut sent, row));
+        let mut sent = BitSet::with_room(class.rows());
+        let rows = || needed.rows().iter().zip((0..).map(Slot)).map(|(row, slot)| (row, needed.slot(slot)));
+        let is_needed = |&(row, bits): &(Row, &[u64])| block.occupied.contains(row) && any(bits);
+        rows().filter(is_needed).for_each(|(row, _)| sent.insert(row));
         let entries: u64 = rows().map(|(_, bits)| ones(bits)).sum();
-        let rows_sent = ones(&sent) as usize;
+        let rows_sent = sent.len();
         let row_bytes =
             if columns <= SHORT_ROW_COLUMNS { columns * size_of::<V>() } else { 8 * needed.words() };
-        let mut payload =
-            BytesList::writer(8 * sent.len() + rows_sent * row_bytes + entries as usize * size_of::<V>());
-        payload.put(bytemuck::cast_slice(&sent));
+        let mut payload = BytesList::writer(
+            8 * sent.words().len() + rows_sent * row_bytes + entries as usize * size_of::<V>(),
+        );
+        payload.put(bytemuck::cast_slice(sent.words()));
         let mut packed = Vec::new();
         for (row, bits) in rows().filter(is_needed) {
             let values = &block.rows().row(row)[..columns];
@@ -153,11 +154,12 @@ impl<V: Value> Worker<V> {
         }
         let is_cut_off = || cut_off(layer, lane, bytes);
         let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
+        let occupied = BitSet::<Row>::from_words(occupied);
         let (columns, stride) = (tables.columns.len(), crate::backup::stride(&tables));
         // Before room is made for the rows: as many as it says must be there.
         let is_short = columns <= SHORT_ROW_COLUMNS;
         let least_row_bytes = if is_short { columns * size_of::<V>() } else { 8 * tables.words() };
-        if payload.remaining() < ones(&occupied) as usize * least_row_bytes {
+        if payload.remaining() < occupied.len() * least_row_bytes {
             return Err(is_cut_off().into());
         }
         let rows = match self.tables.all_rows(class) {
@@ -167,7 +169,7 @@ impl<V: Value> Worker<V> {
         self.make_room(rows.len() * stride * size_of::<V>())?;
         let mut values = self.memory.area::<V>(rows.len() * stride);
         let mut packed = Vec::new();
-        for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| is_set(&occupied, row)) {
+        for (slot, _) in rows.iter().enumerate().filter(|&(_, row)| occupied.contains(row)) {
             let values = &mut values[slot * stride..][..stride];
             if is_short {
                 payload.copy_to_slice(bytemuck::cast_slice_mut(&mut values[..columns]));

@@ -9,10 +9,11 @@ use std::iter::Peekable;
 use std::ops::{Range, RangeInclusive};
 use std::slice;
 
+use exact2048_game::bitset::Number;
 use exact2048_game::class::Space;
 use exact2048_game::columns::Columns;
 use exact2048_game::images::MOST_SYMMETRIES as SYMMETRIES;
-use exact2048_game::rowset::is_set;
+use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
 
@@ -32,7 +33,7 @@ impl<V: Value> Worker<V> {
     /// Counts the states of a block, up to symmetry, and sums their hashes.
     pub(crate) fn fingerprint(&self, block: &BackedUp<'_, V>, cache: &mut MapCache) -> BlockValues {
         let BackedUp { tables, transitions, reach, .. } = *block;
-        let occurs = |slot| is_set(&reach.summary.occupied, slot as u32);
+        let occurs = |slot| reach.summary.occupied.contains(slot);
         let symmetric = self.tables.symmetric_rows(cache, tables, transitions, occurs);
         let pieces = self.value_pieces(reach.matrix.rows().len(), stride(tables));
         let found = pieces.map(|slots| self.fingerprint_of(block, slots, &symmetric));
@@ -54,12 +55,13 @@ impl<V: Value> Worker<V> {
         let mut hashes = MaskHashes::new(&self.tables.space, &tables.columns);
         let mut found = BlockValues::default();
         let mut symmetric = of_slots(symmetric, slots.clone(), |row| row.slot).iter().peekable();
-        let rows = held.row(slots.start) as usize..held.row(slots.end) as usize;
+        let row_in = |slot: usize| held.row(Slot::from_index(slot)).index();
+        let rows = row_in(slots.start)..row_in(slots.end);
         for mask in 0..class.masks() {
             let all = class.mask_rows(mask);
             let rows = all.start.max(rows.start)..all.end.min(rows.end);
             let slots = held.rows_in(rows).map(|row| held.slot(row));
-            let mut slots = slots.filter(|&slot| is_set(&reach.summary.occupied, slot as u32)).peekable();
+            let mut slots = slots.filter(|&slot| reach.summary.occupied.contains(slot)).peekable();
             if slots.peek().is_some() {
                 hashes.begin(mask);
             }
@@ -96,7 +98,7 @@ struct MaskHashes<'a> {
     /// For each symmetry the words of these columns; empty where no row has asked for them yet.
     large: [ColumnWords; SYMMETRIES],
     /// The rows that are worked on, by the only image that may be canonical, with the words of their small tiles.
-    rows: [Vec<(u32, Words)>; SYMMETRIES],
+    rows: [Vec<(Slot, Words)>; SYMMETRIES],
     /// The others, and those that a symmetry maps to themselves.
     others: Vec<OtherRow<'a>>,
     marked: Vec<u64>,
@@ -108,7 +110,7 @@ struct MaskHashes<'a> {
 /// A row with several images that may be canonical, or with columns that do not all count.
 #[derive(Debug)]
 struct OtherRow<'a> {
-    slot: u32,
+    slot: Slot,
     /// Which symmetry's, and the words of the small tiles.
     images: Vec<(usize, Words)>,
     one_an_orbit: Option<&'a SymmetricColumns<'a>>,
@@ -160,18 +162,17 @@ impl<'a> MaskHashes<'a> {
     /// Takes up some rows of the mask, ascending. `symmetric` are the symmetric rows from the first of these on.
     fn take(
         &mut self,
-        slots: impl Iterator<Item = usize>,
+        slots: impl Iterator<Item = Slot>,
         skeletons: &Skeletons,
         symmetric: &mut Peekable<slice::Iter<'a, SymmetricColumns<'a>>>,
     ) {
         self.rows.iter_mut().for_each(Vec::clear);
         self.others.clear();
         for slot in slots {
-            let (config, images) = (skeletons.configs[slot], skeletons.first_images[slot]);
+            let (config, images) = (skeletons.configs[slot.index()], skeletons.first_images[slot.index()]);
             let small = |symmetry: usize| {
                 hashes::words_of(self.small_cells.iter().map(|places| places[symmetry]), config)
             };
-            let slot = slot as u32;
             let one_an_orbit = symmetric.next_if(|row| row.slot == slot);
             if images.is_power_of_two() && one_an_orbit.is_none() {
                 let symmetry = images.trailing_zeros() as usize;
@@ -197,8 +198,7 @@ impl<'a> MaskHashes<'a> {
             states += hashes::add_rows(&mut self.sums, block, rows, large);
         }
         for row in &self.others {
-            let slot = row.slot as usize;
-            let mut marked = block.marks(slot);
+            let mut marked = block.marks(row.slot);
             if let Some(symmetric) = row.one_an_orbit {
                 let one_an_orbit = symmetric.representatives[block.first / 64..].iter();
                 self.marked.clear();
@@ -207,7 +207,7 @@ impl<'a> MaskHashes<'a> {
             }
             let images: Vec<RowImage<'_>> =
                 row.images.iter().map(|&(symmetry, small)| (small, &self.large[symmetry])).collect();
-            states += hashes::add_row_of_several(&mut self.sums, marked, &images, block.values(slot));
+            states += hashes::add_row_of_several(&mut self.sums, marked, &images, block.values(row.slot));
         }
         states
     }
@@ -269,12 +269,12 @@ mod tests {
     fn fast_hash(space: &Space, board: Board, value: u64) -> Option<u128> {
         let (lane, layer, row, sequence) = space.locate(board)?;
         let class = space.class(ClassId::of(layer, lane)?)?;
-        let mask = (0..class.masks()).find(|&mask| class.mask_rows(mask).contains(&(row as usize)))?;
+        let mask = (0..class.masks()).find(|&mask| class.mask_rows(mask).contains(&row.index()))?;
         let small = space.small_tiles(class, mask, row);
         let cells = &space.masks(lane.k)[mask].small_cells;
         let config = cells.iter().fold(0, |c, &cell| c << 4 | Config::from(small.get(cell as usize)));
         let columns = Columns::new(space.params(), lane);
-        let column = columns.column(sequence)? as usize;
+        let column = columns.column(sequence)?.0 as usize;
         let mut bits = vec![0; columns.words()];
         bits[column / 64] = 1 << (column % 64);
         let mut values = vec![u64::MAX; columns.len().next_multiple_of(64)];
@@ -284,7 +284,7 @@ mod tests {
         let first_images = FirstImages::new(space.symmetries(), &space.masks(lane.k)[mask]).of(config);
         let (configs, first_images) = (vec![config].into(), vec![first_images].into());
         let skeletons = Skeletons { configs, first_images, ..Skeletons::default() };
-        hashes.take([0].into_iter(), &skeletons, &mut [].iter().peekable());
+        hashes.take([Slot(0)].into_iter(), &skeletons, &mut [].iter().peekable());
         let (words, stride) = (bits.len(), values.len());
         let mut states = 0;
         for first in (0..columns.len()).step_by(COLUMNS_AT_ONCE) {

@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use exact2048_game::bitset::for_each_bit;
+use exact2048_game::bitset::{BitSet, Number, for_each_bit};
+use exact2048_game::rowset::Slot;
 use exact2048_solution::Parts;
 use rayon::prelude::*;
 
@@ -80,7 +81,7 @@ pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Ve
     Pieces::of_parts(parts).map(|rows| of_part(parts.of_row(rows.start)))
 }
 
-/// One bit for each slot of a piece.
+/// Some of the slots of a piece, one bit each.
 #[derive(Debug)]
 pub struct SlotBits {
     /// Words before these in one bit a slot of the whole block; the first and the last may be shared with other pieces.
@@ -97,29 +98,29 @@ impl SlotBits {
 
     /// Sets the bit of a slot.
     #[inline(always)]
-    pub fn set(&mut self, slot: usize) {
-        self.words[slot / 64 - self.before] |= 1 << (slot % 64);
+    pub fn set(&mut self, slot: Slot) {
+        self.words[slot.index() / 64 - self.before] |= 1 << (slot.0 % 64);
     }
 
     /// Calls `visit` with each slot whose bit is set, ascending.
-    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
-        for_each_bit(&self.words, |bit| visit(self.before * 64 + bit));
+    pub fn for_each(&self, mut visit: impl FnMut(Slot)) {
+        for_each_bit(&self.words, |bit| visit(Slot::from_index(self.before * 64 + bit)));
     }
 
-    /// The bits of all pieces together, of so many slots.
-    pub fn of_all(slots: usize, pieces: impl IntoIterator<Item = SlotBits>) -> Vec<u64> {
+    /// Those of all pieces together, of so many slots.
+    pub fn of_all(slots: usize, pieces: impl IntoIterator<Item = SlotBits>) -> BitSet<Slot> {
         let mut all = vec![0; slots.div_ceil(64)];
         for piece in pieces {
             all[piece.before..].iter_mut().zip(&piece.words).for_each(|(all, word)| *all |= word);
         }
-        all
+        BitSet::from_words(all)
     }
 }
 
 /// The part of a list, ascending by `slot_of`, that belongs to some slots.
 #[inline]
-pub fn of_slots<T>(list: &[T], slots: Range<usize>, slot_of: impl Fn(&T) -> u32) -> &[T] {
-    let slot_of = |item: &T| slot_of(item) as usize;
+pub fn of_slots<T>(list: &[T], slots: Range<usize>, slot_of: impl Fn(&T) -> Slot) -> &[T] {
+    let slot_of = |item: &T| slot_of(item).index();
     // Most often the slots are all there are.
     if let [first, .., last] = list
         && slots.start <= slot_of(first)
@@ -157,21 +158,23 @@ mod tests {
         fn bits_of_pieces_are_put_together(rows in 0usize..700, rows_each in 1usize..200, step in 1usize..70) {
             let pieces = Pieces::new(rows, rows_each).map(|slots| {
                 let mut bits = SlotBits::new(&slots);
-                slots.clone().filter(|slot| slot % step == 0).for_each(|slot| bits.set(slot));
+                let chosen = slots.map(Slot::from_index).filter(|slot| slot.index() % step == 0);
+                chosen.clone().for_each(|slot| bits.set(slot));
                 let mut set = Vec::new();
                 bits.for_each(|slot| set.push(slot));
-                assert!(set.into_iter().eq(slots.filter(|slot| slot % step == 0)));
+                assert!(set.into_iter().eq(chosen));
                 bits
             });
             let all = SlotBits::of_all(rows, pieces);
-            prop_assert!((0..rows).all(|slot| (all[slot / 64] >> (slot % 64) & 1 == 1) == (slot % step == 0)));
+            prop_assert!((0..rows).all(|slot| all.contains(Slot::from_index(slot)) == (slot % step == 0)));
         }
 
         #[test]
         fn what_belongs_to_slots_is_found(mut slots in prop::collection::vec(0u32..50, 0..100), range in (0usize..60, 0usize..60)) {
             slots.sort_unstable();
             let range = range.0.min(range.1)..range.0.max(range.1);
-            let want: Vec<u32> = slots.iter().copied().filter(|&slot| range.contains(&(slot as usize))).collect();
+            let slots: Vec<Slot> = slots.into_iter().map(Slot).collect();
+            let want: Vec<Slot> = slots.iter().copied().filter(|slot| range.contains(&slot.index())).collect();
             prop_assert_eq!(of_slots(&slots, range, |&slot| slot), &want[..]);
         }
     }

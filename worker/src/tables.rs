@@ -11,7 +11,7 @@ use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
-use exact2048_game::rowset::RowSet;
+use exact2048_game::rowset::{RowSet, Slot};
 use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
@@ -76,7 +76,7 @@ pub struct MapCache {
 #[derive(Debug)]
 pub struct SymmetricColumns<'a> {
     /// The slot.
-    pub slot: u32,
+    pub slot: Slot,
     /// What the symmetries do to the columns.
     pub patterns: &'a [PatternId],
     /// How many patterns the symmetric rows before it have, all together.
@@ -299,11 +299,11 @@ impl Tables {
         cache: &mut MapCache,
         lane: &LaneTables,
         transitions: &'a Transitions,
-        occurs: impl Fn(usize) -> bool,
+        occurs: impl Fn(Slot) -> bool,
     ) -> Vec<SymmetricColumns<'a>> {
         let mut patterns_before = 0;
         let symmetric = transitions.symmetric(self.maker());
-        let rows = symmetric.iter().filter(|row| occurs(row.slot as usize)).map(|row: &SymmetricRow| {
+        let rows = symmetric.iter().filter(|row| occurs(row.slot)).map(|row: &SymmetricRow| {
             let first_pattern = patterns_before;
             patterns_before += row.patterns.len();
             let representatives = self.representatives(cache, lane, &row.patterns);

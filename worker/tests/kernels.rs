@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use exact2048_game::rowset::is_set;
+use exact2048_game::bitset::Number;
+use exact2048_game::rowset::Slot;
 use exact2048_game::value::Value;
 use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::BitRows;
@@ -53,9 +54,9 @@ fn set(row: &mut [u64], column: usize) {
 
 impl<V: Value> Kernels<V> for Plain {
     fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
-        for slot in 0..plan.start.len() - 1 {
-            let Some(from) = plan.afterstates.row(slot as u32) else { continue };
-            for edge in &plan.edges[plan.start[slot] as usize..plan.start[slot + 1] as usize] {
+        for (slot, ends) in (0..).map(Slot).zip(plan.start.windows(2)) {
+            let Some(from) = plan.afterstates.row(slot) else { continue };
+            for edge in &plan.edges[ends[0] as usize..ends[1] as usize] {
                 if let Some(to) = states.row_mut(edge.row) {
                     let map = plan.maps[edge.pattern as usize];
                     columns_of(from).for_each(|column| set(to, permuted(map, column)));
@@ -86,7 +87,7 @@ impl<V: Value> Kernels<V> for Plain {
             if edges.is_empty() || !all {
                 continue;
             }
-            computed.set(slot);
+            computed.set(Slot::from_index(slot));
             for column in 0..stride {
                 let [mut sum2, mut sum4] = [V::Sum::default(); 2];
                 let value = |rows: &Rows<'_, V>, row, pattern: u32| {
@@ -104,11 +105,11 @@ impl<V: Value> Kernels<V> for Plain {
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
         for run in plan.runs {
             for edge in run.edges {
-                if !slots.contains(&(edge.from as usize)) || !is_set(plan.wanted, edge.from) {
+                if !slots.contains(&edge.from.index()) || !plan.wanted.contains(edge.from) {
                     continue;
                 }
                 let after = if plan.after.has(edge.to) { plan.after.row(edge.to) } else { plan.nothing };
-                let state = &mut states[(edge.from as usize - slots.start) * plan.stride..][..plan.stride];
+                let state = &mut states[(edge.from.index() - slots.start) * plan.stride..][..plan.stride];
                 for (column, state) in state.iter_mut().enumerate() {
                     if let Some(to) = led_to(run.map, column) {
                         *state = (*state).max(after[to]);
@@ -131,13 +132,14 @@ impl Compared {
         vectors: impl Fn(&mut BitRows<'_>),
     ) {
         let words = |rows: &mut BitRows<'_>| -> Vec<Vec<u64>> {
-            rows.slots().map(|slot| rows.slot_mut(slot).to_vec()).collect()
+            let slots = rows.slots().map(Slot::from_index);
+            slots.map(|slot| rows.slot_mut(slot).to_vec()).collect()
         };
         let before = words(rows);
         plain(rows);
         let wanted = words(rows);
         for (slot, row) in rows.slots().zip(&before) {
-            rows.slot_mut(slot).copy_from_slice(row);
+            rows.slot_mut(Slot::from_index(slot)).copy_from_slice(row);
         }
         vectors(rows);
         assert!(words(rows) == wanted, "slots {:?}", rows.slots());

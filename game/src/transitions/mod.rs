@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::class::{Class, ClassId, Space};
 use crate::images::FirstImages;
 use crate::patterns::{Pattern, PatternId, Patterns};
-use crate::rowset::RowSet;
+use crate::rowset::{RowSet, Slot};
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};
 use crate::slide::TileSource;
@@ -61,7 +61,7 @@ pub struct Skeletons {
 #[derive(Clone, Debug)]
 pub struct SymmetricRow {
     /// The slot.
-    pub slot: u32,
+    pub slot: Slot,
     /// What each of the symmetries does to the columns; at least one pattern, none the identity.
     pub patterns: Vec<PatternId>,
 }
@@ -185,8 +185,8 @@ fn symmetric_rows(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Vec<Symmetr
 }
 
 /// A row while what it leads to is made.
-struct Row {
-    slot: u32,
+struct HeldRow {
+    slot: Slot,
     config: Config,
 }
 
@@ -203,7 +203,7 @@ fn for_each_mask<'a>(
     space: &'a Space,
     class: &Class,
     rows: &RowSet,
-    mut visit: impl FnMut(&OfMask<'a>, &mut dyn Iterator<Item = Row>),
+    mut visit: impl FnMut(&OfMask<'a>, &mut dyn Iterator<Item = HeldRow>),
 ) {
     let mut slot = 0;
     for (index, mask) in space.masks(class.id().k).iter().enumerate() {
@@ -217,7 +217,8 @@ fn for_each_mask<'a>(
         (0u8..).zip(&mask.large_cells).for_each(|(i, &cell)| number[cell as usize] = i);
         let mut rows = rows.map(|row| {
             slot += 1;
-            Row { slot: slot - 1, config: class.config(&space.configs, cells, index, row - first) }
+            let config = class.config(&space.configs, cells, index, row.0 - first);
+            HeldRow { slot: Slot(slot - 1), config }
         });
         visit(&OfMask { mask, index: index as u32, number }, &mut rows);
         // What was not looked at has slots all the same.

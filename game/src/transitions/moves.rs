@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::{Image, Maker, Numbers, OfMask, Row, for_each_mask};
+use super::{HeldRow, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
 use crate::patterns::{Pattern, PatternId};
-use crate::rowset::RowSet;
+use crate::rowset::{Row, RowSet, Slot};
 use crate::skeleton::Config;
 use crate::slide::{Kind, Kinds, SlideOutcome, TileSource};
 use crate::table::{Store, Table};
@@ -22,17 +22,17 @@ pub struct Moves {
     /// The moves, by what they do to the large tiles.
     pub groups: Vec<MoveGroup>,
     /// Slots in which a move of small tiles alone makes the wanted tile, ascending.
-    pub won_rows: Vec<u32>,
+    pub won_rows: Vec<Slot>,
 }
 
 /// A move of one row: from a slot to a row of the target class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct MoveEdge {
     /// The slot.
-    pub from: u32,
+    pub from: Slot,
     /// Row in the class of the target.
-    pub to: u32,
+    pub to: Row,
 }
 
 /// The moves of a class with the same effect on the lane.
@@ -94,8 +94,8 @@ impl Moves {
 /// A legal move of one row, before edges are sorted.
 struct Edge {
     pattern: u32,
-    from: u32,
-    to: u32,
+    from: Slot,
+    to: Row,
 }
 
 /// The lines of one move while they slide, one after the other.
@@ -142,12 +142,12 @@ struct Builder<'a> {
     id: ClassId,
     numbers: Numbers,
     groups: Vec<Group<'a>>,
-    won_rows: Vec<u32>,
+    won_rows: Vec<Slot>,
 }
 
 impl Builder<'_> {
     /// Adds the legal moves of a row.
-    fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects, row: &Row) {
+    fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects, row: &HeldRow) {
         let space = self.space;
         let mut tokens = space.digits(mask.mask, row.config);
         mask.mask.large_cells.iter().for_each(|&cell| tokens[cell as usize] = space.params().large);
@@ -258,7 +258,7 @@ impl Builder<'_> {
 
 /// A row whose tiles slide in one direction.
 struct Sliding<'a> {
-    slot: u32,
+    slot: Slot,
     mask: &'a OfMask<'a>,
     known: &'a mut Effects,
     direction: u8,
@@ -345,7 +345,7 @@ impl Group<'_> {
         }
         let used = (0..ids.len()).filter(|&p| start[p + 1] > start[p]);
         let (patterns, ends) = used.map(|p| (ids[p], start[p + 1])).unzip();
-        let mut sorted = vec![MoveEdge { from: 0, to: 0 }; edges.len()];
+        let mut sorted = vec![MoveEdge::default(); edges.len()];
         for edge in edges {
             let slot = &mut start[edge.pattern as usize];
             sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };

@@ -4,7 +4,7 @@ use super::{Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
 use crate::layer::SpawnKind;
 use crate::patterns::PatternId;
-use crate::rowset::RowSet;
+use crate::rowset::{Row, RowSet};
 use crate::skeleton::Config;
 use crate::table::{Store, Table};
 
@@ -26,7 +26,7 @@ pub struct Spawns {
 #[repr(C)]
 pub struct SpawnEdge {
     /// Row in the class of the target.
-    pub row: u32,
+    pub row: Row,
     /// Index into [`Spawns::patterns`].
     pub pattern: u32,
 }

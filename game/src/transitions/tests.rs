@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::bitset::{BitSet, Number};
 use crate::board::Board;
 use crate::columns::Columns;
 use crate::huge::NO_HUGE;
 use crate::lane::{lanes, layer_range};
 use crate::maps::Between;
 use crate::patterns::{PatternId, Patterns};
+use crate::rowset::{Row, Slot};
 use crate::rules::{self, Move};
 use crate::{Layer, Objective, Params, Precision, Spawn4, SpawnKind};
 
@@ -60,7 +62,7 @@ impl Game {
         leads_to.map(|column| Some(column).filter(|&column| (column as usize) < to.len())).collect()
     }
 
-    fn board(&self, class: &Class, row: u32, columns: &Columns, column: u32) -> Board {
+    fn board(&self, class: &Class, row: Row, columns: &Columns, column: u32) -> Board {
         self.canonical(self.space.board(class, row, columns.sequences()[column as usize]))
     }
 
@@ -71,20 +73,20 @@ impl Game {
         (from, to): (&Columns, &Columns),
         target: &Class,
         pattern: PatternId,
-        edges: impl Iterator<Item = (u32, u32)>,
+        edges: impl Iterator<Item = (Slot, Row)>,
     ) {
         let map = self.map(pattern, from, to);
         for (slot, row) in edges {
             for (column, leads_to) in map.iter().enumerate() {
                 let there = leads_to.map(|leads_to| self.board(target, row, to, leads_to));
-                found[slot as usize * from.len() + column].extend(there);
+                found[slot.index() * from.len() + column].extend(there);
             }
         }
     }
 
     /// The boards of a block, in the order of its entries.
     fn boards(&self, class: &Class, columns: &Columns) -> Vec<Board> {
-        let rows = 0..class.rows() as u32;
+        let rows = (0..class.rows() as u32).map(Row);
         rows.flat_map(|row| (0..columns.len() as u32).map(move |column| (row, column)))
             .map(|(row, column)| self.board(class, row, columns, column))
             .collect()
@@ -159,7 +161,7 @@ fn spawns_lead_where_the_rules_say() {
                 for (slot, edges) in spawns.of(spawn).enumerate() {
                     for edge in edges {
                         let pattern = spawns.patterns[edge.pattern as usize];
-                        let edge = std::iter::once((slot as u32, edge.row));
+                        let edge = std::iter::once((Slot::from_index(slot), edge.row));
                         game.follow(&mut found, (columns, columns), target, pattern, edge);
                     }
                 }
@@ -192,17 +194,15 @@ fn rows_that_are_left_out_change_nothing() {
     let game = Game::new("3x2", 3, NO_HUGE);
     let class = game.space.class(ClassId { k: 2, small_sum: 8 }).unwrap();
     let all = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
-    let every_third = (0..class.rows() as u32).step_by(3);
-    let mut bits = vec![0u64; class.rows().div_ceil(64)];
-    every_third.for_each(|row| crate::rowset::set(&mut bits, row));
-    let rows = Arc::new(RowSet::new(bits));
+    let mut every_third = BitSet::with_room(class.rows());
+    (0..class.rows() as u32).step_by(3).for_each(|row| every_third.insert(Row(row)));
+    let rows = Arc::new(RowSet::new(every_third));
     let some = Transitions::new(class.id(), Arc::clone(&rows));
     let edges = |transitions: &Transitions| {
         let mut found = BTreeSet::new();
         for group in &transitions.moves(game.maker()).groups {
             for (edges, pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
-                let of_row =
-                    |edge: &MoveEdge| (transitions.rows().row(edge.from as usize), *pattern, edge.to);
+                let of_row = |edge: &MoveEdge| (transitions.rows().row(edge.from), *pattern, edge.to);
                 found.extend(edges.iter().map(of_row));
             }
         }
@@ -210,21 +210,19 @@ fn rows_that_are_left_out_change_nothing() {
     };
     let kept: BTreeSet<_> = edges(&all).into_iter().filter(|&(row, ..)| rows.contains(row)).collect();
     assert_eq!(edges(&some), kept);
-    let symmetric = |transitions: &Transitions| -> Vec<u32> {
+    let symmetric = |transitions: &Transitions| -> Vec<Row> {
         let rows = transitions.symmetric(game.maker()).iter();
-        rows.map(|row| transitions.rows().row(row.slot as usize))
-            .filter(|&row| rows_has(&some, row))
-            .collect()
+        rows.map(|row| transitions.rows().row(row.slot)).filter(|&row| rows_has(&some, row)).collect()
     };
     assert_eq!(symmetric(&some), symmetric(&all));
     assert!(!symmetric(&all).is_empty() && !kept.is_empty());
     let (few, many) = (some.skeletons(game.maker()), all.skeletons(game.maker()));
     for (slot, row) in rows.iter().enumerate() {
-        assert_eq!(few.configs[slot], many.configs[row as usize]);
-        assert_eq!(few.potential[slot], many.potential[row as usize]);
+        assert_eq!(few.configs[slot], many.configs[row.index()]);
+        assert_eq!(few.potential[slot], many.potential[row.index()]);
     }
 }
 
-fn rows_has(transitions: &Transitions, row: u32) -> bool {
+fn rows_has(transitions: &Transitions, row: Row) -> bool {
     transitions.rows().contains(row)
 }

@@ -347,7 +347,7 @@ pub enum RowSymmetry {
 }
 
 /// One row.
-pub struct Row {
+pub struct LayoutRow {
     /// Its small tiles.
     pub small: u64,
     /// All four bits of the cells without a large tile.
@@ -363,7 +363,7 @@ impl<'a> RowWalk<'a> {
     }
 
     /// The next row that is asked for; rows are asked for in ascending order.
-    pub fn get(&mut self, row: usize) -> Row {
+    pub fn get(&mut self, row: usize) -> LayoutRow {
         let class = &*self.block.class;
         let masks = &self.layout.masks[class.large_tiles];
         let mut mask = self.mask;
@@ -383,7 +383,7 @@ impl<'a> RowWalk<'a> {
         let small = listed.unwrap_or_else(|| self.layout.nth_config(&masks[mask], class.small_sum, within));
         let all_cells = u64::MAX >> (64 - 4 * self.layout.cells);
         let small_cells = all_cells & !masks[mask].skeleton(0);
-        Row { small, small_cells, is_symmetric: masks[mask].is_symmetric }
+        LayoutRow { small, small_cells, is_symmetric: masks[mask].is_symmetric }
     }
 
     /// The boards of the columns of the row that was asked for last, without its small tiles.
@@ -392,7 +392,7 @@ impl<'a> RowWalk<'a> {
     }
 
     /// What symmetries do to the row that was asked for last.
-    pub fn symmetry(&self, row: &Row) -> RowSymmetry {
+    pub fn symmetry(&self, row: &LayoutRow) -> RowSymmetry {
         if !row.is_symmetric {
             return RowSymmetry::None;
         }
@@ -513,6 +513,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exact2048_game::bitset::Number;
     use exact2048_game::class::{ClassId, Space};
     use exact2048_game::columns::Columns;
     use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
@@ -558,7 +559,7 @@ mod tests {
                 let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
                     let columns = Columns::new(&params, lane);
                     let column = columns.sequences().iter().position(|&s| s == sequence)?;
-                    Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row as usize, column })
+                    Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row.index(), column })
                 });
                 assert_eq!(found, wanted, "{board:x} on {}", params.board);
                 // And back: the entry is an image of the board.

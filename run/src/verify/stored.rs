@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::game::Game;
 use super::items::{FrameCache, Item, Items, item_text};
-use super::layout::{Block, Layout, Row, RowSymmetry, RowWalk};
+use super::layout::{Block, Layout, LayoutRow, RowSymmetry, RowWalk};
 use super::{Problem, journal};
 
 /// Bytes of decoded frames that are kept where items are read one at a time.
@@ -180,7 +180,7 @@ impl<'a> Stored<'a> {
     /// # Errors
     ///
     /// What was expected, and what was found.
-    fn fold(&self, row: &Row, part: &mut Part, start: usize) -> Result<(), (String, String)> {
+    fn fold(&self, row: &LayoutRow, part: &mut Part, start: usize) -> Result<(), (String, String)> {
         let geometry = self.game.geometry();
         let boards = part.boards.split_off(start);
         let value = |i: usize| part.values.get(start + i).copied().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Which entries there are: what spawns and moves do to rows of bits.
 
-use exact2048_game::bitset::any;
-use exact2048_game::rowset::is_set;
+use exact2048_game::bitset::{Number, any};
+use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
 
@@ -20,8 +20,8 @@ const LEAST_TOGETHER_OF_FEW: usize = 24;
 
 /// The states that spawns lead to.
 pub fn spawn_bits(plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
-    for (slot, edges) in plan.start.windows(2).enumerate() {
-        let Some(from) = plan.afterstates.row(slot as u32) else { continue };
+    for (slot, edges) in (0..).map(Slot).zip(plan.start.windows(2)) {
+        let Some(from) = plan.afterstates.row(slot) else { continue };
         for edge in &plan.edges[edges[0] as usize..edges[1] as usize] {
             if let Some(to) = states.row_mut(edge.row) {
                 or_permuted(to, from, plan.maps[edge.pattern as usize]);
@@ -143,10 +143,10 @@ fn for_each_block(
     edges: &[MoveEdge],
     mut visit: impl FnMut(&mut Block<'_, '_>),
 ) {
-    let mut there = [MoveEdge { from: 0, to: 0 }; BLOCK];
+    let mut there = [MoveEdge::default(); BLOCK];
     let mut filled = 0;
     for &edge in edges {
-        if is_set(source.occupied, edge.from) && target.row_mut(edge.to).is_some() {
+        if source.occupied.contains(edge.from) && target.row_mut(edge.to).is_some() {
             there[filled] = edge;
             filled += 1;
         }
@@ -167,7 +167,7 @@ impl Block<'_, '_> {
         let mut block = [0; BLOCK];
         let mut any = 0;
         for (row, edge) in block.iter_mut().zip(self.edges) {
-            *row = self.source.bits[edge.from as usize * self.source.words + word];
+            *row = self.source.bits[edge.from.index() * self.source.words + word];
             any |= *row;
         }
         (any != 0).then(|| {
@@ -268,12 +268,13 @@ mod tests {
     use crate::bits::BitMatrix;
     use crate::kernels::index_map::{DenseMap, SparseMap};
     use crate::pieces::Pieces;
-    use exact2048_game::rowset::RowSet;
+    use exact2048_game::bitset::BitSet;
+    use exact2048_game::rowset::{Row, RowSet};
 
     /// A matrix of as many rows of two words, to which a map moved the bits of edges, in pieces of one row.
     fn moved(rows: usize, source: &[u64], edges: &[MoveEdge], map: &IndexMap) -> BitMatrix {
         let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), 2);
-        let source = Source { words: 2, bits: source, occupied: &[u64::MAX] };
+        let source = Source { words: 2, bits: source, occupied: &BitSet::from_words(vec![u64::MAX]) };
         target.map_pieces(&Pieces::new(rows, 1), |rows| {
             or_mapped(rows, source, edges, map, &mut Vec::new());
             rows.clear_padding(70);
@@ -287,10 +288,10 @@ mod tests {
         let mut to: Vec<u32> = (0..70).rev().collect();
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
-        let edge = [MoveEdge { from: 0, to: 1 }];
+        let edge = [MoveEdge { from: Slot(0), to: Row(1) }];
         let target = moved(2, &source, &edge, &IndexMap::Dense(DenseMap::new(to, 70)));
-        assert_eq!(target.slot(0), [0, 0]);
-        assert_eq!(target.slot(1), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
+        assert_eq!(target.slot(Slot(0)), [0, 0]);
+        assert_eq!(target.slot(Slot(1)), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
         let mut target = vec![0, 0];
         or_sparse(&mut target, &source, &[(65, 0), (1, 71)]);
         assert_eq!(target, [1, 1 << 7]);
@@ -327,10 +328,11 @@ mod tests {
                 let mut source: Vec<u64> = (0..source_rows * words).map(|_| number() & number()).collect();
                 let last = |columns: usize| u64::MAX >> (columns.next_multiple_of(64) - columns);
                 source.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word &= last(columns));
-                let occupied: Vec<u64> = (0..source_rows.div_ceil(64)).map(|_| number() | number()).collect();
+                let occupied = (0..source_rows.div_ceil(64)).map(|_| number() | number()).collect();
+                let occupied = BitSet::from_words(occupied);
                 let rows = edges + 1;
                 let list: Vec<MoveEdge> = (0..edges as u32)
-                    .map(|i| MoveEdge { from: 2 * i + 1, to: number() as u32 % rows as u32 })
+                    .map(|i| MoveEdge { from: Slot(2 * i + 1), to: Row(number() as u32 % rows as u32) })
                     .collect();
                 let leads_to: Vec<u32> =
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
@@ -338,9 +340,9 @@ mod tests {
                 pairs.retain(|_| number().is_multiple_of(3));
                 for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
                     let mut wanted = vec![0u64; rows * target_words];
-                    for edge in list.iter().filter(|edge| is_set(&occupied, edge.from)) {
-                        let to = &mut wanted[edge.to as usize * target_words..][..target_words];
-                        let from = &source[edge.from as usize * words..][..words];
+                    for edge in list.iter().filter(|edge| occupied.contains(edge.from)) {
+                        let to = &mut wanted[edge.to.index() * target_words..][..target_words];
+                        let from = &source[edge.from.index() * words..][..words];
                         match &map {
                             IndexMap::Sparse(map) => or_sparse(to, from, map.pairs()),
                             _ => or_dense(to, from, &leads_to),

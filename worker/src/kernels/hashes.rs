@@ -7,8 +7,9 @@
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use exact2048_game::bitset;
+use exact2048_game::bitset::{self, Number};
 use exact2048_game::columns::Sequence;
+use exact2048_game::rowset::Slot;
 use exact2048_game::value::Value;
 use multiversion::multiversion;
 use xxhash_rust::xxh3::xxh3_128;
@@ -206,14 +207,14 @@ pub struct BlockColumns<'a, V> {
 impl<'a, V> BlockColumns<'a, V> {
     /// The bits of a slot's row.
     #[inline(always)]
-    pub fn marks(&self, slot: usize) -> &'a [u64] {
-        &self.bits[slot * self.words + self.first / 64..][..self.columns.div_ceil(64)]
+    pub fn marks(&self, slot: Slot) -> &'a [u64] {
+        &self.bits[slot.index() * self.words + self.first / 64..][..self.columns.div_ceil(64)]
     }
 
     /// The values of a slot's row, padded.
     #[inline(always)]
-    pub fn values(&self, slot: usize) -> &'a [V] {
-        &self.values[slot * self.stride + self.first..][..self.columns.next_multiple_of(GROUP)]
+    pub fn values(&self, slot: Slot) -> &'a [V] {
+        &self.values[slot.index() * self.stride + self.first..][..self.columns.next_multiple_of(GROUP)]
     }
 }
 
@@ -226,14 +227,14 @@ impl<'a, V> BlockColumns<'a, V> {
 pub fn add_rows<V: Value>(
     sums: &mut Sums,
     block: &BlockColumns<'_, V>,
-    rows: &[(u32, Words)],
+    rows: &[(Slot, Words)],
     large: &ColumnWords,
 ) -> u64 {
     let [first, second] = [&large.0[0], &large.0[1]].map(|list| list.as_chunks::<GROUP>().0);
     let (mut all, mut states) = (*sums, 0);
     for &(slot, small) in rows {
-        let values = block.values(slot as usize).as_chunks::<GROUP>().0;
-        let marks = block.marks(slot as usize);
+        let values = block.values(slot).as_chunks::<GROUP>().0;
+        let marks = block.marks(slot);
         let by_word = first.chunks(64 / GROUP).zip(second.chunks(64 / GROUP)).zip(values.chunks(64 / GROUP));
         for (((first, second), values), &word) in by_word.zip(marks) {
             states += u64::from(word.count_ones());

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use exact2048_game::rowset::is_set;
+use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::MoveEdge;
 use exact2048_game::value::Value;
 use multiversion::multiversion;
@@ -16,8 +17,8 @@ use crate::pieces::of_slots;
 pub struct Maxima<'a, V> {
     /// The moves, by what they do to columns.
     pub runs: &'a [MoveRun<'a>],
-    /// One bit a slot: the states' rows that are wanted.
-    pub wanted: &'a [u64],
+    /// The states' rows that are wanted.
+    pub wanted: &'a BitSet<Slot>,
     /// Values a row of states.
     pub stride: usize,
     /// The afterstates' rows.
@@ -45,7 +46,7 @@ pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut 
         runs.clear();
         for run in &mut rest {
             let end = first + rows_each;
-            let here = run.edges.iter().take_while(|edge| (edge.from as usize) < end).count();
+            let here = run.edges.iter().take_while(|edge| edge.from.index() < end).count();
             let (edges, later) = run.edges.split_at(here);
             run.edges = later;
             if here > 0 {
@@ -108,8 +109,8 @@ fn of_rows<V: Value>(plan: &Maxima<'_, V>, runs: &[MoveRun<'_>], first: usize, s
 #[inline(always)]
 fn for_each_edge<'a, V>(plan: &Maxima<'a, V>, edges: &[MoveEdge], mut visit: impl FnMut(usize, &'a [V])) {
     for &MoveEdge { from, to } in edges {
-        if is_set(plan.wanted, from) {
-            visit(from as usize, if plan.after.has(to) { plan.after.row(to) } else { plan.nothing });
+        if plan.wanted.contains(from) {
+            visit(from.index(), if plan.after.has(to) { plan.after.row(to) } else { plan.nothing });
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use exact2048_game::bitset::Number;
+use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::{SpawnEdge, Spawns};
 use exact2048_game::value::{Backup, Divisor, Value};
 use multiversion::multiversion;
@@ -51,7 +53,7 @@ pub fn means<V: Value>(plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]
         sources.clear();
         for slot in first..(first + rows_each).min(slots.end) {
             if let Some(row) = sources_of(plan, slot, slot - first, &mut sources) {
-                computed.set(slot);
+                computed.set(Slot::from_index(slot));
                 rows.push(row);
             }
         }

@@ -13,7 +13,8 @@ pub mod means;
 
 use std::ops::Range;
 
-use exact2048_game::rowset::{RowSet, is_set};
+use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::transitions::{MoveEdge, SpawnEdge};
 use exact2048_game::value::Value;
 
@@ -93,8 +94,8 @@ pub struct Rows<'a, V> {
     pub stride: usize,
     /// The rows that there are.
     pub set: &'a RowSet,
-    /// One bit a row of the class: whether its values were computed.
-    pub occupied: &'a [u64],
+    /// Those whose values were computed.
+    pub occupied: &'a BitSet<Row>,
     /// The rows.
     pub values: &'a [V],
 }
@@ -111,14 +112,14 @@ pub struct MoveRun<'a> {
 impl<'a, V> Rows<'a, V> {
     /// Whether a row was computed.
     #[inline(always)]
-    pub fn has(&self, row: u32) -> bool {
-        is_set(self.occupied, row)
+    pub fn has(&self, row: Row) -> bool {
+        self.occupied.contains(row)
     }
 
     /// The values of a row that there is.
     #[inline(always)]
-    pub fn row(&self, row: u32) -> &'a [V] {
-        &self.values[self.set.slot(row) * self.stride..][..self.stride]
+    pub fn row(&self, row: Row) -> &'a [V] {
+        &self.values[self.set.slot(row).index() * self.stride..][..self.stride]
     }
 }
 
