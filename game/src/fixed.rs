@@ -6,6 +6,7 @@
 //! `docs/dev/error-bound.md` proves the bound.
 
 use crate::layer::Layer;
+use crate::move_bound::MoveBound;
 use crate::objective::Objective;
 use crate::params::{Params, Precision, tile_bound_board};
 use crate::rules::exponent_potential;
@@ -14,10 +15,8 @@ use crate::rules::exponent_potential;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     fraction_bits: u32,
-    /// Mean growth of the tile sum a move.
-    growth: f64,
     largest_value: f64,
-    last_layer: Layer,
+    move_bound: MoveBound,
 }
 
 /// A mean's rounding error in ulps: a half, and what the f64 product of the 32-bit kernel can add
@@ -40,12 +39,7 @@ impl Scale {
                 u64::BITS - integer_bits - (u64::BITS - weights.leading_zeros())
             }
         };
-        Self {
-            fraction_bits,
-            growth: 2.0 + 2.0 * params.spawn4.probability(),
-            largest_value: largest_value as f64,
-            last_layer: params.last_layer(),
-        }
+        Self { fraction_bits, largest_value: largest_value as f64, move_bound: MoveBound::new(params) }
     }
 
     /// Bits behind the binary point.
@@ -68,14 +62,14 @@ impl Scale {
         sum as f64 / weights as f64 / (1u64 << self.fraction_bits) as f64
     }
 
-    /// A proven bound on the absolute error of any value of `layer`: half a unit in the last place
+    /// A proven bound on the absolute error of a value of `layer` that is stored as `bits`: half a unit in the last place
     /// for each mean that an optimal or any other policy can still expect to pass, and what printing it as f64
     /// can add.
-    pub fn error_bound(self, layer: Layer) -> f64 {
-        let moves_left = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
+    pub fn error_bound(self, layer: Layer, bits: u64) -> f64 {
+        let of_a_mean = MEAN_ERROR_ULP / (1u64 << self.fraction_bits) as f64;
         // Printing a value as f64 rounds at most three times: the number, a mean's division, its scale.
         let printing = self.largest_value * 2.0 * f64::EPSILON;
-        MEAN_ERROR_ULP * moves_left / (1u64 << self.fraction_bits) as f64 + printing
+        of_a_mean * self.move_bound.most(layer, self.decode(bits), of_a_mean) + printing
     }
 }
 
@@ -91,11 +85,16 @@ mod tests {
 
     #[test]
     fn bounds_meet_the_promise() {
-        let s = scale("3x3", "score", Precision::Bits32);
-        assert_eq!(s.fraction_bits(), 17);
-        assert!(s.error_bound(Layer(4)) <= 0.005);
-        assert!(scale("3x3", "score", Precision::Bits64).error_bound(Layer(4)) <= 1e-6);
-        assert_eq!(scale("4x3", "score", Precision::Bits32).fraction_bits(), 14);
+        let bound = |board, precision, value| {
+            let s = scale(board, "score", precision);
+            (s.fraction_bits(), s.error_bound(Layer(4), s.encode(value)))
+        };
+        let (bits, error) = bound("3x3", Precision::Bits32, 5_469);
+        assert!(bits == 17 && error <= 0.0016, "{error}");
+        let (bits, error) = bound("4x3", Precision::Bits32, 50_725);
+        assert!(bits == 14 && error <= 0.081, "{error}");
+        let (bits, error) = bound("4x3", Precision::Bits64, 50_725);
+        assert!(bits == 38 && error <= 5e-9, "{error}");
         assert_eq!(scale("3x3", "reach:512", Precision::Bits32).fraction_bits(), 31);
     }
 }

@@ -38,6 +38,7 @@ pub mod lane;
 pub mod layer;
 pub mod locate;
 pub mod maps;
+pub mod move_bound;
 pub mod objective;
 pub mod packed;
 pub mod params;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
-use crate::objective::Objective;
+use crate::objective::{Objective, Spawn4};
 use crate::params::Params;
 
 /// A stored value: an unsigned fixed-point number of 32 or 64 bits.
@@ -36,6 +36,38 @@ pub struct Divisor {
     offset: u64,
     divisor: u64,
     reciprocal: f64,
+    /// For quotients of integers: see [`Divisor::quotient`].
+    multiplier: u64,
+    shift: u32,
+}
+
+impl Divisor {
+    /// What the sum over the spawns in `empty` cells is divided by, `offset` taken from it before.
+    fn new(spawn4: Spawn4, empty: u64, offset: u64) -> Self {
+        let divisor = u64::from(spawn4.denominator()) * empty.max(1);
+        let shift = u64::BITS - (divisor - 1).leading_zeros();
+        // Below 2^64: 2^shift is below twice the divisor, and equal to it where that is a power of two.
+        let multiplier = (1u128 << (63 + shift)).div_ceil(u128::from(divisor));
+        Self {
+            weight2: spawn4.weight2(),
+            weight4: spawn4.weight4(),
+            offset,
+            divisor,
+            reciprocal: 1.0 / divisor as f64,
+            multiplier: multiplier as u64,
+            shift,
+        }
+    }
+
+    /// `sum / divisor`, rounded down, of a sum below 2^63: a product with the reciprocal costs a fraction of a division.
+    ///
+    /// With d the divisor, l = `shift` and m = `multiplier`, 2^l is at least d and m·d = 2^(63 + l) + r with 0 ≤ r < d. So
+    /// m·sum / 2^(63 + l) is sum/d and less than sum / 2^63 · 1/d < 1/d more, which takes no fraction k/d to the next
+    /// integer.
+    #[inline(always)]
+    fn quotient(&self, sum: u64) -> u64 {
+        ((u128::from(sum << 1) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
+    }
 }
 
 impl Value for u32 {
@@ -94,7 +126,7 @@ impl Value for u64 {
     fn mean(twos: u64, fours: u64, divisor: &Divisor) -> Self {
         let twos = twos.wrapping_mul(u64::from(divisor.weight2));
         let sum = twos.wrapping_add(fours.wrapping_mul(u64::from(divisor.weight4)));
-        sum.wrapping_sub(divisor.offset).wrapping_add(divisor.divisor / 2) / divisor.divisor
+        divisor.quotient(sum.wrapping_sub(divisor.offset).wrapping_add(divisor.divisor / 2))
     }
 }
 
@@ -115,14 +147,7 @@ impl Backup {
         let score = params.objective == Objective::Score;
         let divisors = (0..=params.cells() as u64).map(|empty| {
             let offset = if score { scale.encode(4) * u64::from(spawn4.weight4()) * empty } else { 0 };
-            let divisor = u64::from(spawn4.denominator()) * empty.max(1);
-            Divisor {
-                weight2: spawn4.weight2(),
-                weight4: spawn4.weight4(),
-                offset,
-                divisor,
-                reciprocal: 1.0 / divisor as f64,
-            }
+            Divisor::new(spawn4, empty, offset)
         });
         Self {
             divisors: divisors.collect(),
@@ -169,7 +194,6 @@ impl Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Spawn4;
     use crate::params::Precision;
 
     /// The f64 mean equals the integer mean wherever the fraction is no tie and the denominator is
@@ -196,6 +220,21 @@ mod tests {
             let divisor = 10 * empty as i128;
             let error = (i128::from(mean) * divisor - sum).abs();
             assert!(2 * error <= divisor, "{sum} / {divisor} gave {mean}");
+        }
+    }
+
+    /// Where a multiplier that is a little off would show: around multiples of the divisor, up to the largest sums.
+    #[test]
+    fn quotients_are_rounded_down() {
+        let divisors =
+            ["0", "1/2", "1/10", "1/3", "4097/65535", "1/65536"].map(|text| text.parse::<Spawn4>().unwrap());
+        for (spawn4, empty) in divisors.into_iter().flat_map(|spawn4| (1..=15).map(move |e| (spawn4, e))) {
+            let divisor = Divisor::new(spawn4, empty, 0);
+            let d = divisor.divisor;
+            let tops = (0..63).map(|bits| ((1u64 << 63) - 1) >> bits);
+            for sum in tops.flat_map(|top| [top, top / d * d, (top / d * d).saturating_sub(1)]) {
+                assert_eq!(divisor.quotient(sum), sum / d, "{sum} / {d}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use exact2048_game::{Lane, Layer, Params};
+use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{
     ItemKey, Place, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
 };
@@ -61,6 +61,22 @@ pub struct Retraction {
     pub retracted: Commit,
 }
 
+/// A journal record: what is other than the manifest says, from before the first value on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amendment {
+    /// What takes the place of the manifest's parameters.
+    pub amended: Amended,
+}
+
+/// Parameters that may change as long as no value is committed: states do not depend on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amended {
+    /// Bits a stored value.
+    pub precision: Precision,
+}
+
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -69,6 +85,8 @@ pub enum JournalRecord {
     Commit(Record),
     /// A range that has to be done again.
     Retraction(Retraction),
+    /// Parameters that changed.
+    Amendment(Amendment),
 }
 
 /// A finished range and its shards.
@@ -199,7 +217,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// What is wrong with a record that has no shard for some lane.
+    /// What is wrong with a record that has no shard for some lane, or that changes parameters of values that are there.
     pub fn add(&self, record: JournalRecord) -> Result<(), String> {
         let record = match record {
             JournalRecord::Commit(record) => record,
@@ -207,6 +225,10 @@ impl Catalog {
                 self.retain(|range| *range.commit != retracted);
                 return Ok(());
             }
+            JournalRecord::Amendment(_) if self.has_values() => {
+                return Err("it changes what a value is, and values are committed before it".to_owned());
+            }
+            JournalRecord::Amendment(_) => return Ok(()),
         };
         let Record { commit, shards, threads, took } = record;
         let expected = threads.len().max(1);
@@ -219,6 +241,11 @@ impl Catalog {
         self.retain(|old| !overlap(&old.commit, &commit));
         self.write().push(Range { commit, shards, owners, took });
         Ok(())
+    }
+
+    /// Whether values are committed.
+    pub fn has_values(&self) -> bool {
+        self.read().iter().any(|range| range.commit.phase == Phase::BackUp)
     }
 
     /// Forgets all ranges but those of which `keep` is true.

@@ -20,7 +20,9 @@ mod run;
 mod segment;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
-pub use catalog::{Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of};
+pub use catalog::{
+    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of,
+};
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
 pub use oracle::{

@@ -314,7 +314,7 @@ impl Oracle {
             canonical: self.cones.packed().canonical(board),
             layer,
             value: self.decode(bits, board),
-            error_bound: if most.is_some() { self.scale.error_bound(layer) } else { 0.0 },
+            error_bound: if most.is_some() { self.scale.error_bound(layer, bits) } else { 0.0 },
             best: moves
                 .iter()
                 .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))
@@ -412,10 +412,11 @@ impl Oracle {
         let spent = CostSum::default();
         let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let mut layers = [(0u128, 0u32); 3];
-        let mut weighted = 0u128;
+        let (mut weighted, mut error_bound) = (0u128, 0.0f64);
         for ((board, exponents), bits) in starts.into_iter().zip(values) {
             let bits = if self.is_won(board) { Some(self.one()) } else { bits };
             let bits = bits.ok_or_else(|| self.unreachable(board, ""))?;
+            error_bound = self.scale.error_bound(self.layer(board), bits).max(error_bound);
             let bits = u128::from(self.value_bits(bits, board));
             weighted += bits * weight(exponents[0]) * weight(exponents[1]);
             let slot = &mut layers[Layer(board.tile_sum(cells)).number() as usize];
@@ -427,7 +428,7 @@ impl Oracle {
         let weights = u128::from(spawn4.denominator()).pow(2) * (cells * (cells - 1)) as u128;
         Ok(StartValues {
             expected: self.scale.decode_sum(weighted, weights),
-            error_bound: self.scale.error_bound(Layer::FIRST),
+            error_bound,
             by_layer: layers.into_iter().enumerate().map(mean).collect(),
         })
     }

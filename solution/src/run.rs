@@ -8,7 +8,7 @@ use exact2048_storage::{FORMAT_VERSION, Location, Place, RunDir, ShardRecord, St
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Catalog, JournalRecord, Record};
+use crate::catalog::{Amended, Amendment, Catalog, JournalRecord, Record};
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::leftovers;
 use crate::segment::{Segment, missing_segments};
@@ -65,7 +65,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a run to continue it, or begins one; refuses a place that holds another job.
+    /// Opens a run to continue it, or begins one; refuses a place that holds another job. A run that has no values yet
+    /// gets them with the precision that is asked for, whatever it was begun with.
     ///
     /// In a store this fences off every process that has the run open for writing, but not before the job is known to
     /// be the same. Removes the shards that do not count, as an interrupted command or one that mended the run leaves
@@ -92,8 +93,15 @@ impl Run {
                 made => Self::load(made?),
             };
         };
-        require_same(&place, &parse_params(&place, held.params)?, wanted)?;
-        let run = Self::open_again(location)?;
+        // Before others are fenced off.
+        let held = parse_params(&place, held.params)?;
+        if held.precision != wanted.precision {
+            // Then the journal says whether this is the job.
+            Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
+        }
+        require_same(&place, &Params { precision: wanted.precision, ..held }, wanted)?;
+        let mut run = Self::open_again(location)?;
+        let amended = Amended { precision: run.continued_as(wanted)?.precision };
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         match unnamed {
@@ -105,7 +113,23 @@ impl Run {
                 run.dir.discard_unreferenced_shards(&referenced)?;
             }
         }
+        if amended.precision != run.params.precision {
+            run.append(JournalRecord::Amendment(Amendment { amended }))?;
+        }
         Ok(run)
+    }
+
+    /// The parameters that this run has if it is continued as a job: its own, but for the precision, which is the job's
+    /// as long as there are no values.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results.
+    pub fn continued_as(&self, wanted: &Params) -> Result<Params, RunError> {
+        let precision = if self.catalog.has_values() { self.params.precision } else { wanted.precision };
+        let params = Params { precision, ..self.params.clone() };
+        require_same(self.dir.place(), &params, wanted)?;
+        Ok(params)
     }
 
     /// Requires that no records of the journal were lost: with their shards work of hours would be thrown away.
@@ -192,6 +216,9 @@ impl Run {
         }
         for (number, record) in records {
             let place = || self.dir.place().clone();
+            if let JournalRecord::Amendment(Amendment { amended: Amended { precision } }) = &record {
+                self.params.precision = *precision;
+            }
             self.catalog.add(record).map_err(|reason| RunError::Journal {
                 place: place(),
                 number,
@@ -235,7 +262,7 @@ impl Run {
         self.take_records()
     }
 
-    /// The parameters.
+    /// The parameters: those of the manifest, and what the journal amends.
     pub fn params(&self) -> &Params {
         &self.params
     }

@@ -14,19 +14,21 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 
-const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE [HUGE]]]]
+const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION]]]]]
   BOARD    rows x columns, for example 4x3
   LAYER    tile sum of the first layer that is timed
   LAYERS   how many are timed, upward and then downward (default 2)
   THREADS  compute threads (default 1)
   LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)
-  HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)";
+  HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)
+  PRECISION  bits a value, 32 or 64 (default 32)";
 
 /// Every entry of every block is reachable, and has some value.
 struct Full {
@@ -49,7 +51,10 @@ impl Archive for Full {
         let (rows, columns) = (parts.rows(key.part).len(), parts.columns());
         Ok(Some(match kind {
             ShardKind::Reach => full_rows(rows, columns),
-            ShardKind::Values => made_up_values(key, rows * columns),
+            ShardKind::Values if self.space.params().precision == Precision::Bits32 => {
+                made_up_values::<u32>(key, rows * columns)
+            }
+            ShardKind::Values => made_up_values::<u64>(key, rows * columns),
         }))
     }
 }
@@ -70,11 +75,10 @@ fn full_rows(rows: usize, columns: usize) -> Vec<u8> {
 }
 
 /// Values as they are in a game: large, and different from their neighbours.
-fn made_up_values(key: ItemKey, count: usize) -> Vec<u8> {
+fn made_up_values<V: Value>(key: ItemKey, count: usize) -> Vec<u8> {
     let seed = key.lane ^ u64::from(key.part) << 40;
-    (0..count as u64)
-        .flat_map(|i| (1 << 30 | ((seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).to_le_bytes())
-        .collect()
+    let value = |i: u64| V::from_bits(1 << 30 | (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+    (0..count as u64).flat_map(|i| bytemuck::bytes_of(&value(i)).to_vec()).collect()
 }
 
 /// Time by phase.
@@ -104,7 +108,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn worker(&self) -> Worker<u32> {
+    fn worker<V: Value>(&self) -> Worker<V> {
         let tuning = Tuning {
             limit_bytes: usize::MAX / 2,
             heap_bytes: || 0,
@@ -143,7 +147,7 @@ impl Bench {
     }
 
     fn up(&self, first: Layer, layers: u32) -> Result<(), WorkerError> {
-        let (worker, helpers) = (self.worker(), self.threads - 1);
+        let (worker, helpers) = (self.worker::<u32>(), self.threads - 1);
         // The afterstates of the two full layers, and with them the tables that later layers find made.
         for layer in [Layer(first.0 - 4), Layer(first.0 - 2)] {
             self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))?;
@@ -173,8 +177,8 @@ impl Bench {
         Ok(())
     }
 
-    fn down(&self, last: Layer, layers: u32) -> Result<(), WorkerError> {
-        let (worker, helpers) = (self.worker(), self.threads - 1);
+    fn down<V: Value>(&self, last: Layer, layers: u32) -> Result<(), WorkerError> {
+        let (worker, helpers) = (self.worker::<V>(), self.threads - 1);
         let (mut phases, mut entries) = (Phases::default(), 0);
         // The first layer makes the tables, and reads the made-up values: it is not timed.
         for (i, layer) in (0..=layers).map(|i| (i, Layer(last.0 - 2 * i))) {
@@ -197,13 +201,17 @@ impl Bench {
     }
 }
 
-fn params(board: &str, layer: u32, large: Option<u8>, huge: Option<u8>) -> Result<Params, ParamsError> {
+fn params(
+    board: &str,
+    layer: u32,
+    large: Option<u8>,
+    huge: Option<u8>,
+    precision: Precision,
+) -> Result<Params, ParamsError> {
     let board = board.parse().map_err(|_| ParamsError::BelowFirstLayer(0))?;
     let with = |objective| match large {
-        Some(large) => {
-            Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, large)
-        }
-        None => Params::new(board, objective, Spawn4::default(), Precision::Bits32, None),
+        Some(large) => Params::with_large(board, objective, Spawn4::default(), precision, None, large),
+        None => Params::new(board, objective, Spawn4::default(), precision, None),
     };
     // Boards whose largest tiles do not fit: all tiles that the layer can hold are below the wanted one.
     let params = with(Objective::Score);
@@ -230,7 +238,11 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let exponent = |at: usize| args.get(at).and_then(|text| text.parse().ok());
-    let params = match params(board, layer, exponent(4), exponent(5)) {
+    let Some(precision) = exponent(6).map_or(Some(Precision::Bits32), |bits: u8| bits.try_into().ok()) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let params = match params(board, layer, exponent(4), exponent(5), precision) {
         Ok(params) => params,
         Err(error) => {
             eprintln!("error: {error}");
@@ -245,7 +257,10 @@ fn main() -> ExitCode {
     let result = pool.install(|| {
         bench.up(Layer(layer), layers)?;
         println!("  peak so far {}", peak());
-        bench.down(Layer(layer), layers)
+        match precision {
+            Precision::Bits32 => bench.down::<u32>(Layer(layer), layers),
+            Precision::Bits64 => bench.down::<u64>(Layer(layer), layers),
+        }
     });
     println!("  peak {}", peak());
     match result {

@@ -201,12 +201,12 @@ async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
             return Ok(Found { params: wanted, summary: None });
         }
         let run = Run::open(&location)?;
-        run.require(&wanted)?;
+        let params = run.continued_as(&wanted)?;
         let is_done = run.missing().is_empty() && run.absent()?.is_empty();
         if !is_done {
             run.require_own_format()?;
         }
-        Ok(Found { params: run.params().clone(), summary: is_done.then(|| summary_of(&run)) })
+        Ok(Found { params, summary: is_done.then(|| summary_of(&run)) })
     });
     found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))
 }

@@ -107,6 +107,35 @@ fn what_a_crash_leaves_is_removed() {
     }
 }
 
+/// States do not depend on the precision: it may change until there are values, and not afterwards.
+#[test]
+fn a_run_without_values_goes_on_with_another_precision() {
+    let wider = Params { precision: Precision::Bits64, ..params() };
+    let open_as =
+        |location: &Location, params: &Params| Run::open_or_create(location, params, Unnamed::Refuse);
+    for (location, _) in places().1 {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 60, true);
+        drop(run);
+        assert_eq!(*open_as(&location, &wider).unwrap().params(), wider);
+        assert_eq!(*Run::open(&location).unwrap().params(), wider, "as its journal says");
+        assert_eq!(*open(&location).unwrap().params(), params(), "and back");
+        let mut run = open_as(&location, &wider).unwrap();
+        run.catalog().shards()[0].reader().expect("shards from before are those of the run");
+        publish(&mut run, Phase::BackUp, 32, 60, true);
+        let amendment = Amendment { amended: Amended { precision: Precision::Bits32 } };
+        run.catalog().add(JournalRecord::Amendment(amendment)).unwrap_err();
+        drop(run);
+        match open(&location) {
+            Err(RunError::OtherJob { field: "precision", found, wanted, .. }) => {
+                assert_eq!((found.as_str(), wanted.as_str()), ("64", "32"));
+            }
+            other => panic!("{location}: {other:?}"),
+        }
+        assert_eq!(*open_as(&location, &wider).unwrap().params(), wider);
+    }
+}
+
 /// (C4) The time of a pass is that of all its ranges, also where different processes computed them.
 #[test]
 fn times_of_ranges_add_up() {
