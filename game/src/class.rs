@@ -106,7 +106,12 @@ impl Class {
     /// The row of a canonical skeleton, given by its mask's index and its config.
     #[inline]
     pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> Row {
-        let rank = configs.rank(cells, self.id.small_sum, config);
+        self.row_of_rank(mask, configs.rank(cells, self.id.small_sum, config))
+    }
+
+    /// The row of a canonical skeleton, given by its mask's index and its config's rank.
+    #[inline]
+    pub fn row_of_rank(&self, mask: u32, rank: u32) -> Row {
         let within = self.symmetric[mask as usize].as_ref().map_or(rank, |c| c.row_of_rank[rank as usize]);
         Row(self.first_row[mask as usize] + within)
     }
@@ -228,6 +233,18 @@ impl Space {
             let config = self.configs.config(cells, small_sum, rank);
             mask.stabiliser.iter().all(|&g| self.config_image(mask, config, g) >= config)
         })
+    }
+
+    /// The config of each of some rows of a class, ascending.
+    pub fn configs_of(&self, class: &Class, rows: &RowSet) -> Vec<Config> {
+        let mut found = Vec::with_capacity(rows.len());
+        for (index, mask) in self.masks.canonical(class.id.k as usize).iter().enumerate() {
+            let (of_mask, cells) = (class.mask_rows(index), mask.small_cells.len());
+            let first = of_mask.start as u32;
+            let rows = rows.rows_in(of_mask);
+            found.extend(rows.map(|row| class.config(&self.configs, cells, index, row.0 - first)));
+        }
+        found
     }
 
     /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`: each of those rows with one of its 2s taken away.

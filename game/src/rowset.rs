@@ -147,6 +147,18 @@ impl RowSet {
         })
     }
 
+    /// How many rows of the set are within a range of numbers.
+    pub fn count_in(&self, range: Range<usize>) -> usize {
+        let before = |end: usize| match self.rows.words().get(end / 64) {
+            Some(word) => {
+                let below = word & ((1u64 << (end % 64)) - 1);
+                self.before[end / 64] as usize + below.count_ones() as usize
+            }
+            None => self.len,
+        };
+        before(range.end).saturating_sub(before(range.start))
+    }
+
     /// The rows of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Row> + '_ {
         self.rows_in(0..self.rows.words().len() * 64)
@@ -184,6 +196,7 @@ mod tests {
             prop_assert!(RowSet::new(found.rows_in_slots(&slots)).iter().eq(picked));
             let range = a.min(b)..a.max(b);
             let within: Vec<Row> = rows.iter().copied().filter(|&r| range.contains(&r.index())).collect();
+            prop_assert_eq!(found.count_in(range.clone()), within.len());
             prop_assert_eq!(found.rows_in(range).collect::<Vec<_>>(), within);
         }
     }

@@ -129,11 +129,17 @@ impl Configs {
     /// Rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
     #[inline]
     pub fn rank(&self, cells: usize, small_sum: u32, config: Config) -> u32 {
-        let (mut half, mut rank) = (small_sum as usize / 2, 0);
-        for f in (1..=cells).rev() {
-            let digit = (config >> (4 * (f - 1))) as u8 & 15;
-            rank += self.place(f, half)[digit as usize % DIGITS];
+        self.rank_of(small_sum, (0..cells).rev().map(|place| (config >> (4 * place)) as u8 & 15))
+    }
+
+    /// The same from the digits of the config, the first cell's first.
+    #[inline]
+    pub fn rank_of(&self, small_sum: u32, digits: impl ExactSizeIterator<Item = u8>) -> u32 {
+        let (mut half, mut rank, mut left) = (small_sum as usize / 2, 0, digits.len());
+        for digit in digits {
+            rank += self.place(left, half)[digit as usize % DIGITS];
             half -= half_tile(digit);
+            left -= 1;
         }
         rank
     }
@@ -145,7 +151,8 @@ impl Configs {
         for f in (1..=cells).rev() {
             let below = self.place(f, half);
             // Of digits that no config has, each has as many configs below as the next one: the last of them is the one.
-            let digit = below[1..].iter().take_while(|&&below| below <= rank).count() as u8;
+            // All are compared: where the first larger one is cannot be foretold.
+            let digit = below[1..].iter().map(|&below| u8::from(below <= rank)).sum::<u8>();
             rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));
             config = config << 4 | Config::from(digit);

@@ -76,13 +76,32 @@ impl SlideOutcome {
     }
 }
 
+/// Lines of all four moves together, at most (a board of 8×2 has 20), in whole vectors.
+const MOST_LINES: usize = 24;
+
+/// The tokens of each line of each move: 0 empty, a small exponent, or `large` for an L; read as a number with base
+/// `large + 1`, from the wall outward. A board's are the sums of those of its tiles.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LineCodes([u32; MOST_LINES]);
+
+impl LineCodes {
+    #[inline]
+    fn add(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(code, other)| *code += other);
+    }
+}
+
 /// The lines of the four moves, and the outcomes of every line, made when first asked for.
 #[derive(Debug)]
 pub struct Lines {
     large: u8,
     /// For each move: its lines of cells, from the wall outward.
     pub(crate) moves: [Vec<Vec<u8>>; 4],
-    /// By line length, then by the line's tokens read as a number with base `large + 1`.
+    /// The number of each move's first line among all.
+    first: [usize; 4],
+    /// By cell and token: the codes of a board with nothing else.
+    codes: Vec<Vec<LineCodes>>,
+    /// By line length and code.
     outcomes: Vec<Vec<OnceLock<Box<[SlideOutcome]>>>>,
     /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
     settled: BitSet<u32>,
@@ -99,7 +118,23 @@ impl Lines {
         };
         let moves = Move::ALL.map(|m| m.lines(board));
         let settled = settled_sets(board.cells(), &moves);
-        Self { large, moves, outcomes: (0..=longest).map(table).collect(), settled }
+        let mut lines_before = 0;
+        let first = moves.each_ref().map(|lines| {
+            lines_before += lines.len();
+            lines_before - lines.len()
+        });
+        let base = u32::from(large) + 1;
+        let of_one_tile = |cell: u8, token: u8| {
+            let mut codes = LineCodes::default();
+            for (code, line) in codes.0.iter_mut().zip(moves.iter().flatten()) {
+                let place = line.iter().rev().position(|&c| c == cell);
+                *code = place.map_or(0, |place| u32::from(token) * base.pow(place as u32));
+            }
+            codes
+        };
+        let of_cell = |cell: u8| (0..=large).map(|token| of_one_tile(cell, token)).collect();
+        let codes = (0..board.cells() as u8).map(of_cell).collect();
+        Self { large, first, codes, outcomes: (0..=longest).map(table).collect(), settled, moves }
     }
 
     /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
@@ -108,12 +143,29 @@ impl Lines {
         self.settled.contains(occupied)
     }
 
-    /// All outcomes of a line of tokens, given from the wall outward: 0 empty, a small exponent, or `large` for an L. Each
-    /// way in which the L that meet may be equal or not has one.
+    /// Puts a token into an empty cell.
     #[inline]
-    pub fn outcomes(&self, tokens: impl ExactSizeIterator<Item = u8> + Clone) -> &[SlideOutcome] {
-        let code = tokens.clone().fold(0, |code, t| code * (self.large as usize + 1) + t as usize);
-        self.outcomes[tokens.len()][code].get_or_init(|| slide(&tokens.collect::<Vec<_>>(), self.large))
+    pub(crate) fn put(&self, codes: &mut LineCodes, cell: u8, token: u8) {
+        codes.add(&self.codes[cell as usize][token as usize]);
+    }
+
+    /// All outcomes of a line of a move. Each way in which the L that meet may be equal or not has one.
+    #[inline]
+    pub(crate) fn outcomes(&self, direction: usize, line: usize, codes: &LineCodes) -> &[SlideOutcome] {
+        let code = codes.0[self.first[direction] + line];
+        let length = self.moves[direction][line].len();
+        self.outcomes[length][code as usize].get_or_init(|| self.slide(length, code))
+    }
+
+    #[cold]
+    fn slide(&self, length: usize, mut code: u32) -> Box<[SlideOutcome]> {
+        let base = u32::from(self.large) + 1;
+        let mut tokens = vec![0; length];
+        for token in tokens.iter_mut().rev() {
+            *token = (code % base) as u8;
+            code /= base;
+        }
+        slide(&tokens, self.large)
     }
 }
 

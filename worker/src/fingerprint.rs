@@ -14,6 +14,7 @@ use exact2048_game::class::Space;
 use exact2048_game::columns::Columns;
 use exact2048_game::images::MOST_SYMMETRIES as SYMMETRIES;
 use exact2048_game::rowset::Slot;
+use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
 
@@ -51,7 +52,7 @@ impl<V: Value> Worker<V> {
     ) -> BlockValues {
         let BackedUp { class, tables, transitions, reach, states } = *block;
         let (held, columns) = (reach.matrix.rows(), tables.columns.len());
-        let skeletons = self.tables.skeletons(transitions);
+        let skeletons = (self.tables.configs(transitions), self.tables.skeletons(transitions));
         let mut hashes = MaskHashes::new(&self.tables.space, &tables.columns);
         let mut found = BlockValues::default();
         let mut symmetric = of_slots(symmetric, slots.clone(), |row| row.slot).iter().peekable();
@@ -163,13 +164,13 @@ impl<'a> MaskHashes<'a> {
     fn take(
         &mut self,
         slots: impl Iterator<Item = Slot>,
-        skeletons: &Skeletons,
+        (configs, skeletons): (&[Config], &Skeletons),
         symmetric: &mut Peekable<slice::Iter<'a, SymmetricColumns<'a>>>,
     ) {
         self.rows.iter_mut().for_each(Vec::clear);
         self.others.clear();
         for slot in slots {
-            let (config, images) = (skeletons.configs[slot.index()], skeletons.first_images[slot.index()]);
+            let (config, images) = (configs[slot.index()], skeletons.first_images[slot.index()]);
             let small = |symmetry: usize| {
                 hashes::words_of(self.small_cells.iter().map(|places| places[symmetry]), config)
             };
@@ -232,7 +233,6 @@ mod tests {
     use exact2048_game::board::Board;
     use exact2048_game::class::ClassId;
     use exact2048_game::images::FirstImages;
-    use exact2048_game::skeleton::Config;
     use exact2048_game::{Objective, Params, Precision, Spawn4};
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
@@ -282,9 +282,8 @@ mod tests {
         let mut hashes = MaskHashes::new(space, &columns);
         hashes.begin(mask);
         let first_images = FirstImages::new(space.symmetries(), &space.masks(lane.k)[mask]).of(config);
-        let (configs, first_images) = (vec![config].into(), vec![first_images].into());
-        let skeletons = Skeletons { configs, first_images, ..Skeletons::default() };
-        hashes.take([Slot(0)].into_iter(), &skeletons, &mut [].iter().peekable());
+        let skeletons = Skeletons { first_images: vec![first_images].into(), ..Skeletons::default() };
+        hashes.take([Slot(0)].into_iter(), (&[config], &skeletons), &mut [].iter().peekable());
         let (words, stride) = (bits.len(), values.len());
         let mut states = 0;
         for first in (0..columns.len()).step_by(COLUMNS_AT_ONCE) {

@@ -12,6 +12,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
+use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
@@ -177,6 +178,11 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// The configs of the rows of a block, in order.
+    pub fn configs<'a>(&self, transitions: &'a Transitions) -> &'a [Config] {
+        transitions.configs(self.maker())
     }
 
     /// The small tiles of the rows of a block.

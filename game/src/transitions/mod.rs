@@ -40,6 +40,7 @@ pub struct Maker<'a> {
 pub struct Transitions {
     class: ClassId,
     rows: Arc<RowSet>,
+    configs: OnceLock<Table<Config>>,
     skeletons: OnceLock<Skeletons>,
     symmetric: OnceLock<Vec<SymmetricRow>>,
     spawns: OnceLock<Spawns>,
@@ -49,8 +50,6 @@ pub struct Transitions {
 /// The small tiles of rows. Every list has an entry a slot.
 #[derive(Debug, Default)]
 pub struct Skeletons {
-    /// The config of each row.
-    pub configs: Table<Config>,
     /// Φ of each row's small tiles.
     pub potential: Table<u32>,
     /// Which images of each row come first, one bit a symmetry: [`FirstImages`].
@@ -73,8 +72,15 @@ impl Transitions {
 
     /// Those of some rows of a class, none of them made yet.
     pub fn new(class: ClassId, rows: Arc<RowSet>) -> Self {
-        let (skeletons, symmetric) = (OnceLock::new(), OnceLock::new());
-        Self { class, rows, skeletons, symmetric, spawns: OnceLock::new(), moves: OnceLock::new() }
+        Self {
+            class,
+            rows,
+            configs: OnceLock::new(),
+            skeletons: OnceLock::new(),
+            symmetric: OnceLock::new(),
+            spawns: OnceLock::new(),
+            moves: OnceLock::new(),
+        }
     }
 
     /// The rows.
@@ -82,7 +88,15 @@ impl Transitions {
         &self.rows
     }
 
-    /// The small tiles of the rows. Cost, the first time: tens of nanoseconds a row.
+    /// The config of each row, an entry a slot. Cost, the first time: tens of nanoseconds a row.
+    pub fn configs(&self, maker: Maker<'_>) -> &[Config] {
+        self.configs.get_or_init(|| {
+            let class = maker.space.class(self.class);
+            class.map_or_else(Table::default, |class| maker.space.configs_of(class, &self.rows).into())
+        })
+    }
+
+    /// What follows from the small tiles of the rows. Cost, the first time: tens of nanoseconds a row.
     pub fn skeletons(&self, maker: Maker<'_>) -> &Skeletons {
         self.skeletons.get_or_init(|| self.made(maker, Skeletons::new))
     }
@@ -105,21 +119,22 @@ impl Transitions {
 
     /// Bytes on the heap of the long lists that were made.
     pub fn heap_bytes(&self) -> usize {
-        let skeletons = self
-            .skeletons
-            .get()
-            .map_or(0, |s| s.configs.heap_bytes() + s.potential.heap_bytes() + s.first_images.heap_bytes());
+        let configs = self.configs.get().map_or(0, Table::heap_bytes);
+        let skeletons =
+            self.skeletons.get().map_or(0, |s| s.potential.heap_bytes() + s.first_images.heap_bytes());
         let spawns = self.spawns.get().map_or(0, Spawns::heap_bytes);
-        skeletons + spawns + self.moves.get().map_or(0, Moves::heap_bytes)
+        configs + skeletons + spawns + self.moves.get().map_or(0, Moves::heap_bytes)
     }
 
     /// The same transitions, with the long lists that were made in a store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = Self::new(self.class, Arc::clone(&self.rows));
-        if let Some(Skeletons { configs, potential, first_images }) = self.skeletons.get() {
-            let (configs, potential) = (configs.stored_in(store)?, potential.stored_in(store)?);
-            let first_images = first_images.stored_in(store)?;
-            let _ = stored.skeletons.set(Skeletons { configs, potential, first_images });
+        if let Some(configs) = self.configs.get() {
+            let _ = stored.configs.set(configs.stored_in(store)?);
+        }
+        if let Some(Skeletons { potential, first_images }) = self.skeletons.get() {
+            let (potential, first_images) = (potential.stored_in(store)?, first_images.stored_in(store)?);
+            let _ = stored.skeletons.set(Skeletons { potential, first_images });
         }
         if let Some(rows) = self.symmetric.get() {
             let _ = stored.symmetric.set(rows.clone());
@@ -133,33 +148,33 @@ impl Transitions {
         Ok(stored)
     }
 
-    fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &RowSet) -> T) -> T {
-        maker.space.class(self.class).map(|class| make(maker, class, &self.rows)).unwrap_or_default()
+    fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &Held<'_>) -> T) -> T {
+        let Some(class) = maker.space.class(self.class) else { return T::default() };
+        make(maker, class, &Held { rows: &self.rows, configs: self.configs(maker) })
     }
 }
 
 impl Skeletons {
-    fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+    fn new(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Self {
         let space = maker.space;
-        let (mut configs, mut potential) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut first_images = Vec::with_capacity(rows.len());
-        for_each_mask(space, class, rows, |mask, rows| {
+        let mut potential = Vec::with_capacity(held.rows.len());
+        let mut first_images = Vec::with_capacity(held.rows.len());
+        for_each_mask(space, class, held, |mask, rows| {
             let images = FirstImages::new(&space.symmetries, mask.mask);
             for config in rows.map(|row| row.config) {
-                configs.push(config);
                 first_images.push(images.of(config));
                 // Digits of cells that there are not are 0, as those of empty ones.
                 let of_digit = |i: u32| exponent_potential((config >> (4 * i)) as u8 & 15);
                 potential.push((0..16).map(of_digit).sum::<u64>() as u32);
             }
         });
-        Self { configs: configs.into(), potential: potential.into(), first_images: first_images.into() }
+        Self { potential: potential.into(), first_images: first_images.into() }
     }
 }
 
-fn symmetric_rows(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Vec<SymmetricRow> {
+fn symmetric_rows(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Vec<SymmetricRow> {
     let (mut found, mut numbers) = (Vec::new(), Numbers::new(class.id().k));
-    for_each_mask(maker.space, class, rows, |mask, rows| {
+    for_each_mask(maker.space, class, held, |mask, rows| {
         // Most masks have no symmetry, and then no row of theirs has.
         if mask.mask.stabiliser.is_empty() {
             return;
@@ -184,6 +199,13 @@ fn symmetric_rows(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Vec<Symmetr
     rows.collect()
 }
 
+/// The rows that transitions are made of.
+struct Held<'a> {
+    rows: &'a RowSet,
+    /// Their configs, in order.
+    configs: &'a [Config],
+}
+
 /// A row while what it leads to is made.
 struct HeldRow {
     slot: Slot,
@@ -202,26 +224,20 @@ struct OfMask<'a> {
 fn for_each_mask<'a>(
     space: &'a Space,
     class: &Class,
-    rows: &RowSet,
+    held: &Held<'_>,
     mut visit: impl FnMut(&OfMask<'a>, &mut dyn Iterator<Item = HeldRow>),
 ) {
-    let mut slot = 0;
+    let mut left = (0..).map(Slot).zip(held.configs.iter().copied());
     for (index, mask) in space.masks(class.id().k).iter().enumerate() {
-        let of_mask = class.mask_rows(index);
-        let (first, cells) = (of_mask.start as u32, mask.small_cells.len());
-        let mut rows = rows.rows_in(of_mask).peekable();
-        if rows.peek().is_none() {
+        let rows = held.rows.count_in(class.mask_rows(index));
+        if rows == 0 {
             continue;
         }
         let mut number = [0u8; 16];
         (0u8..).zip(&mask.large_cells).for_each(|(i, &cell)| number[cell as usize] = i);
-        let mut rows = rows.map(|row| {
-            slot += 1;
-            let config = class.config(&space.configs, cells, index, row.0 - first);
-            HeldRow { slot: Slot(slot - 1), config }
-        });
+        let mut rows = left.by_ref().take(rows).map(|(slot, config)| HeldRow { slot, config });
         visit(&OfMask { mask, index: index as u32, number }, &mut rows);
-        // What was not looked at has slots all the same.
+        // Those that were not looked at are passed over.
         rows.for_each(drop);
     }
 }
@@ -263,10 +279,16 @@ struct Image {
 }
 
 impl Image {
+    /// The digits of the image's config, the first of its cells first.
+    #[inline]
+    fn digits(&self, cells: usize, digits: u64) -> impl ExactSizeIterator<Item = u8> {
+        self.shifts[..cells].iter().map(move |&shift| (digits >> shift) as u8 & 15)
+    }
+
     /// The config of the image, from the digits.
     #[inline]
     fn config(&self, cells: usize, digits: u64) -> Config {
-        self.shifts[..cells].iter().fold(0, |config, &shift| config << 4 | (digits >> shift & 15))
+        self.digits(cells, digits).fold(0, |config, digit| config << 4 | Config::from(digit))
     }
 }
 

@@ -7,13 +7,12 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::{HeldRow, Image, Maker, Numbers, OfMask, for_each_mask};
+use super::{Held, HeldRow, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
 use crate::patterns::{Pattern, PatternId};
-use crate::rowset::{Row, RowSet, Slot};
-use crate::skeleton::Config;
-use crate::slide::{Kind, Kinds, SlideOutcome, TileSource};
+use crate::rowset::{Row, Slot};
+use crate::slide::{Kind, Kinds, LineCodes, SlideOutcome, TileSource};
 use crate::table::{Store, Table};
 
 /// The legal moves of rows of a class.
@@ -63,12 +62,12 @@ impl MoveGroup {
 }
 
 impl Moves {
-    pub(super) fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+    pub(super) fn new(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Self {
         let numbers = Numbers::new(class.id().k);
         let mut builder =
             Builder { space: maker.space, id: class.id(), numbers, groups: Vec::new(), won_rows: Vec::new() };
-        for_each_mask(maker.space, class, rows, |mask, rows| {
-            let mut known = Effects::default();
+        for_each_mask(maker.space, class, held, |mask, rows| {
+            let mut known = Effects::of(maker.space, mask);
             rows.for_each(|row| builder.moves_of(mask, &mut known, &row));
         });
         let ids = builder.numbers.intern(maker.patterns);
@@ -124,9 +123,23 @@ struct Effect {
 #[derive(Default)]
 struct Effects {
     /// By move and kinds.
-    numbers: FxHashMap<(u8, Kinds), u32>,
+    numbers: FxHashMap<(usize, Kinds), u32>,
     known: Vec<Effect>,
     images: Vec<Image>,
+    /// The mask's L.
+    large: LineCodes,
+}
+
+impl Effects {
+    /// Nothing known yet.
+    fn of(space: &Space, mask: &OfMask<'_>) -> Self {
+        let mut large = LineCodes::default();
+        mask.mask
+            .large_cells
+            .iter()
+            .for_each(|&cell| space.lines.put(&mut large, cell, space.params().large));
+        Self { large, ..Self::default() }
+    }
 }
 
 /// The edges of moves with one step, before they are sorted.
@@ -149,21 +162,25 @@ impl Builder<'_> {
     /// Adds the legal moves of a row.
     fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects, row: &HeldRow) {
         let space = self.space;
-        let mut tokens = space.digits(mask.mask, row.config);
-        mask.mask.large_cells.iter().for_each(|&cell| tokens[cell as usize] = space.params().large);
-        for (direction, lines) in space.lines.moves.iter().enumerate() {
-            let mut sliding =
-                Sliding { slot: row.slot, mask, known, direction: direction as u8, lines, tokens };
+        let mut codes = known.large;
+        let mut digits = row.config;
+        for &cell in mask.mask.small_cells.iter().rev() {
+            space.lines.put(&mut codes, cell, digits as u8 & 15);
+            digits >>= 4;
+        }
+        let mut sliding = Sliding { slot: row.slot, mask, known, direction: 0, codes };
+        for direction in 0..4 {
+            sliding.direction = direction;
             self.slide_lines(&mut sliding, 0, Slide::default());
         }
     }
 
     /// Slides the lines from number `next` on one after the other, once for each outcome of each.
     fn slide_lines(&mut self, sliding: &mut Sliding<'_>, mut next: usize, mut slid: Slide) {
-        while let Some(line) = sliding.lines.get(next) {
+        let lines = &self.space.lines.moves[sliding.direction];
+        while let Some(line) = lines.get(next) {
             let places = next * line.len();
-            let tokens = line.iter().map(|&cell| sliding.tokens[cell as usize & 15]);
-            let outcomes = self.space.lines.outcomes(tokens);
+            let outcomes = self.space.lines.outcomes(sliding.direction, next, &sliding.codes);
             next += 1;
             let Some((last, others)) = outcomes.split_last() else { return };
             for outcome in others {
@@ -192,25 +209,29 @@ impl Builder<'_> {
         let Some(group) = effect.group else { return };
         let images = &sliding.known.images[effect.images.start as usize..effect.images.end as usize];
         let cells = usize::from(effect.small_cells);
-        let (mut best, mut pattern) = (Config::MAX, 0);
-        for image in images {
-            let config = image.config(cells, slid.digits);
-            if config < best {
-                (best, pattern) = (config, image.pattern);
-            }
-        }
+        let image = match images {
+            [image] => Some(image),
+            several => several.iter().min_by_key(|image| image.config(cells, slid.digits)),
+        };
+        let Some(image) = image else { return };
         let Group { class, edges, .. } = &mut self.groups[group as usize];
-        let to = class.row(&self.space.configs, cells, effect.mask, best);
-        edges.push(Edge { pattern, from: sliding.slot, to });
+        let digits = image.digits(cells, slid.digits);
+        let rank = self.space.configs.rank_of(class.id().small_sum, digits);
+        edges.push(Edge {
+            pattern: image.pattern,
+            from: sliding.slot,
+            to: class.row_of_rank(effect.mask, rank),
+        });
     }
 
     /// Finds out what a move does to the L cells of a mask.
     #[cold]
     fn new_effect(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) -> u32 {
         let (space, known) = (self.space, &mut *sliding.known);
-        let LargeTiles { cells, source, pattern } = large_tiles(sliding.mask, sliding.lines, slid.kinds);
+        let lines = &space.lines.moves[sliding.direction];
+        let LargeTiles { cells, source, pattern } = large_tiles(sliding.mask, lines, slid.kinds);
         let mut shift_of = [0u8; 16];
-        let places = sliding.lines.iter().flatten().zip(0u8..);
+        let places = lines.iter().flatten().zip(0u8..);
         places.for_each(|(&cell, place)| shift_of[cell as usize] = 4 * place);
         let image = space.masks.image(cells);
         let k = self.id.k - slid.merges + slid.births;
@@ -261,10 +282,10 @@ struct Sliding<'a> {
     slot: Slot,
     mask: &'a OfMask<'a>,
     known: &'a mut Effects,
-    direction: u8,
-    lines: &'a [Vec<u8>],
-    /// What is in each cell: 0, a small exponent, or the first large one for every large tile.
-    tokens: [u8; 16],
+    /// Which move, as numbered in [`Lines::moves`](crate::slide::Lines).
+    direction: usize,
+    /// The tiles.
+    codes: LineCodes,
 }
 
 impl Slide {

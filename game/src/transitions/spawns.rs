@@ -1,10 +1,10 @@
 //! Spawns: where a tile in each empty cell of an afterstate leads.
 
-use super::{Image, Maker, Numbers, OfMask, for_each_mask};
+use super::{Held, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
 use crate::layer::SpawnKind;
 use crate::patterns::PatternId;
-use crate::rowset::{Row, RowSet};
+use crate::rowset::Row;
 use crate::skeleton::Config;
 use crate::table::{Store, Table};
 
@@ -46,17 +46,17 @@ impl Spawns {
         self.start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
     }
 
-    pub(super) fn new(maker: Maker<'_>, class: &Class, rows: &RowSet) -> Self {
+    pub(super) fn new(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Self {
         let (space, id) = (maker.space, class.id());
         let mut numbers = Numbers::new(id.k);
-        let mut start = Vec::with_capacity(rows.len() + 1);
+        let mut start = Vec::with_capacity(held.rows.len() + 1);
         start.push(0);
         let (mut twos, mut fours) = (Vec::new(), Vec::new());
         let above = SpawnKind::ALL.map(|spawn| {
             let small_sum = id.small_sum + spawn.tile();
             Some((spawn.exponent(), space.class(ClassId { k: id.k, small_sum })?))
         });
-        for_each_mask(space, class, rows, |mask, rows| {
+        for_each_mask(space, class, held, |mask, rows| {
             let cells = mask.mask.small_cells.len();
             let images = mask.stabiliser(space, &mut numbers);
             for row in rows {
