@@ -161,6 +161,10 @@ fn tables_fit_the_terminal() {
                 &["evaluate", "--player", "greedy", "--run", run],
                 &["player's", "reached", "mean loss", "worst"],
             ),
+            (
+                &["stats", "--run", run, "--cutoff", "1e-9"],
+                &["largest at the end", "ended by layer", "left out"],
+            ),
             (&["query", "--run", run, "64 32 / 16 8 / 4 2 / 128 2"], &["afterstate", "canonical"]),
             (&["query", "--run", run, "rubbish / rubbish and more of that which is no board"], &["expected"]),
             (&["query", "--run", run, "512 512 / 512 512 / 512 512 / 512 512"], &["not reachable"]),

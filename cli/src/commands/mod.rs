@@ -20,6 +20,7 @@ pub mod resume;
 #[cfg(feature = "net")]
 pub mod serve;
 pub mod solve;
+pub mod stats;
 #[cfg(feature = "net")]
 pub mod status;
 #[cfg(feature = "net")]
@@ -52,6 +53,8 @@ pub enum Command {
     Play(play::Args),
     /// Say how much a player loses against perfect play
     Evaluate(evaluate::Args),
+    /// Say what perfect play comes to: largest tiles, last layers and moves, without sampling
+    Stats(stats::Args),
     /// Say how many boards there can be, without enumerating them
     Count(count::Args),
     /// Say how many moves a win takes at least: tiles in a bag, without a board
@@ -74,6 +77,7 @@ impl Command {
             Command::Inspect(args) => inspect::main(args),
             Command::Play(args) => play::main(args),
             Command::Evaluate(args) => evaluate::main(args),
+            Command::Stats(args) => stats::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
             Command::Combo(args) => combo::main(args),

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, Objective};
 use exact2048_solution::Oracle;
+use exact2048_stats::chances::{BUCKETS, Chance, ChanceBucket, ChanceList, ChanceTable};
 use rayon::prelude::*;
 
 use super::EvaluateError;
-use super::boards::{BUCKETS, Boards, Bucket, Entry, Sent};
 use super::losses::{LossTable, Made};
 use crate::engine::Engine;
 use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
@@ -39,7 +39,7 @@ pub struct EvaluationProgress {
     pub layer: u32,
     /// The last layer that there can be.
     pub last_layer: u32,
-    /// Boards so far.
+    /// ChanceTable so far.
     pub boards: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct ExactEvaluation {
     pub value: f64,
     /// Bound on its absolute error.
     pub error: f64,
-    /// Boards that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
+    /// ChanceTable that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
     pub boards: u64,
     /// Moves of a game, in the mean.
     pub moves: f64,
@@ -67,7 +67,7 @@ const LEAST_CHANCE: f64 = 1e-290;
 /// What f64 rounds at most in comparing two values, against the larger: a few dozen roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
 
-/// Boards that an oracle is asked for together.
+/// ChanceTable that an oracle is asked for together.
 const ASKED_TOGETHER: usize = 4096;
 
 /// Evaluates a player whose moves follow from the board, or are even lots. The result is the same whatever the threads,
@@ -95,7 +95,7 @@ pub fn exactly(
     let last_layer = oracle.params().last_layer().0;
     let mut sums = Sums::default();
     let mut table = LossTable::new(oracle.params().objective);
-    let mut ahead: BTreeMap<u32, Boards> = BTreeMap::from([(4, Boards::default())]);
+    let mut ahead: BTreeMap<u32, ChanceTable> = BTreeMap::from([(4, ChanceTable::default())]);
     pass.start(&mut ahead);
     // Layers whose losses are not known yet, the lowest first.
     let mut waiting: VecDeque<Layer> = VecDeque::new();
@@ -104,7 +104,7 @@ pub fn exactly(
         let states = ahead.remove(&layer).unwrap_or_default();
         sums.boards += states.len() as u64;
         let values = if limits.losses { pass.look_up(&states)? } else { Vec::new() };
-        let mut afters = Boards::with_room(states.len());
+        let mut afters = ChanceTable::with_room(states.len());
         let mut choices = Vec::with_capacity(BUCKETS);
         for decided in states.send([&mut afters], 2, |_, bucket, [sent]| pass.decide(bucket, sent)) {
             let (found, chosen) = decided?;
@@ -112,21 +112,22 @@ pub fn exactly(
             choices.push(chosen);
         }
         let mut with =
-            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| Boards::with_room(states.len()));
+            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room(states.len()));
         let [mut with_2, mut with_4] = [with(2), with(4)];
         let dropped = afters.send([&mut with_2, &mut with_4], 2, |_, bucket, sent| pass.spawn(bucket, sent));
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
         let next = [(layer + 2, with_2), (layer + 4, with_4)];
-        ahead.extend(next.into_iter().filter(|(_, boards)| boards.len() > 0));
+        ahead.extend(next.into_iter().filter(|(_, boards)| !boards.is_empty()));
         if limits.losses {
             waiting.push_back(Layer { layer, states, values, choices, afters });
             if waiting.len() == 3 {
                 pass.settle_first(&mut waiting, &mut table);
             }
         }
-        let held = ahead.values().map(Boards::bytes).chain(waiting.iter().map(Layer::bytes)).sum::<usize>();
+        let held =
+            ahead.values().map(ChanceTable::bytes).chain(waiting.iter().map(Layer::bytes)).sum::<usize>();
         if held as u64 > limits.bytes {
             return Err(EvaluateError::Memory { layer, bytes: held as u64, limit: limits.bytes });
         }
@@ -143,12 +144,12 @@ pub fn exactly(
 #[derive(Default)]
 struct Layer {
     layer: u32,
-    states: Boards,
+    states: ChanceTable,
     /// What the states are worth under perfect play, bucket by bucket.
     values: Vec<Vec<f64>>,
     /// The chosen moves, bucket by bucket; empty where lots decide.
     choices: Vec<Vec<Option<Move>>>,
-    afters: Boards,
+    afters: ChanceTable,
 }
 
 impl Layer {
@@ -198,7 +199,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The chances of the boards that a game starts with.
-    fn start(&self, ahead: &mut BTreeMap<u32, Boards>) {
+    fn start(&self, ahead: &mut BTreeMap<u32, ChanceTable>) {
         let [two, four, all] = self.weights();
         let cells = self.engine.size().cells();
         let weight = |exponent: u8| if exponent == 1 { two } else { four };
@@ -213,14 +214,18 @@ impl<'a> Pass<'a> {
 
     /// Lets the player choose, and sends the chances of a bucket to its afterstates. Chances are rounded twice.
     #[allow(clippy::type_complexity, reason = "what a bucket adds to the sums, and its moves")]
-    fn decide(&self, bucket: &Bucket, sent: &mut Sent) -> Result<(Sums, Vec<Option<Move>>), PlayerError> {
+    fn decide(
+        &self,
+        bucket: &ChanceBucket,
+        sent: &mut ChanceList,
+    ) -> Result<(Sums, Vec<Option<Move>>), PlayerError> {
         let by_lots = self.decides == Decides::ByEvenLots;
         let mut player =
             if by_lots || bucket.entries.is_empty() { None } else { Some(self.borrow_player()?) };
         // Players whose moves follow from the board draw no lots.
         let mut generator = rand::SeedableRng::seed_from_u64(0);
         let (mut sums, mut chosen) = (Sums::default(), Vec::new());
-        for &Entry { board, chance, .. } in &bucket.entries {
+        for &Chance { board, chance, .. } in &bucket.entries {
             let moves = self.engine.moves(board);
             if moves.is_empty() {
                 sums.ended[usize::from(self.engine.largest(board))] += chance;
@@ -262,10 +267,10 @@ impl<'a> Pass<'a> {
 
     /// Sends the chances of afterstates to the boards after a spawn; gives what was too little to be sent. Chances are
     /// rounded twice.
-    fn spawn(&self, bucket: &Bucket, [with_2, with_4]: &mut [Sent; 2]) -> f64 {
+    fn spawn(&self, bucket: &ChanceBucket, [with_2, with_4]: &mut [ChanceList; 2]) -> f64 {
         let [two, four, all] = self.weights();
         let mut dropped = 0.0;
-        for &Entry { board, chance, .. } in &bucket.entries {
+        for &Chance { board, chance, .. } in &bucket.entries {
             let mut empty = self.engine.empty(board);
             let share = chance / (all * f64::from(empty.count_ones()));
             let (share_2, share_4) = (share * two, share * four);
@@ -285,8 +290,8 @@ impl<'a> Pass<'a> {
     }
 
     /// The values of states under perfect play, bucket by bucket.
-    fn look_up(&self, states: &Boards) -> Result<Vec<Vec<f64>>, EvaluateError> {
-        let of = |bucket: &Bucket| {
+    fn look_up(&self, states: &ChanceTable) -> Result<Vec<Vec<f64>>, EvaluateError> {
+        let of = |bucket: &ChanceBucket| {
             let mut values = Vec::with_capacity(bucket.entries.len());
             for entries in bucket.entries.chunks(ASKED_TOGETHER) {
                 let boards: Vec<Board> = entries.iter().map(|entry| entry.board).collect();
@@ -323,7 +328,7 @@ impl<'a> Pass<'a> {
     fn settle(&self, done: &Layer, next: &Layer, after_next: &Layer, table: &mut LossTable) {
         let [two, four, all] = self.weights();
         // What an afterstate is worth under perfect play; `None` where that was not kept.
-        let worth = |entry: &Entry| -> Option<f64> {
+        let worth = |entry: &Chance| -> Option<f64> {
             let (mut sum, mut empty) = (0.0, self.engine.empty(entry.board));
             let places = all * f64::from(empty.count_ones());
             while empty != 0 {
@@ -357,9 +362,9 @@ impl<'a> Pass<'a> {
                 let loss = (loss > last_place + value * F64_ROUNDS).then_some(loss);
                 table.add(self.engine, &Made { layer: done.layer, board, direction, times, loss });
             };
-        let of_bucket = |(bucket, states): (usize, &Bucket)| {
+        let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
             let mut table = LossTable::new(self.oracle.params().objective);
-            for (place, &Entry { board, chance, .. }) in states.entries.iter().enumerate() {
+            for (place, &Chance { board, chance, .. }) in states.entries.iter().enumerate() {
                 let moves = self.engine.moves(board);
                 let chosen = done.choices[bucket].get(place).copied().flatten();
                 let share =

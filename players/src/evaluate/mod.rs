@@ -4,7 +4,6 @@
 //! come to. Any other player is [`sampled`]. Both say what each move lost: the value of the board less the value of
 //! making the move, both under perfect play from there on.
 
-mod boards;
 mod exact;
 mod losses;
 mod sample;

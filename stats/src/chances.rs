@@ -1,56 +1,63 @@
 //! The boards of a layer, each with how likely a game is to come to it.
+//!
+//! What is sent from one layer to another is added up in an order that does not depend on threads, and it is counted how
+//! often a number was rounded (`docs/dev/error-bound.md`, "Chances").
 
 use exact2048_game::Board;
 use rayon::prelude::*;
 
 /// Parts of a layer that are filled at once, whatever the threads: so sums are taken in one order.
-pub(super) const BUCKETS: usize = 64;
+pub const BUCKETS: usize = 64;
 
 /// Buckets of a layer whose boards are sent on at once, which bounds what is on its way.
 const SENT_TOGETHER: usize = 16;
 
 /// A board, and how likely a game is to come to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub struct Chance {
+    /// The board.
     pub board: Board,
+    /// The share of games that come to it.
     pub chance: f64,
     /// Numbers that `chance` is the sum of.
     terms: u32,
 }
 
 /// What is sent to boards of a layer, by bucket.
-pub(super) struct Sent([Vec<(Board, f64)>; BUCKETS]);
+pub struct ChanceList([Vec<(Board, f64)>; BUCKETS]);
 
-impl Sent {
+impl ChanceList {
+    /// Adds something for a board.
     pub fn push(&mut self, board: Board, chance: f64) {
         self.0[bucket_of(hash(board))].push((board, chance));
     }
 }
 
-impl Sent {
+impl ChanceList {
     /// With room for so many boards.
     fn with_room(boards: usize) -> Self {
         Self(std::array::from_fn(|_| Vec::with_capacity(boards / BUCKETS)))
     }
 }
 
-/// Boards sent for one, about.
+/// ChanceTable sent for one, about.
 const SENT_FOR_ONE: usize = 4;
 
-/// Boards of a layer.
-pub(super) struct Boards {
-    pub buckets: Vec<Bucket>,
+/// ChanceTable of a layer.
+pub struct ChanceTable {
+    /// The boards, by the first bits of their hashes.
+    pub buckets: Vec<ChanceBucket>,
     /// Roundings that went at most into any number that was sent here.
     sent_roundings: u64,
 }
 
-impl Default for Boards {
+impl Default for ChanceTable {
     fn default() -> Self {
-        Self { buckets: (0..BUCKETS).map(|_| Bucket::default()).collect(), sent_roundings: 0 }
+        Self { buckets: (0..BUCKETS).map(|_| ChanceBucket::default()).collect(), sent_roundings: 0 }
     }
 }
 
-impl Boards {
+impl ChanceTable {
     /// No boards, with room for about so many.
     pub fn with_room(boards: usize) -> Self {
         let mut empty = Self::default();
@@ -62,9 +69,9 @@ impl Boards {
     /// What is sent was rounded `roundings` times on its way.
     pub fn send<const N: usize, T: Send>(
         &self,
-        mut to: [&mut Boards; N],
+        mut to: [&mut ChanceTable; N],
         roundings: u64,
-        send: impl Fn(usize, &Bucket, &mut [Sent; N]) -> T + Sync,
+        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
     ) -> Vec<T> {
         let reached = self.roundings() + roundings;
         let mut found = Vec::with_capacity(BUCKETS);
@@ -74,7 +81,7 @@ impl Boards {
                 .enumerate()
                 .map(|(at, bucket)| {
                     let mut sent =
-                        std::array::from_fn(|_| Sent::with_room(SENT_FOR_ONE * bucket.entries.len()));
+                        std::array::from_fn(|_| ChanceList::with_room(SENT_FOR_ONE * bucket.entries.len()));
                     let found = send(group * SENT_TOGETHER + at, bucket, &mut sent);
                     (sent, found)
                 })
@@ -98,10 +105,15 @@ impl Boards {
         self.buckets[bucket_of(hash(board))].add(board, chance);
     }
 
-    /// Bucket and place of a board.
+    /// ChanceBucket and place of a board.
     pub fn find(&self, board: Board) -> Option<(usize, usize)> {
         let bucket = bucket_of(hash(board));
         Some((bucket, self.buckets[bucket].find(board)?))
+    }
+
+    /// Whether there is no board.
+    pub fn is_empty(&self) -> bool {
+        self.buckets.iter().all(|bucket| bucket.entries.is_empty())
     }
 
     /// Number of boards.
@@ -109,15 +121,15 @@ impl Boards {
         self.buckets.iter().map(|bucket| bucket.entries.len()).sum()
     }
 
-    /// Boards of the largest bucket.
+    /// ChanceTable of the largest bucket.
     pub fn longest(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.entries.len()).max().unwrap_or(0)
     }
 
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
-        let of = |bucket: &Bucket| {
-            size_of::<Entry>() * bucket.entries.capacity() + size_of::<u32>() * bucket.slots.len()
+        let of = |bucket: &ChanceBucket| {
+            size_of::<Chance>() * bucket.entries.capacity() + size_of::<u32>() * bucket.slots.len()
         };
         self.buckets.iter().map(of).sum()
     }
@@ -129,10 +141,11 @@ impl Boards {
     }
 }
 
-/// Boards of a layer whose hashes begin alike, in the order in which they came.
+/// ChanceTable of a layer whose hashes begin alike, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Bucket {
-    pub entries: Vec<Entry>,
+pub struct ChanceBucket {
+    /// The boards, in the order in which they came.
+    pub entries: Vec<Chance>,
     /// One more than the place of an entry, or 0, by hash; at least twice as many as entries.
     slots: Vec<u32>,
 }
@@ -140,7 +153,7 @@ pub(super) struct Bucket {
 /// Slots of a bucket that holds a board.
 const FEWEST_SLOTS: usize = 16;
 
-impl Bucket {
+impl ChanceBucket {
     fn add(&mut self, board: Board, chance: f64) {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();
@@ -148,7 +161,7 @@ impl Bucket {
         let slot = self.slot(board);
         match self.slots[slot] {
             0 => {
-                self.entries.push(Entry { board, chance, terms: 1 });
+                self.entries.push(Chance { board, chance, terms: 1 });
                 self.slots[slot] = self.entries.len() as u32;
             }
             taken => {
@@ -210,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_to_a_board_adds_up() {
-        let (mut from, mut to) = (Boards::default(), Boards::default());
+        let (mut from, mut to) = (ChanceTable::default(), ChanceTable::default());
         (1..=5_000).for_each(|n| from.add(Board(n), 0.5, 3));
         let found = from.send([&mut to], 2, |_, bucket, [sent]| {
             bucket.entries.iter().for_each(|entry| sent.push(Board(1 + entry.board.0 % 100), entry.chance));

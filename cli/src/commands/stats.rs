@@ -1,0 +1,211 @@
+//! `exact2048 stats`: what perfect play comes to, without sampling.
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_game::{Objective, Params};
+use exact2048_solution::{Asking, CostSum, Oracle, OracleOptions, Run};
+use exact2048_stats::{PlayStatistics, StatsError, StatsLimits, StatsProgress, perfect_play};
+use serde_json::{Value, json};
+
+use crate::display::ProgressLine;
+use crate::place::RunPlace;
+use crate::units::{self, count};
+use crate::{Failure, limits, output};
+
+/// Options of `stats`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 stats --run runs/3x3
+  exact2048 stats --run runs/3x3 --csv > last-layers.csv
+  exact2048 stats --run runs/5x2 --cutoff 1e-15 --json | jq .tiles
+
+The chance that a game comes to each state is followed upward through the layers, along the best
+moves: of equal ones the first, of the state's canonical image. Nothing is sampled. Chances below
+the cutoff are left out, and their sum is said: no share is off by more.
+
+--csv has a row for each layer: the states that were followed, the share of games that come to
+it, that end in it, and that end in it with each largest tile.")]
+pub struct Args {
+    #[command(flatten)]
+    place: RunPlace,
+    /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
+    #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
+    cutoff: f64,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Most memory that states and values may take [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print comma-separated values with a header: a row for each layer
+    #[arg(long)]
+    csv: bool,
+}
+
+/// Shares of games for which it is said by which layer they have ended.
+const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
+
+fn chance(text: &str) -> Result<f64, String> {
+    let chance = text.parse().ok().filter(|chance| (0.0..1.0).contains(chance));
+    chance.ok_or_else(|| "expected a number from 0 to below 1, for example 1e-15".to_owned())
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let run = Run::open(args.place.location_to_read()?)?;
+    let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    // States, parts of the run, a cone that is being solved, and those that were.
+    let options = OracleOptions {
+        cache_bytes: memory / 8,
+        cone_bytes: memory / 8 * 3,
+        solved_bytes: memory / 4,
+        cone_files: None,
+    };
+    let limits = StatsLimits { bytes: memory / 4, least_chance: args.cutoff };
+    let oracle = Oracle::with_options(&run, options)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let begun = Instant::now();
+    let line = ProgressLine::new("stats");
+    let show = |at: StatsProgress| {
+        let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
+        let states = format!("{} states", count(at.states));
+        line.show(1.0 - at.left, &[layer, states]);
+    };
+    let spent = CostSum::default();
+    let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
+    let found = pool.install(|| perfect_play(&oracle, &asking, limits, show));
+    line.finish();
+    let found = found.map_err(|error| match error {
+        StatsError::Query(error) => anyhow::Error::from(error),
+        memory => Failure::failed(format!("{memory} (--memory SIZE, --cutoff P)")).into(),
+    })?;
+    let starts = oracle.starts()?;
+    let report = Report {
+        params: run.params(),
+        perfect: (starts.expected, starts.error_bound),
+        found: &found,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        writeln!(out, "{}", report.json())?;
+    } else if args.csv {
+        report.write_csv(&mut out)?;
+    } else {
+        report.write(&mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+struct Report<'a> {
+    params: &'a Params,
+    /// The value of the start as the run has it, and its error.
+    perfect: (f64, f64),
+    found: &'a PlayStatistics,
+    seconds: f64,
+}
+
+impl Report<'_> {
+    /// A number in the units of the objective, which is known up to an error.
+    fn value(&self, (value, error): (f64, f64)) -> String {
+        match self.params.objective {
+            Objective::Score => units::bounded(value, error),
+            Objective::Reach { .. } => format!("{} (error at most {error:.0e})", units::probability(value)),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let found = self.found;
+        let (mean, deviation) = found.last_layer();
+        output::write_field(out, "board", format!("{}, {}", self.params.board, self.params.objective))?;
+        output::write_field(out, "perfect", self.value(self.perfect))?;
+        output::write_field(out, "by chances", self.value((found.value, found.value_error)))?;
+        output::write_field(out, "moves", units::bounded(found.moves, found.moves_error) + " a game")?;
+        let last = [mean, deviation].map(|layer| units::mean(layer, 1)).join(", standard deviation ");
+        output::write_field(out, "last layer", last)?;
+        output::write_field(out, "states", format!("{}, up to symmetry", count(found.states())))?;
+        let left_out = if found.dropped > 0.0 {
+            format!("{:.1e} of all games: no share is off by more", found.dropped)
+        } else {
+            "nothing".to_owned()
+        };
+        output::write_field(out, "left out", left_out)?;
+        writeln!(out)?;
+        let tile = |(exponent, ended, reached): (u8, f64, f64)| {
+            vec![count(1u32 << exponent), units::probability(ended), units::probability(reached)]
+        };
+        let rows: Vec<_> = found.tiles().into_iter().map(tile).collect();
+        output::write_all_columns(out, &["tile", "largest at the end", "reached"], &[], &rows)?;
+        writeln!(out)?;
+        let quantile =
+            |share: f64| Some(vec![format!("{}%", 100.0 * share), units::count(found.ended_by(share)?)]);
+        let rows: Vec<_> = QUANTILES.into_iter().filter_map(quantile).collect();
+        output::write_all_columns(out, &["games", "ended by layer"], &[], &rows)?;
+        writeln!(out)?;
+        output::write_field(out, "time", units::time(self.seconds))
+    }
+
+    /// The exponents that are the largest of some game at its end, ascending.
+    fn exponents(&self) -> Vec<u8> {
+        self.found.tiles().into_iter().map(|(exponent, ..)| exponent).rev().collect()
+    }
+
+    fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
+        let exponents = self.exponents();
+        let tiles: String = exponents.iter().map(|&e| format!(",ended_with_{}", 1u32 << e)).collect();
+        writeln!(out, "layer,states,reached,ended{tiles}")?;
+        for of in &self.found.layers {
+            write!(out, "{},{},{:e},{:e}", of.layer, of.states, of.reached, of.ended_in_all())?;
+            for &exponent in &exponents {
+                write!(out, ",{:e}", of.ended[usize::from(exponent)])?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let found = self.found;
+        let (mean, deviation) = found.last_layer();
+        let exponents = self.exponents();
+        let tiles = found.tiles().into_iter().map(
+            |(exponent, ended, reached)| json!({ "tile": 1u32 << exponent, "ended": ended, "reached": reached }),
+        );
+        let layers = found.layers.iter().map(|of| {
+            let by_tile = exponents.iter().map(|&e| (1u32 << e, of.ended[usize::from(e)]));
+            let by_tile: serde_json::Map<_, _> = by_tile
+                .filter(|&(_, ended)| ended > 0.0)
+                .map(|(tile, ended)| (tile.to_string(), ended.into()))
+                .collect();
+            json!({
+                "layer": of.layer,
+                "states": of.states,
+                "reached": of.reached,
+                "ended": of.ended_in_all(),
+                "ended_with": by_tile,
+            })
+        });
+        json!({
+            "board": self.params.board.to_string(),
+            "objective": self.params.objective.to_string(),
+            "spawn4": self.params.spawn4,
+            "perfect": { "value": self.perfect.0, "error": self.perfect.1 },
+            "value": { "value": found.value, "error": found.value_error },
+            "moves": { "value": found.moves, "error": found.moves_error },
+            "last_layer": { "mean": mean, "standard_deviation": deviation },
+            "states": found.states(),
+            "left_out": found.dropped,
+            "rounding": found.rounding,
+            "tiles": tiles.collect::<Vec<_>>(),
+            "layers": layers.collect::<Vec<_>>(),
+            "seconds": self.seconds,
+        })
+    }
+}

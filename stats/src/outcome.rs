@@ -1,0 +1,116 @@
+//! What is known of perfect play.
+
+use serde::Serialize;
+
+/// Exponents that a tile can have, 0 for none.
+pub(crate) const EXPONENTS: usize = 16;
+
+/// Games, by how they go on in a layer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LayerStatistics {
+    /// The layer.
+    pub layer: u32,
+    /// Its states that were followed, up to symmetry.
+    pub states: u64,
+    /// The share of games that come to a state of it.
+    pub reached: f64,
+    /// The share of games that end in it, by the exponent of their largest tile: with a state that has no legal move, or
+    /// with the move that makes the wanted tile.
+    pub ended: [f64; EXPONENTS],
+}
+
+impl LayerStatistics {
+    /// The share of games that end in it.
+    pub fn ended_in_all(&self) -> f64 {
+        self.ended.iter().sum()
+    }
+}
+
+/// What is known of perfect play.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlayStatistics {
+    /// The layers that games come to, ascending.
+    pub layers: Vec<LayerStatistics>,
+    /// Expected score, or the chance of reaching the tile, by these chances.
+    pub value: f64,
+    /// Bound on what rounding and chances that were not followed add to the error of `value`.
+    pub value_error: f64,
+    /// Moves of a game, in the mean.
+    pub moves: f64,
+    /// Bound on the error of `moves`.
+    pub moves_error: f64,
+    /// The share of games that was not followed: it ends in other layers than those counted here, with any tiles.
+    pub dropped: f64,
+    /// Bound on what rounding adds to the error of any share, relative to it.
+    pub rounding: f64,
+}
+
+impl PlayStatistics {
+    /// States that were followed, up to symmetry.
+    pub fn states(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.states).sum()
+    }
+
+    /// For each exponent that is the largest of some game at its end, from the largest down: the share of games that end
+    /// with it, and of those that come to a tile as large.
+    pub fn tiles(&self) -> Vec<(u8, f64, f64)> {
+        let ended = |exponent: usize| self.layers.iter().map(|layer| layer.ended[exponent]).sum::<f64>();
+        let mut reached = 0.0;
+        let share = |exponent: usize| {
+            let ended = ended(exponent);
+            reached += ended;
+            (ended > 0.0).then_some((exponent as u8, ended, reached))
+        };
+        (1..EXPONENTS).rev().filter_map(share).collect()
+    }
+
+    /// Mean and standard deviation of the last layer of a game.
+    pub fn last_layer(&self) -> (f64, f64) {
+        let over_games = |of: &dyn Fn(f64) -> f64| {
+            let layers = self.layers.iter();
+            layers.map(|layer| layer.ended_in_all() * of(f64::from(layer.layer))).sum::<f64>()
+        };
+        let all = over_games(&|_| 1.0);
+        let mean = over_games(&|layer| layer) / all;
+        let variance = over_games(&|layer| (layer - mean) * (layer - mean)) / all;
+        (mean, variance.sqrt())
+    }
+
+    /// The lowest layer that a share of all games that were followed have ended in or before.
+    pub fn ended_by(&self, share: f64) -> Option<u32> {
+        let all: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
+        let mut ended = 0.0;
+        let layer = self.layers.iter().find(|layer| {
+            ended += layer.ended_in_all();
+            ended >= share * all
+        });
+        layer.map(|layer| layer.layer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_and_layers_are_read_from_where_games_end() {
+        let layer = |layer, ended: [(usize, f64); 2]| {
+            let mut all = [0.0; EXPONENTS];
+            ended.iter().for_each(|&(exponent, share)| all[exponent] = share);
+            LayerStatistics { layer, states: 1, reached: 1.0, ended: all }
+        };
+        let found = PlayStatistics {
+            layers: vec![layer(20, [(3, 0.25), (4, 0.25)]), layer(40, [(4, 0.125), (5, 0.375)])],
+            value: 0.0,
+            value_error: 0.0,
+            moves: 0.0,
+            moves_error: 0.0,
+            dropped: 0.0,
+            rounding: 0.0,
+        };
+        assert_eq!(found.tiles(), [(5, 0.375, 0.375), (4, 0.375, 0.75), (3, 0.25, 1.0)]);
+        assert_eq!(found.last_layer(), (30.0, 10.0));
+        assert_eq!([0.1, 0.5, 0.51, 1.0].map(|share| found.ended_by(share)), [20, 20, 40, 40].map(Some));
+        assert_eq!(found.states(), 2);
+    }
+}

@@ -1,0 +1,316 @@
+//! The pass upward through the layers, along best moves.
+//!
+//! A state sends its chance to the afterstate of its best move, and an afterstate its own to the states after a spawn.
+//! All numbers are positive, so that the error of a sum is bounded by counting roundings; chances below a limit are not
+//! followed, and their sum bounds what is lost by that (`docs/dev/error-bound.md`, "Chances").
+
+use std::collections::BTreeMap;
+
+use exact2048_game::packed::PackedRules;
+use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
+use exact2048_solution::{Asking, Oracle, QueryError};
+
+use crate::chances::{BUCKETS, Chance, ChanceBucket, ChanceList, ChanceTable};
+use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
+
+/// What the statistics may take, and how far chances are followed.
+#[derive(Clone, Copy, Debug)]
+pub struct StatsLimits {
+    /// Bytes of states that are held at once, beside what the oracle takes.
+    pub bytes: u64,
+    /// Chances below this are not followed; at least [`StatsLimits::LEAST_CHANCE`].
+    pub least_chance: f64,
+}
+
+impl StatsLimits {
+    /// The least chance that can be followed: further down, numbers of 64 bits have fewer digits.
+    pub const LEAST_CHANCE: f64 = 1e-290;
+}
+
+/// How far the statistics are.
+#[derive(Clone, Copy, Debug)]
+pub struct StatsProgress {
+    /// The layer that was finished.
+    pub layer: u32,
+    /// The last layer that there can be.
+    pub last_layer: u32,
+    /// States so far.
+    pub states: u64,
+    /// The share of games that go on from here.
+    pub left: f64,
+}
+
+/// Why there are no statistics.
+#[derive(Debug, thiserror::Error)]
+pub enum StatsError {
+    /// The run does not answer.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The states of a few layers take too much memory.
+    #[error(
+        "the states around layer {layer} that games come to take {bytes} bytes, and {limit} are allowed: allow more, or \
+         do not follow such small chances"
+    )]
+    Memory {
+        /// The layer.
+        layer: u32,
+        /// Bytes that are taken.
+        bytes: u64,
+        /// Bytes that may be taken.
+        limit: u64,
+    },
+}
+
+/// Statistics of perfect play: in each state the best move of its canonical image, of equal ones the first, as the oracle
+/// says. The result is the same whatever the threads, which are those of the rayon pool that this is called in.
+///
+/// Costs some microseconds a state that games come to with at least the least chance, and what the oracle takes for the
+/// values that are not stored: those of all states that moves from there lead to, up to the next stored layers. Memory:
+/// some 30 bytes for each such state of about four layers, beside the oracle's.
+///
+/// # Errors
+///
+/// [`StatsError::Memory`], and those of the oracle.
+pub fn perfect_play(
+    oracle: &Oracle,
+    asking: &Asking<'_>,
+    limits: StatsLimits,
+    mut progress: impl FnMut(StatsProgress),
+) -> Result<PlayStatistics, StatsError> {
+    let pass = Pass::new(oracle, limits);
+    let last_layer = pass.params.last_layer();
+    let mut sums = Sums::default();
+    let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::new();
+    pass.start(&mut ahead);
+    let mut states_so_far = 0;
+    while let Some((layer, states)) = ahead.pop_first() {
+        states_so_far += states.len() as u64;
+        pass.prepare(layer, &states, asking)?;
+        let mut afters = ChanceTable::with_room(states.len());
+        let found = states.send([&mut afters], 2, |_, bucket, [sent]| pass.decide(bucket, sent, asking));
+        sums.take_layer(layer, &states, found)?;
+        let mut above = SpawnKind::ALL.map(|spawn| {
+            let states = ahead.remove(&layer.after(spawn));
+            states.unwrap_or_else(|| ChanceTable::with_room(afters.len()))
+        });
+        let [with_2, with_4] = &mut above;
+        let dropped = afters.send([with_2, with_4], 2, |_, bucket, sent| pass.spawn(bucket, sent));
+        sums.dropped += dropped.into_iter().sum::<f64>();
+        sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
+        sums.longest = sums.longest.max(states.longest() as u64);
+        let bytes =
+            [&states, &afters].into_iter().chain(&above).map(ChanceTable::bytes).sum::<usize>() as u64;
+        if bytes > limits.bytes {
+            return Err(StatsError::Memory { layer: layer.0, bytes, limit: limits.bytes });
+        }
+        let left = sums.goes_on;
+        for (spawn, states) in SpawnKind::ALL.into_iter().zip(above) {
+            if !states.is_empty() {
+                ahead.insert(layer.after(spawn), states);
+            }
+        }
+        progress(StatsProgress { layer: layer.0, last_layer: last_layer.0, states: states_so_far, left });
+    }
+    Ok(sums.into_statistics(pass.params))
+}
+
+/// What is the same for all layers.
+struct Pass<'a> {
+    oracle: &'a Oracle,
+    params: &'a Params,
+    packed: PackedRules,
+    least_chance: f64,
+    /// Weights of a spawned 2 and 4, and their sum.
+    weights: [f64; 3],
+}
+
+impl<'a> Pass<'a> {
+    fn new(oracle: &'a Oracle, limits: StatsLimits) -> Self {
+        let params = oracle.params();
+        let spawn4 = params.spawn4;
+        Self {
+            oracle,
+            params,
+            packed: PackedRules::new(params.board),
+            least_chance: limits.least_chance.max(StatsLimits::LEAST_CHANCE),
+            weights: [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from),
+        }
+    }
+
+    /// The chances of the states that a game starts with.
+    fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
+        let [two, four, all] = self.weights;
+        let cells = self.params.cells();
+        let weight = |exponent: u8| if exponent == 1 { two } else { four };
+        for (board, [a, b]) in rules::starts(self.params.board) {
+            let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
+            if chance > 0.0 {
+                let states = ahead.entry(Layer(board.tile_sum(cells))).or_default();
+                states.add(self.packed.canonical(board), chance, 1);
+            }
+        }
+    }
+
+    /// Has the oracle work out together what the moves of a layer lead to, where that is not stored. Above a stored layer
+    /// it is known already: it is what the moves below lead to.
+    fn prepare(&self, layer: Layer, states: &ChanceTable, asking: &Asking<'_>) -> Result<(), StatsError> {
+        if layer > Layer::FIRST.up(2) && !self.params.kept.keeps(layer) {
+            return Ok(());
+        }
+        let entries = states.buckets.iter().flat_map(|bucket| &bucket.entries);
+        let boards: Vec<Board> = entries.map(|entry| entry.board).collect();
+        Ok(self.oracle.prepare(layer, &boards, asking)?)
+    }
+
+    /// Sends the chances of a bucket to its afterstates. Chances are rounded at most twice.
+    fn decide(
+        &self,
+        bucket: &ChanceBucket,
+        sent: &mut ChanceList,
+        asking: &Asking<'_>,
+    ) -> Result<BucketSums, QueryError> {
+        let mut sums = BucketSums::default();
+        let (mut asked, mut open) = (Vec::new(), Vec::new());
+        for &Chance { board, chance, .. } in &bucket.entries {
+            sums.reached += chance;
+            let moves = self.packed.moves(board);
+            let mut legal = moves.iter();
+            match (legal.next(), legal.next()) {
+                (None, _) => sums.ended[self.largest(board)] += chance,
+                // Nothing is to be chosen.
+                (Some((_, after, score)), None) => self.make(after, score, chance, &mut sums, sent),
+                _ => {
+                    asked.push(board);
+                    open.push((moves, chance));
+                }
+            }
+        }
+        for ((moves, chance), answer) in open.into_iter().zip(self.oracle.evaluate_as(&asked, asking)?) {
+            let best = answer?.best.and_then(|best| moves.get(best));
+            let (after, score) = best.expect("one of several legal moves is best");
+            self.make(after, score, chance, &mut sums, sent);
+        }
+        Ok(sums)
+    }
+
+    /// Makes a move.
+    fn make(&self, after: Board, score: u32, chance: f64, sums: &mut BucketSums, sent: &mut ChanceList) {
+        sums.moves += chance;
+        sums.score += chance * f64::from(score);
+        match self.params.winning_exponent() {
+            Some(target) if self.packed.has(after, target) => {
+                sums.won += chance;
+                sums.ended[usize::from(target)] += chance;
+            }
+            _ => sent.push(self.packed.canonical(after), chance),
+        }
+    }
+
+    /// Sends the chances of afterstates to the states after a spawn; gives what was too little to be sent. Chances are
+    /// rounded twice.
+    fn spawn(&self, bucket: &ChanceBucket, [with_2, with_4]: &mut [ChanceList; 2]) -> f64 {
+        let [two, four, all] = self.weights;
+        let mut dropped = 0.0;
+        for &Chance { board, chance, .. } in &bucket.entries {
+            let cells = || rules::empty_cells(board, self.params.board);
+            let share = chance / (all * cells().count() as f64);
+            for (spawn, share, sent) in
+                [(SpawnKind::Two, share * two, &mut *with_2), (SpawnKind::Four, share * four, &mut *with_4)]
+            {
+                for cell in cells().filter(|_| share > 0.0) {
+                    if share >= self.least_chance {
+                        sent.push(self.packed.canonical(board.with(cell, spawn.exponent())), share);
+                    } else {
+                        dropped += share;
+                    }
+                }
+            }
+        }
+        dropped
+    }
+
+    /// The exponent of the largest tile.
+    fn largest(&self, board: Board) -> usize {
+        (0..self.params.cells()).map(|cell| usize::from(board.get(cell))).max().unwrap_or(0)
+    }
+}
+
+/// What the states of a bucket add up to.
+#[derive(Default)]
+struct BucketSums {
+    reached: f64,
+    score: f64,
+    moves: f64,
+    won: f64,
+    ended: [f64; EXPONENTS],
+}
+
+/// What layers add up to.
+#[derive(Default)]
+struct Sums {
+    layers: Vec<LayerStatistics>,
+    score: f64,
+    moves: f64,
+    won: f64,
+    /// The share of games that go on after the last layer that was taken in.
+    goes_on: f64,
+    /// Chances that were too small to be followed.
+    dropped: f64,
+    /// Roundings that went into any chance.
+    roundings: u64,
+    /// Most states whose contributions were added one after the other.
+    longest: u64,
+}
+
+impl Sums {
+    fn take_layer(
+        &mut self,
+        layer: Layer,
+        states: &ChanceTable,
+        found: Vec<Result<BucketSums, QueryError>>,
+    ) -> Result<(), QueryError> {
+        let mut of_layer = LayerStatistics {
+            layer: layer.0,
+            states: states.len() as u64,
+            reached: 0.0,
+            ended: [0.0; EXPONENTS],
+        };
+        for bucket in found {
+            let BucketSums { reached, score, moves, won, ended } = bucket?;
+            of_layer.reached += reached;
+            self.score += score;
+            self.moves += moves;
+            self.won += won;
+            of_layer.ended.iter_mut().zip(ended).for_each(|(sum, more)| *sum += more);
+        }
+        self.layers.push(of_layer);
+        let ended: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
+        self.goes_on = (1.0 - ended).max(0.0);
+        Ok(())
+    }
+
+    fn into_statistics(self, params: &Params) -> PlayStatistics {
+        // A game scores at most the potential of its last board, which is less than this.
+        let (value, largest) = match params.objective {
+            Objective::Score => (self.score, f64::from(params.last_layer().0) * params.cells() as f64),
+            Objective::Reach { .. } => (self.won, 1.0),
+        };
+        // A chance, its product with a score, sums of a bucket, of buckets and of layers.
+        let layers = u64::from(params.last_layer().0) / 2;
+        let roundings = self.roundings + 1 + self.longest + BUCKETS as u64 * layers;
+        let relative = roundings as f64 * f64::EPSILON / 2.0;
+        let rounding = relative / (1.0 - relative);
+        // A move adds at least 2 to the tile sum. The factor covers the roundings of what was dropped.
+        let dropped = 2.0 * self.dropped;
+        let most_moves = f64::from(params.last_layer().0) / 2.0;
+        PlayStatistics {
+            layers: self.layers,
+            value,
+            value_error: value * rounding + dropped * largest,
+            moves: self.moves,
+            moves_error: self.moves * rounding + dropped * most_moves,
+            dropped,
+            rounding,
+        }
+    }
+}
