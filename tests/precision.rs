@@ -1,0 +1,46 @@
+//! A run that has states and no values yet goes on with another precision than it was begun with.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Place, Solved, on_run, query, solve, try_solve};
+
+/// Takes a run back to where all its states are committed and none of its values.
+fn without_values(run: &Path) {
+    let files = |folder: &str| fs::read_dir(run.join(folder)).unwrap().map(|file| file.unwrap().path());
+    let is_of_values = |record: &Path| fs::read_to_string(record).unwrap().contains(r#""back_up""#);
+    let records: Vec<_> = files("journal").filter(|record| is_of_values(record)).collect();
+    let shards = files("shards").filter(|shard| shard.to_str().unwrap().contains("/values-"));
+    let removed: Vec<_> = records.into_iter().chain(shards).collect();
+    assert!(removed.len() >= 2, "a record and a shard at least: {removed:?}");
+    removed.iter().for_each(|file| fs::remove_file(file).unwrap());
+}
+
+#[test]
+fn values_have_the_precision_that_is_asked_for_before_the_first() {
+    let place = Place::new();
+    let run = place.join("run");
+    solve(&run, "--board 3x2 --keep 16 --precision 32");
+    without_values(&run);
+    let wide = Solved::new("--board 3x2 --keep 16 --precision 64");
+    let summary = solve(&run, "--board 3x2 --keep 16 --precision 64");
+    assert_eq!(summary["fingerprint"], wide.summary["fingerprint"]);
+    assert_eq!(summary["start"], wide.summary["start"]);
+    on_run(&run, "verify", &[]).exits(0);
+    on_run(&run, "verify", &["--sample", "50"]).exits(0);
+    assert!(on_run(&run, "info", &[]).exits(0).stdout.contains("64"));
+    let boards = ["2 2 / 0 0 / 0 0", "16 8 / 4 2 / 2 0", "32 16 / 8 2 / 4 2"].map(str::to_owned);
+    let values =
+        |run: &Path| query(run, &boards).iter().map(|answer| answer["value"].clone()).collect::<Vec<_>>();
+    assert_eq!(values(&run), values(&wide.run()), "from the journal that amends the manifest");
+    // It is a run of this precision from now on.
+    let refused = try_solve(&run, "--board 3x2 --keep 16 --precision 32").exits(2);
+    refused.says(&["precision is 64, and 32 was asked for"]);
+    assert_eq!(
+        solve(&run, "--board 3x2 --keep 16 --precision 64")["fingerprint"],
+        wide.summary["fingerprint"]
+    );
+}
