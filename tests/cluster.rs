@@ -19,9 +19,12 @@ fn expected(options: &str) -> String {
 
 #[test]
 fn any_number_of_workers_comes_to_the_same_run() {
-    for options in
-        ["--board 3x2", "--board 3x2 --objective reach:64 --spawn4 1/3", "--board 2x2 --precision 64"]
-    {
+    for options in [
+        "--board 3x2",
+        "--board 3x2 --objective reach:64 --spawn4 1/3",
+        "--board 2x2 --precision 64",
+        "--board 3x2 --objective reach:64 --discount 0.95 --spawner worst",
+    ] {
         let one = Solved::new(options);
         for workers in 1..=4 {
             let cluster = Cluster::new(workers);

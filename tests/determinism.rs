@@ -71,12 +71,26 @@ fn results_with_64_bits_do_not_depend_on_how_they_are_computed() {
 }
 
 #[test]
+fn floating_values_do_not_depend_on_how_they_are_computed() {
+    check_variants("--board 4x2 --objective lose:64", &VARIANTS);
+    check_variants("--board 4x2 --objective reach:64 --discount 0.95 --precision 64", &VARIANTS);
+}
+
+#[test]
+fn values_against_an_adversary_do_not_depend_on_how_they_are_computed() {
+    check_variants("--board 4x2 --spawner worst", &VARIANTS);
+}
+
+#[test]
 fn other_jobs_have_other_fingerprints() {
     let jobs = [
         "--board 3x2",
         "--board 3x2 --spawn4 0.2",
         "--board 3x2 --objective reach:32",
         "--board 3x2 --objective reach:64",
+        "--board 3x2 --objective reach:64 --discount 0.95",
+        "--board 3x2 --objective reach:64 --spawner worst",
+        "--board 3x2 --objective lose:64",
         "--board 2x2",
     ];
     let fingerprints: std::collections::HashSet<String> =

@@ -237,6 +237,51 @@ fn probabilities_of_losing_are_the_recomputed_ones() {
     }
 }
 
+/// The same to as many digits as were recomputed, however small: of 7·10^-18 nothing is seen beside 1.
+#[test]
+fn chances_to_lose_are_told_however_small() {
+    for row in golden::table("losses") {
+        for precision in [32, 64] {
+            let (board, tile) = (row.text("board"), row.text("tile"));
+            let what = format!("--board {board} --objective lose:{tile} --precision {precision}");
+            let start = &Solved::new(&what).summary["start"];
+            let (found, bound) = (number(&start["expected"]), number(&start["error_bound"]));
+            let relative = if precision == 32 { 1e-4 } else { 1e-10 };
+            assert!(bound < found * relative, "{what}: {bound} of {found}");
+            close(found, row.number("loss"), bound + row.number("digits"), &what);
+        }
+    }
+}
+
+#[test]
+fn discounted_wins_are_the_published_means() {
+    for row in golden::table("discounted") {
+        let (board, tile) = (row.text("board"), row.text("tile"));
+        let objective = format!("reach:{tile}");
+        let what = format!("--board {board} --objective {objective} --discount 0.95 --precision 64");
+        let solved = Solved::new(&what);
+        let answers = start_answers(board, &objective, &solved);
+        assert_eq!(answers.len() as u64, row.whole("canonical_starts"));
+        let mean = answers.iter().map(|a| number(&a["value"])).sum::<f64>() / answers.len() as f64;
+        let bound = number(&solved.summary["start"]["error_bound"]);
+        assert!(bound < 1e-9 * mean, "{what}: {bound} of {mean}");
+        close(mean, row.number("mean"), bound + 1e-12 * mean, &what);
+    }
+}
+
+/// The largest tile that can be forced is worth 1 against the worst spawns, and the next one nothing.
+#[test]
+fn tiles_are_forced_against_an_adversary() {
+    for row in golden::table("forced") {
+        let (board, tile) = (row.text("board"), row.whole("tile"));
+        for (tile, worth) in [(tile, 1.0), (2 * tile, 0.0)] {
+            let job = format!("--board {board} --objective reach:{tile} --spawner worst");
+            let start = &Solved::new(&job).summary["start"];
+            assert_eq!((number(&start["expected"]), number(&start["error_bound"])), (worth, 0.0), "{job}");
+        }
+    }
+}
+
 #[test]
 fn forced_tiles_are_certain_however_tiles_are_spawned() {
     for row in golden::table("forced") {

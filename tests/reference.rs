@@ -14,6 +14,8 @@ struct Case {
     board: &'static str,
     objective: &'static str,
     spawn4: &'static str,
+    /// A discount, `1/1` for none, and whether the worst tiles spawn.
+    rules: (&'static str, bool),
     /// Options of `solve` that must not change any result beyond the error bound.
     variants: &'static [&'static str],
     /// States that are compared, spread evenly; all if there are fewer.
@@ -22,16 +24,20 @@ struct Case {
 
 const ALL: usize = usize::MAX;
 
+/// No discount, and tiles by chance.
+const USUAL: (&str, bool) = ("1/1", false);
+
 impl Case {
     /// Compares counts, starts and states of all variants.
     fn check(&self) {
-        let game = Game::new(self.board, self.objective, self.spawn4);
+        let game = self.game();
         let solution = game.solve();
         let sample = self.sample(&solution);
         let mut fingerprints = HashSet::new();
         for variant in self.variants {
+            let (discount, spawner) = (self.rules.0, if self.rules.1 { "worst" } else { "random" });
             let job = format!(
-                "--board {} --objective {} --spawn4 {} {variant}",
+                "--board {} --objective {} --spawn4 {} --discount {discount} --spawner {spawner} {variant}",
                 self.board, self.objective, self.spawn4
             );
             let solved = Solved::new(&job);
@@ -48,9 +54,14 @@ impl Case {
         assert!(fingerprints.len() <= 1, "the variants of {} differ: {fingerprints:?}", self.board);
     }
 
+    fn game(&self) -> Game {
+        let game = Game::new(self.board, self.objective, self.spawn4).discounted(self.rules.0);
+        if self.rules.1 { game.against_the_worst() } else { game }
+    }
+
     /// States from all layers, each as one of its images.
     fn sample(&self, solution: &Solution) -> Vec<Board> {
-        let game = Game::new(self.board, self.objective, self.spawn4);
+        let game = self.game();
         let mut states: Vec<Board> = Vec::new();
         for layer in solution.layers.values() {
             let mut of_layer: Vec<Board> = layer.states.iter().copied().collect();
@@ -88,9 +99,10 @@ fn check_starts(game: &Game, solved: &Solved, solution: &Solution, job: &str) {
     }
 }
 
-/// What printing a value as a double, or a mean of some, can change.
+/// What printing a value as a double, or a mean of some, can change, and what the reference rounds by itself: fewer than
+/// 2^12 times a 2^-80.
 fn printed(value: f64) -> f64 {
-    4.0 * value.abs() * f64::EPSILON
+    4.0 * value.abs() * f64::EPSILON + 2f64.powi(-68)
 }
 
 /// Compares an answer with the reference, field by field.
@@ -118,15 +130,36 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
             assert_eq!(text(&found["afterstate"]), game.text(&after), "{what}");
             assert_eq!(whole(&found["score"]), u64::from(score), "{what}");
             let value = as_f64(value);
+            // That of the board, unless there is one of its own.
+            let bound = if found["error_bound"].is_null() { bound } else { number(&found["error_bound"]) };
             close(
                 number(&found["value"]),
                 value,
                 bound + printed(value),
                 &format!("{}: {what}", found["move"]),
             );
+            check_worst(game, solution, &after, found, &what);
         }
     }
     check_best(answer, moves, &what);
+}
+
+/// The spawn that is told as the worst is one, and the first of these.
+fn check_worst(game: &Game, solution: &Solution, after: &Board, found: &Value, what: &str) {
+    let Some(told) = found["worst_spawn"].as_str() else {
+        assert!(!game.has_adversary() || game.is_won(after), "{what}: {found}");
+        return;
+    };
+    assert!(game.has_adversary() && !game.is_won(after), "{what}: {found}");
+    let spawns = game.spawn_values(after, solution);
+    let least = spawns.iter().map(|(_, value)| *value).min();
+    let place = |board: &Board| {
+        let cell = (0..board.len()).find(|&cell| board[cell] != after[cell]).unwrap();
+        (cell, board[cell])
+    };
+    let worst = spawns.iter().filter(|(_, value)| Some(*value) == least).map(|(board, _)| board);
+    let first = worst.min_by_key(|board| place(board)).unwrap();
+    assert_eq!(told, game.text(first), "{what}: {found}");
 }
 
 /// The best move is one that is worth as much as the state, and there is one exactly if a move is legal.
@@ -139,8 +172,10 @@ fn check_best(answer: &Value, moves: &[Value], what: &str) {
     let best = legal().find(|m| m["move"] == best);
     let best =
         number(&best.unwrap_or_else(|| panic!("{what}: the best move is not legal: {answer}"))["value"]);
-    let greatest = legal().map(|m| number(&m["value"])).fold(0.0, f64::max);
-    assert_eq!(best, greatest, "{what}: {answer}");
+    let values = legal().map(|m| number(&m["value"]));
+    let wanted =
+        if what.contains("lose:") { values.fold(f64::MAX, f64::min) } else { values.fold(0.0, f64::max) };
+    assert_eq!(best, wanted, "{what}: {answer}");
     assert_eq!(best, number(&answer["value"]), "{what}: {answer}");
 }
 
@@ -149,14 +184,14 @@ fn tiny_boards_in_every_way() {
     for board in ["2x2", "4x1", "1x4", "1x2", "2x1", "1x3"] {
         for spawn4 in ["1/10", "0/1", "1/3", "1/1", "65535/65536"] {
             let variants = &["", "--large 3", "--large 5", "--large 6", "--precision 64"];
-            Case { board, objective: "score", spawn4, variants, most_states: ALL }.check();
+            Case { board, objective: "score", spawn4, rules: USUAL, variants, most_states: ALL }.check();
         }
     }
     for board in ["2x2", "1x4"] {
         for objective in ["reach:8", "reach:16", "reach:32"] {
             for spawn4 in ["1/10", "0/1", "1/3", "1/1"] {
                 let variants = &["", "--large 3", "--large 5", "--precision 64", "--threads 1"];
-                Case { board, objective, spawn4, variants, most_states: ALL }.check();
+                Case { board, objective, spawn4, rules: USUAL, variants, most_states: ALL }.check();
             }
         }
     }
@@ -167,7 +202,7 @@ fn all_states_of_boards_of_five_cells() {
     for board in ["1x5", "5x1"] {
         for objective in ["score", "reach:16", "reach:64"] {
             let variants = &["", "--large 3", "--large 5", "--precision 64"];
-            Case { board, objective, spawn4: "1/10", variants, most_states: ALL }.check();
+            Case { board, objective, spawn4: "1/10", rules: USUAL, variants, most_states: ALL }.check();
         }
     }
 }
@@ -175,20 +210,22 @@ fn all_states_of_boards_of_five_cells() {
 #[test]
 fn all_states_of_3x2() {
     let variants = &["", "--precision 64", "--keep 1/1", "--keep 2/16"];
-    Case { board: "3x2", objective: "score", spawn4: "1/10", variants, most_states: ALL }.check();
+    Case { board: "3x2", objective: "score", spawn4: "1/10", rules: USUAL, variants, most_states: ALL }
+        .check();
 }
 
 #[test]
 fn all_states_of_2x3_with_other_spawns() {
     let variants = &["--large 3", "--precision 64 --large 5"];
-    Case { board: "2x3", objective: "score", spawn4: "1/3", variants, most_states: ALL }.check();
+    Case { board: "2x3", objective: "score", spawn4: "1/3", rules: USUAL, variants, most_states: ALL }
+        .check();
 }
 
 #[test]
 fn states_of_six_cells_at_the_ends_of_the_spawn_range() {
     for spawn4 in ["0/1", "1/1"] {
         let variants = &["", "--large 3", "--large 5", "--precision 64"];
-        Case { board: "3x2", objective: "score", spawn4, variants, most_states: 3000 }.check();
+        Case { board: "3x2", objective: "score", spawn4, rules: USUAL, variants, most_states: 3000 }.check();
     }
 }
 
@@ -196,8 +233,8 @@ fn states_of_six_cells_at_the_ends_of_the_spawn_range() {
 fn states_of_six_cells_reaching_tiles() {
     for objective in ["reach:8", "reach:16", "reach:32", "reach:64", "reach:128"] {
         let variants = &["", "--large 3", "--large 5", "--precision 64"];
-        Case { board: "3x2", objective, spawn4: "1/10", variants, most_states: 2000 }.check();
-        Case { board: "2x3", objective, spawn4: "1/3", variants, most_states: 2000 }.check();
+        Case { board: "3x2", objective, spawn4: "1/10", rules: USUAL, variants, most_states: 2000 }.check();
+        Case { board: "2x3", objective, spawn4: "1/3", rules: USUAL, variants, most_states: 2000 }.check();
     }
 }
 
@@ -206,20 +243,52 @@ fn states_of_six_cells_reaching_tiles() {
 fn states_of_3x3_reaching_tiles() {
     for (objective, most_states) in [("reach:16", 5000), ("reach:32", 5000)] {
         let variants = &["", "--large 3", "--large 5", "--precision 64"];
-        Case { board: "3x3", objective, spawn4: "1/10", variants, most_states }.check();
+        Case { board: "3x3", objective, spawn4: "1/10", rules: USUAL, variants, most_states }.check();
     }
 }
 
 #[test]
 fn states_of_4x2_scoring() {
     let variants = &["", "--large 3", "--large 5", "--precision 64"];
-    Case { board: "4x2", objective: "score", spawn4: "1/10", variants, most_states: 2000 }.check();
+    Case { board: "4x2", objective: "score", spawn4: "1/10", rules: USUAL, variants, most_states: 2000 }
+        .check();
 }
 
 #[test]
 fn states_of_2x4_reaching_tiles() {
     let variants = &["", "--large 3", "--precision 64"];
-    Case { board: "2x4", objective: "reach:64", spawn4: "1/4", variants, most_states: 3000 }.check();
+    Case { board: "2x4", objective: "reach:64", spawn4: "1/4", rules: USUAL, variants, most_states: 3000 }
+        .check();
+}
+
+/// Wins that are discounted, tiny chances to lose, and an adversary, with values in floating and in fixed point.
+#[test]
+fn states_under_other_rules() {
+    let variants = &["", "--large 5 --keep 2/16", "--precision 64"];
+    let discounts = [("19/20", false), ("1/3", false), ("99/100", true)];
+    let with_tile = discounts.into_iter().chain([("1/1", true)]);
+    for rules in with_tile {
+        for spawn4 in ["1/10", "0/1", "1/1"] {
+            Case { board: "2x2", objective: "reach:16", spawn4, rules, variants, most_states: ALL }.check();
+        }
+        let (board, objective) = ("3x2", "reach:32");
+        Case { board, objective, spawn4: "1/10", rules, variants, most_states: 2000 }.check();
+    }
+    for (board, objective, rules) in [
+        ("2x2", "lose:16", USUAL),
+        ("3x2", "lose:16", USUAL),
+        ("2x3", "lose:64", USUAL),
+        ("2x2", "score", ("1/1", true)),
+        ("3x2", "score", ("1/1", true)),
+    ] {
+        for spawn4 in ["1/10", "0/1", "1/1"] {
+            Case { board, objective, spawn4, rules, variants, most_states: 1500 }.check();
+        }
+    }
+    for (objective, rules) in [("reach:16", ("9/10", false)), ("lose:32", USUAL), ("reach:32", ("1/1", true))]
+    {
+        Case { board: "3x3", objective, spawn4: "1/10", rules, variants, most_states: 2000 }.check();
+    }
 }
 
 /// All images of a board have one canonical image and one value, whatever the image asked for.

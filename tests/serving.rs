@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::query_calls::{client, health, packed, run, serve, text, values_of};
 use common::serving::Server;
-use common::{Place, exact2048, exact2048_reading, files, layers, on_run, solve};
+use common::{Place, Solved, exact2048, exact2048_reading, files, layers, on_run, solve};
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_net::status::field_of;
@@ -102,6 +102,28 @@ fn query_prints_the_same_for_a_run_and_its_server() {
     server.stop();
     let gone = ask(&sources[1], &["2 0 / 0 2 / 0 0"]).exits(1);
     assert!(gone.stderr.contains("cannot connect to"), "{}", gone.stderr);
+}
+
+/// Bounds of moves by themselves, and the worst spawns, come from a server as from a run.
+#[test]
+fn other_rules_are_served() {
+    for job in [
+        "--board 3x2 --spawner worst",
+        "--board 3x2 --objective lose:32",
+        "--board 3x2 --objective reach:32 --discount 0.95 --precision 64",
+    ] {
+        let solved = Solved::new(job);
+        let server = Server::start(&solved.run(), &[]);
+        for board in ["2 0 / 0 2 / 0 0", "2 4 / 8 0 / 0 4", "2 4 / 8 2 / 4 16"] {
+            for options in [&[board] as &[&str], &["--json", board]] {
+                let run = solved.run();
+                let here = exact2048([&["query", "--run", run.to_str().unwrap()], options].concat());
+                let there = exact2048([&["query", "--server", &server.url], options].concat());
+                assert_eq!((here.code, &here.stdout), (Some(0), &there.stdout), "{job}: {here:?} {there:?}");
+            }
+        }
+        server.stop();
+    }
 }
 
 #[test]

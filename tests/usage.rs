@@ -217,11 +217,63 @@ fn a_directory_that_holds_another_job() {
         ("spawn4", "1/5", "--board 2x2 --objective reach:16"),
         ("precision", "32", "--board 2x2 --objective reach:16 --spawn4 0.2 --precision 64"),
         ("until-layer", "none", "--board 2x2 --objective reach:16 --spawn4 0.2 --until-layer 8"),
+        ("discount", "1/1", "--board 2x2 --objective reach:16 --spawn4 0.2 --discount 0.95"),
+        ("spawner", "random", "--board 2x2 --objective reach:16 --spawn4 0.2 --spawner worst"),
     ] {
         let finished = try_solve(&solved.run(), options).exits(2).says(&["another job", field, held]);
         assert!(finished.stdout.is_empty());
     }
     assert_eq!(layers(&solved.run()), before);
+}
+
+/// Rules that do not go together say what would, and what no rule is says what there is.
+#[test]
+fn rules_that_make_no_sense() {
+    let place = Place::new();
+    let run = place.join("run");
+    for (options, says) in [
+        ("--discount 0.95", ["score", "reach:TILE"]),
+        ("--objective lose:16 --discount 0.95", ["lose:16", "reach:TILE"]),
+        ("--objective lose:16 --spawner worst", ["lose:16", "--spawner worst"]),
+        ("--objective reach:16 --discount 0", ["discount", "0.95"]),
+        ("--objective reach:16 --discount=-0.5", ["discount", "0.95"]),
+        ("--objective reach:16 --discount 1.5", ["discount", "up to 1"]),
+        ("--objective reach:16 --spawner best", ["best", "random or worst"]),
+        ("--objective loose:16", ["loose:16", "lose:TILE"]),
+        ("--objective lose:64", ["lose:64", "32"]),
+    ] {
+        try_solve(&run, &format!("--board 2x2 {options}")).exits(2).says(&says);
+    }
+    assert!(!run.exists());
+}
+
+/// What is chosen is told by all that tells of a run.
+#[test]
+fn discounts_and_adversaries_are_told() {
+    let solved = Solved::new("--board 2x2 --objective reach:16 --discount 0.95 --spawner worst");
+    assert_eq!(text(&solved.summary["discount"]), "19/20");
+    assert_eq!(text(&solved.summary["spawner"]), "worst");
+    let info = on_run(&solved.run(), "info", &[]).exits(0).stdout;
+    assert!(info.contains("19/20") && info.contains("worst"), "{info}");
+    let answer = on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(0).stdout;
+    assert!(answer.contains("worst spawn"), "{answer}");
+    let usual = Solved::new("--board 2x2 --objective reach:16");
+    let answer = on_run(&usual.run(), "query", &["2 2 / 0 0"]).exits(0).stdout;
+    assert!(!answer.contains("worst"), "{answer}");
+    // What a player is worth follows from chance.
+    for run in [&solved, &Solved::new("--board 2x2 --objective lose:16")] {
+        on_run(&run.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&["score or reach:TILE"]);
+    }
+}
+
+/// A lost board is one whatever is played for.
+#[test]
+fn a_lost_board_is_lost_for_certain() {
+    let solved = Solved::new("--board 2x2 --objective lose:16");
+    let answer = on_run(&solved.run(), "query", &["--json", "2 4 / 4 2"]).exits(0).json();
+    assert_eq!((common::number(&answer["value"]), common::number(&answer["error_bound"])), (1.0, 0.0));
+    let shown = on_run(&solved.run(), "query", &["2 4 / 4 2"]).exits(0).stdout;
+    assert!(shown.contains("1, exactly"), "{shown}");
 }
 
 /// `--large` changes speed, not results: a run goes on whatever it is.

@@ -58,6 +58,16 @@ fn right_runs_of_every_kind_pass() {
             jobs.push(format!("--board 2x2 --objective {objective} {options}"));
         }
     }
+    for rules in [
+        "--objective reach:16 --discount 0.95",
+        "--objective reach:16 --discount 1/3 --spawner worst --precision 64",
+        "--objective lose:16",
+        "--objective lose:16 --precision 64 --spawn4 2/3",
+        "--spawner worst",
+        "--spawner worst --spawn4 1",
+    ] {
+        jobs.extend(["2x2", "2x3"].map(|board| format!("--board {board} {rules}")));
+    }
     let more = "2x3 --precision 64,3x2,1x5,4x1,3x3 --objective reach:16,3x3 --objective reach:32 --precision 64,3x3 \
                 --objective reach:32 --spawn4 1/2,3x3 --until-layer 60,2x4 --objective reach:16,5x2 --until-layer 26";
     jobs.extend(more.split(',').map(|job| format!("--board {}", job.trim())));

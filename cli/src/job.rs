@@ -1,7 +1,7 @@
 //! The options that say what is to be computed: the same for one machine and for a cluster.
 
 use anyhow::Result;
-use exact2048_game::{BoardSize, KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 
 use crate::{Failure, failure};
 
@@ -11,13 +11,20 @@ pub struct JobArgs {
     /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
-    /// What to maximise: score, or reach:TILE for the probability of ever holding TILE
+    /// What to play for: score; reach:TILE, the highest probability of ever holding TILE; or lose:TILE, what that lacks to
+    /// 1, in digits of its own where it is tiny
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
     /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction. States are counted as if both tiles
     /// could spawn: with 0 or 1 too, those that no game can come to are enumerated and have values
     #[arg(long, default_value = "0.1", value_name = "P", allow_negative_numbers = true)]
     spawn4: Spawn4,
+    /// What a win is worth that takes one move more, with reach:TILE: values are sums of P^moves over wins
+    #[arg(long, default_value = "1", value_name = "P", allow_negative_numbers = true)]
+    discount: Discount,
+    /// Who places the tiles: random, or worst for those after which perfect play is worth least
+    #[arg(long, default_value = "random", value_name = "WHO")]
+    spawner: Spawner,
     /// Only enumerate, up to this layer (tile sum): for boards too large to finish
     #[arg(long, value_name = "LAYER", allow_negative_numbers = true)]
     until_layer: Option<u32>,
@@ -49,10 +56,20 @@ impl JobArgs {
             Some(huge) => params.with_huge(huge),
             None => Ok(params),
         };
-        let params = params.and_then(divided);
+        let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
+        let params = params.and_then(|params| params.with_spawner(self.spawner));
         let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
         Ok(params.with_kept(self.keep))
     }
+}
+
+/// The rules of a run in words, behind its board and objective.
+pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String {
+    let tiles = match spawner {
+        Spawner::Random => format!("4s spawn with {spawn4}"),
+        Spawner::Worst => "the worst tiles spawn".to_owned(),
+    };
+    if discount == Discount::NONE { tiles } else { format!("{tiles}, discount {discount}") }
 }
 
 /// Which layers' values a run stores, in words.

@@ -3,11 +3,12 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use exact2048_game::KeptLayers;
+use exact2048_cluster::wire::{discount_of, spawner_of};
+use exact2048_game::{Discount, KeptLayers, Spawner};
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
 use serde::Serialize;
 
-use crate::job::kept_text;
+use crate::job::{kept_text, rules_text};
 use crate::output::{self, write_field};
 use crate::summary::RunSummary;
 use crate::units;
@@ -25,6 +26,12 @@ pub struct JobView {
     board: String,
     objective: String,
     spawn4: String,
+    /// Only where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discount: Option<String>,
+    /// Only where it is not chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawner: Option<String>,
     precision: u32,
     until_layer: Option<u32>,
     /// As `--keep` takes it.
@@ -162,6 +169,16 @@ fn spawn4(parameters: &RunParameters) -> String {
     format!("{}/{}", parameters.spawn4_numerator, parameters.spawn4_denominator)
 }
 
+/// The discount of a job's run. What no coordinator would have taken is shown as the default.
+fn discount(parameters: &RunParameters) -> Discount {
+    discount_of(parameters).unwrap_or_default()
+}
+
+/// Who places the tiles in a job's run, in the same way.
+fn spawner(parameters: &RunParameters) -> Spawner {
+    spawner_of(parameters).unwrap_or_default()
+}
+
 /// Which layers' values the run of a job stores. What no coordinator would have taken is shown as the default.
 fn kept(parameters: &RunParameters) -> KeptLayers {
     let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
@@ -180,6 +197,8 @@ impl From<&Job> for JobView {
             trouble: job.trouble.clone(),
             board: format!("{}x{}", parameters.rows, parameters.columns),
             spawn4: spawn4(&parameters),
+            discount: Some(discount(&parameters)).filter(|&d| d != Discount::NONE).map(|d| d.to_string()),
+            spawner: Some(spawner(&parameters)).filter(|&s| s != Spawner::Random).map(|s| s.to_string()),
             objective: parameters.objective.clone(),
             precision: parameters.precision_bits,
             until_layer: parameters.until_layer,
@@ -362,8 +381,8 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     let parameters = job.parameters.clone().unwrap_or_default();
     write_field(out, "job", &job.name)?;
     let (rows, columns, objective) = (parameters.rows, parameters.columns, &parameters.objective);
-    let spawn4 = spawn4(&parameters);
-    write_field(out, "board", format!("{rows}x{columns}, {objective}, 4s spawn with {spawn4}"))?;
+    let rules = rules_text(&spawn4(&parameters), discount(&parameters), spawner(&parameters));
+    write_field(out, "board", format!("{rows}x{columns}, {objective}, {rules}"))?;
     if parameters.until_layer.is_none() {
         write_field(out, "kept layers", kept_text(kept(&parameters)))?;
     }

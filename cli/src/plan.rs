@@ -67,7 +67,7 @@ fn states(params: &Params, entries: f64) -> f64 {
     let known = PUBLISHED.iter().find(|(board, _)| *board == size).map(|(_, states)| *states);
     match (params.objective, params.until_layer) {
         (Objective::Score, None) => known.unwrap_or(STATES_AN_ENTRY * entries),
-        (Objective::Reach { .. }, None) => STATES_AN_ENTRY * entries,
+        (Objective::Reach { .. } | Objective::Lose { .. }, None) => STATES_AN_ENTRY * entries,
         (_, Some(_)) => STATES_AN_ENTRY_OF_FIRST_LAYERS * entries,
     }
 }

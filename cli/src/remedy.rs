@@ -45,6 +45,8 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
         ParamsError::BelowFirstLayer(_) | ParamsError::OddLayer(_) | ParamsError::AboveLastLayer { .. } => {
             Some("--until-layer LAYER; without --until-layer the whole board is solved")
         }
+        ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
+        ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
         ParamsError::OutOfReach { .. } | ParamsError::Large(_) | ParamsError::Huge(_) => None,
     }
 }

@@ -141,6 +141,9 @@ fn evaluation(answer: &GetValueResponse) -> Evaluation {
             after: Board(m.packed_afterstate),
             score: m.score,
             value: m.value,
+            // Servers of before there were bounds of moves know none but that of the board.
+            error_bound: m.error_bound.unwrap_or(answer.error_bound),
+            worst_spawn: (m.packed_worst_spawn != 0).then_some(Board(m.packed_worst_spawn)),
             is_best: m.best,
         });
         Some(MoveValue { direction: direction(m.direction())?, outcome })

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use exact2048_game::{BoardSize, Objective, Spawn4};
+use exact2048_game::{BoardSize, Discount, Objective, Spawn4, Spawner};
 use exact2048_solution::{Oracle, PassTime, Phase, Run, StartValues};
 use serde::Serialize;
 
+use crate::job::rules_text;
 use crate::output::write_field;
 use crate::units;
 
@@ -17,6 +18,10 @@ pub struct RunSummary {
     board: BoardSize,
     objective: Objective,
     spawn4: Spawn4,
+    #[serde(skip_serializing_if = "is_default")]
+    discount: Discount,
+    #[serde(skip_serializing_if = "is_default")]
+    spawner: Spawner,
     phase: &'static str,
     layers: usize,
     states: u64,
@@ -33,6 +38,11 @@ pub struct RunSummary {
     first_and_last: Option<[u32; 2]>,
     #[serde(skip)]
     passes: Vec<(Phase, PassTime)>,
+}
+
+/// What was not chosen is not told.
+fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
+    *choice == T::default()
 }
 
 /// How long a run took, all processes that worked on it together.
@@ -84,6 +94,8 @@ impl RunSummary {
             board: params.board,
             objective: params.objective,
             spawn4: params.spawn4,
+            discount: params.discount,
+            spawner: params.spawner,
             phase: if params.until_layer.is_some() { "enumerated" } else { "solved" },
             layers: layers.len(),
             states: layers.iter().map(|c| c.states).sum(),
@@ -104,7 +116,8 @@ impl RunSummary {
 
     /// Writes it for people.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let job = format!("{}, {}, 4s spawn with {}", self.board, self.objective, self.spawn4);
+        let rules = rules_text(&self.spawn4.to_string(), self.discount, self.spawner);
+        let job = format!("{}, {}, {rules}", self.board, self.objective);
         write_field(out, "board", job)?;
         write_field(out, "phase", self.phase)?;
         self.write_counts(out)?;
@@ -126,8 +139,7 @@ impl RunSummary {
     /// Writes what the start is worth, the fingerprint, and how long it took.
     pub fn write_results(&self, out: &mut impl Write) -> io::Result<()> {
         if let Some(start) = &self.start {
-            let value = units::value(start.expected, start.error_bound);
-            write_field(out, "start", format!("{value} (error at most {:.1e})", start.error_bound))?;
+            write_field(out, "start", units::value_with_bound(start.expected, start.error_bound))?;
             for (layer, text) in start.layers(self.spawn4) {
                 write_field(out, &format!("  layer {layer}"), text)?;
             }

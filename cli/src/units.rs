@@ -115,9 +115,36 @@ pub fn interval(value: f64, half_width: f64, decimals: usize) -> String {
 }
 
 /// A number that is off by at most `error`, with no more decimals than that allows: `5,468.487` for an error of 3.5e-3.
+/// Where that would be more than 15 of them, the number is written with a power of ten.
 pub fn value(value: f64, error: f64) -> String {
-    let decimals = if error > 0.0 { (-error.log10()).ceil().clamp(0.0, 15.0) as usize } else { 6 };
-    mean(value, decimals)
+    let decimals = -error.log10();
+    if error == 0.0 || value == 0.0 && decimals > MOST_DECIMALS {
+        return with_separators(&value.to_string());
+    }
+    if decimals > MOST_DECIMALS && value.abs() < 0.1 {
+        let digits = (value.abs() / error).log10().floor().clamp(0.0, MOST_DECIMALS) as usize;
+        return format!("{value:.digits$e}");
+    }
+    mean(value, decimals.ceil().clamp(0.0, MOST_DECIMALS) as usize)
+}
+
+/// See [`value`].
+const MOST_DECIMALS: f64 = 15.0;
+
+/// The same with the bound: `5,468.487 (error at most 3.5e-3)`.
+pub fn value_with_bound(number: f64, error: f64) -> String {
+    match value(number, error) {
+        text if error == 0.0 => format!("{text}, exactly"),
+        text => format!("{text} (error at most {})", bound(error)),
+    }
+}
+
+/// A bound, in two digits, rounded upward so that it stays one.
+fn bound(error: f64) -> String {
+    let text = format!("{error:.1e}");
+    let rounded: f64 = text.parse().unwrap_or(f64::INFINITY);
+    // Where the nearest two digits are below it, the next ones: a unit of the second digit more.
+    if rounded >= error { text } else { format!("{:.1e}", rounded + 10f64.powf(error.log10().floor() - 1.0)) }
 }
 
 /// A number with its error, in the digits that this allows: `938.812345678 (error at most 3e-10)`.
@@ -219,11 +246,24 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_rounded_upward() {
+        for (error, text) in [(3.41e-3, "3.5e-3"), (3.5e-3, "3.5e-3"), (9.96e-7, "1.0e-6"), (1.0, "1.0e0")] {
+            assert_eq!(bound(error), text);
+        }
+        assert_eq!(value_with_bound(60.0, 0.0), "60, exactly");
+        assert_eq!(value_with_bound(0.25, 1e-3), "0.250 (error at most 1.0e-3)");
+    }
+
+    #[test]
     fn values_have_no_more_digits_than_their_error_allows() {
         assert_eq!(value(5_468.486_792, 3.5e-3), "5,468.487");
         assert_eq!(value(0.736_774_123, 1.1e-7), "0.7367741");
         assert_eq!(value(-1_234.6, 20.0), "-1,235");
         assert_eq!(value(0.0, 1e-3), "0.000");
+        assert_eq!(value(7.011_191_23e-18, 3e-27), "7.011191230e-18");
+        assert_eq!(value(0.0, 1e-320), "0");
+        assert_eq!(value(1_234.0, 0.0), "1,234");
+        assert_eq!(value(0.429_569_4, 1e-16), "0.429569400000000");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Names of jobs, which are the names of their runs in the store.
 
 use exact2048_coordinator::cluster::JobId;
-use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 
 /// Longest name: those of files may be longer, but nobody wants to read them.
 pub const MAX_BYTES: usize = 63;
@@ -42,8 +42,16 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let mut name = params.board.to_string();
-    if let Objective::Reach { exponent } = params.objective {
-        name += &format!("-reach{}", 1u64 << exponent);
+    match params.objective {
+        Objective::Score => {}
+        Objective::Reach { exponent } => name += &format!("-reach{}", 1u64 << exponent),
+        Objective::Lose { exponent } => name += &format!("-lose{}", 1u64 << exponent),
+    }
+    if params.discount != Discount::NONE {
+        name += &format!("-discount{}.{}", params.discount.numerator(), params.discount.denominator());
+    }
+    if params.spawner == Spawner::Worst {
+        name += "-worst";
     }
     if params.spawn4 != Spawn4::default() {
         name += &format!("-spawn{}.{}", params.spawn4.weight4(), params.spawn4.denominator());
@@ -92,6 +100,15 @@ mod tests {
             (
                 params("2x2", "score", "0.1", Precision::Bits32, None).with_kept("3/7".parse().unwrap()),
                 "2x2-keep3.7",
+            ),
+            (params("3x3", "lose:64", "0.1", Precision::Bits64, None), "3x3-lose64-64bit"),
+            (
+                params("3x3", "reach:64", "0.1", Precision::Bits32, None)
+                    .with_discount("0.95".parse().unwrap())
+                    .unwrap()
+                    .with_spawner(Spawner::Worst)
+                    .unwrap(),
+                "3x3-reach64-discount19.20-worst",
             ),
             (params("4x3", "score", "3/20", Precision::Bits32, Some(224)), "4x3-spawn3.20-to224"),
         ] {

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
+use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
 use rayon::prelude::*;
 
 use crate::boards::Boards;
 use crate::solved::{Solved, SolvedLayer, Values};
-use crate::spawns::Spawner;
+use crate::spawns::SpawnImages;
 
 /// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
 const SLOTS_AT_ONCE: usize = 2048;
@@ -78,7 +79,7 @@ pub enum ConeError<E> {
 #[derive(Debug)]
 pub struct Solver {
     packed: PackedRules,
-    spawner: Spawner,
+    spawn_images: SpawnImages,
     backup: Backup,
     kept: KeptLayers,
     precision: Precision,
@@ -91,7 +92,7 @@ impl Solver {
     pub fn new(params: &Params) -> Self {
         let packed = PackedRules::new(params.board);
         Self {
-            spawner: Spawner::new(&packed),
+            spawn_images: SpawnImages::new(&packed),
             packed,
             backup: Backup::new(params),
             kept: params.kept,
@@ -229,7 +230,7 @@ impl Work<'_> {
                     let mut added = [0; 2];
                     let boards = range.filter_map(|slot| after.get(slot));
                     for board in boards.filter(|&board| !solver.is_won(board)) {
-                        let spawned = solver.spawner.spawned(&solver.packed, board);
+                        let spawned = solver.spawn_images.spawned(&solver.packed, board);
                         for ((boards, above), added) in spawned.each().into_iter().zip(&above).zip(&mut added)
                         {
                             *added += above.insert(boards);
@@ -354,22 +355,41 @@ impl Work<'_> {
         after: &Boards,
         above: &BTreeMap<Layer, Valued<V>>,
     ) -> Result<Vec<V>, ConeError<E>> {
+        match self.solver.backup.rule() {
+            SpawnRule::Mean(rule) => self.means_by(rule, layer, after, above),
+            SpawnRule::Floating(rule) => self.means_by(rule, layer, after, above),
+            SpawnRule::Worst(rule) => self.means_by(rule, layer, after, above),
+        }
+    }
+
+    fn means_by<V: Value, R: Spawning<V>, E>(
+        &self,
+        rule: R,
+        layer: Layer,
+        after: &Boards,
+        above: &BTreeMap<Layer, Valued<V>>,
+    ) -> Result<Vec<V>, ConeError<E>> {
         let solver = self.solver;
         let above = SpawnKind::ALL.map(|spawn| above.get(&layer.after(spawn)));
         self.map(after, V::default(), |_, board| {
             if solver.is_won(board) {
                 return solver.backup.won();
             }
-            let spawned = solver.spawner.spawned(&solver.packed, board);
-            let mut sums = [V::Sum::default(); 2];
+            let spawned = solver.spawn_images.spawned(&solver.packed, board);
+            let mut sums = [R::NONE; 2];
             for ((boards, above), sum) in spawned.each().into_iter().zip(&above).zip(&mut sums) {
                 if let Some(above) = above {
                     let slots = above.boards.slots_of(boards);
-                    slots[..boards.len()].iter().for_each(|&slot| above.values[slot].add_to(sum));
+                    let values = || slots[..boards.len()].iter().map(|&slot| above.values[slot]);
+                    let mut look = R::Look::default();
+                    if R::LOOKS {
+                        values().for_each(|value| rule.look(value, &mut look));
+                    }
+                    values().for_each(|value| rule.add(value, look, sum));
                 }
             }
             let empty = spawned.each()[0].len();
-            V::mean(sums[0], sums[1], solver.backup.divisor(empty))
+            rule.value(sums[0], sums[1], solver.backup.divisor(empty))
         })
     }
 

@@ -8,7 +8,7 @@ use crate::boards::AT_A_TIME;
 /// Finds the canonical states after spawns. A tile in a cell is a tile in one cell of each image of the board: so the images
 /// are made once for all cells.
 #[derive(Debug)]
-pub struct Spawner {
+pub struct SpawnImages {
     /// Where each image has a cell, by cell: as the lowest bit of that cell.
     cells: [[u64; 8]; AT_A_TIME],
     /// Images of a board that is not square: the others are the same again.
@@ -29,7 +29,7 @@ impl Spawned {
     }
 }
 
-impl Spawner {
+impl SpawnImages {
     /// For boards of the size of the rules.
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
@@ -76,7 +76,7 @@ mod tests {
             .map(|size| size.parse().unwrap_or_else(|_| panic!("{size}")))
         {
             let packed = PackedRules::new(size);
-            let spawner = Spawner::new(&packed);
+            let spawn_images = SpawnImages::new(&packed);
             let mut seed = 7u64;
             for _ in 0..500 {
                 let board = (0..size.cells()).fold(Board::default(), |board, cell| {
@@ -84,7 +84,7 @@ mod tests {
                         seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     board.with(cell, ((seed >> 33) % 4) as u8)
                 });
-                let spawned = spawner.spawned(&packed, board);
+                let spawned = spawn_images.spawned(&packed, board);
                 for (kind, found) in SpawnKind::ALL.into_iter().zip(spawned.each()) {
                     let with = |cell| packed.canonical(board.with(cell, kind.exponent()));
                     assert!(empty_cells(board, size).map(with).eq(found.iter().copied()), "{size} {board:?}");

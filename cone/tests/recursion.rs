@@ -23,10 +23,12 @@ struct Whole {
 }
 
 impl Whole {
-    fn new(board: &str, objective: &str, spawn4: &str, precision: Precision) -> Self {
+    fn new(board: &str, objective: &str, spawn4: &str, precision: Precision, rules: (&str, &str)) -> Self {
         let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
         let spawn4: Spawn4 = spawn4.parse().unwrap();
         let params = Params::new(board, objective, spawn4, precision, None).unwrap();
+        let params = params.with_discount(rules.0.parse().unwrap()).unwrap();
+        let params = params.with_spawner(rules.1.parse().unwrap()).unwrap();
         let (symmetries, backup) = (Symmetries::new(board), Backup::new(&params));
         let cells = params.cells();
         let is_won =
@@ -59,7 +61,7 @@ impl Whole {
         for layer in values.keys().rev().copied().collect::<Vec<_>>() {
             let mean = |after: Board| {
                 if is_won(after) {
-                    return params.scale().encode(1);
+                    return params.scale().won();
                 }
                 let bits = |tile: u8| -> Vec<u64> {
                     spawned(after, tile)
@@ -68,13 +70,11 @@ impl Whole {
                         .collect()
                 };
                 match precision {
-                    Precision::Bits32 => backup.mean_of::<u32>(&bits(1), &bits(2)),
-                    Precision::Bits64 => backup.mean_of::<u64>(&bits(1), &bits(2)),
+                    Precision::Bits32 => backup.of_spawns::<u32>(&bits(1), &bits(2)),
+                    Precision::Bits64 => backup.of_spawns::<u64>(&bits(1), &bits(2)),
                 }
             };
-            let terminal = |state| {
-                if backup.can_win() { 0 } else { params.scale().encode(rules::potential(state, board)) }
-            };
+            let terminal = |state| params.scale().points(rules::potential(state, board));
             let best = |&state: &Board| {
                 let best = afterstates(state).map(|(after, _)| mean(after)).max();
                 (state, best.unwrap_or_else(|| terminal(state)))
@@ -124,14 +124,18 @@ impl Whole {
 
 #[test]
 fn every_state_has_the_value_of_a_run_that_stores_all() {
-    for (board, objective, spawn4, precision) in [
-        ("3x2", "score", "1/10", Precision::Bits32),
-        ("2x3", "score", "1/3", Precision::Bits64),
-        ("3x2", "reach:32", "1/10", Precision::Bits32),
-        ("1x5", "score", "0", Precision::Bits32),
-        ("2x2", "reach:16", "1", Precision::Bits64),
+    let usual = ("1", "random");
+    for (board, objective, spawn4, precision, rules) in [
+        ("3x2", "score", "1/10", Precision::Bits32, usual),
+        ("2x3", "score", "1/3", Precision::Bits64, usual),
+        ("3x2", "reach:32", "1/10", Precision::Bits32, usual),
+        ("1x5", "score", "0", Precision::Bits32, usual),
+        ("2x2", "reach:16", "1", Precision::Bits64, usual),
+        ("3x2", "lose:32", "1/10", Precision::Bits32, usual),
+        ("3x2", "reach:32", "1/10", Precision::Bits64, ("0.95", "random")),
+        ("2x2", "score", "1/10", Precision::Bits32, ("1", "worst")),
     ] {
-        let whole = Whole::new(board, objective, spawn4, precision);
+        let whole = Whole::new(board, objective, spawn4, precision, rules);
         for kept in ["4", "3/7", "16", "starts"] {
             let kept: KeptLayers = kept.parse().unwrap();
             let open = whole.open(kept);
@@ -147,7 +151,7 @@ fn every_state_has_the_value_of_a_run_that_stores_all() {
 
 #[test]
 fn samples_of_4x2_whatever_the_threads() {
-    let whole = Whole::new("4x2", "reach:64", "1/10", Precision::Bits32);
+    let whole = Whole::new("4x2", "reach:64", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(32, 2).unwrap();
     let open = whole.open(kept);
     for state in open.iter().step_by(1 + open.len() / 200) {
@@ -164,7 +168,7 @@ fn samples_of_4x2_whatever_the_threads() {
 /// A cone that takes more than it may says so, and what it says it took is above the limit.
 #[test]
 fn memory_is_bounded() {
-    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32);
+    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(64, 2).unwrap();
     let asked = [*whole.open(kept).first().unwrap()];
     let solve =
@@ -189,7 +193,7 @@ fn memory_is_bounded() {
 
 #[test]
 fn a_cone_ends_where_nobody_wants_it_and_where_nothing_is_stored() {
-    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32);
+    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(32, 2).unwrap();
     let asked: Vec<_> = whole.open(kept).into_iter().step_by(50).collect();
     let count = AtomicUsize::new(0);
@@ -210,7 +214,7 @@ fn a_cone_ends_where_nobody_wants_it_and_where_nothing_is_stored() {
 
 #[test]
 fn progress_goes_up_and_then_down() {
-    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32);
+    let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(16, 2).unwrap();
     let asked = [whole.open(kept)[0]];
     let told = std::sync::Mutex::new(Vec::new());

@@ -1,34 +1,194 @@
-//! Fixed-point values: scale, rounding and the certified error bound.
+//! How values are written as integers: scale, rounding and the certified error bound.
 //!
 //! A stored value is `W = V + Φ` (score) or a probability (reach), times `2^fraction_bits`, as an
 //! unsigned integer. The maximum over moves is exact on integers and the mean over spawns is an
 //! exact integer sum and one rounding, so values do not depend on the order of evaluation.
-//! `docs/dev/error-bound.md` proves the bound.
+//!
+//! What may be many orders of magnitude below 1 is a floating-point number instead: wins that are discounted, and chances
+//! to lose. Numbers that are not negative are in the order of their IEEE 754 bits. So these are the integer, or for chances
+//! to lose, of which less is better, the bits of 1 less theirs.
+//!
+//! `docs/dev/error-bound.md` proves the bounds.
 
+use crate::discount::Discount;
 use crate::layer::Layer;
 use crate::move_bound::MoveBound;
-use crate::objective::Objective;
+use crate::objective::{Objective, Spawner};
 use crate::params::{Params, Precision, tile_bound_board};
 use crate::rules::exponent_potential;
+use crate::spawning::FloatingMean;
+use crate::value::Value;
 
-/// The fixed-point scale of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How the values of a run are written.
+#[derive(Clone, Copy, Debug)]
 pub struct Scale {
+    form: Form,
+    last_layer: Layer,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Fixed(Fixed),
+    Floating {
+        precision: Precision,
+        floating: FloatingMean,
+        /// A win, as it is stored.
+        won: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fixed {
     fraction_bits: u32,
+    scores: bool,
     largest_value: f64,
-    move_bound: MoveBound,
+    /// `None` where nothing is ever rounded.
+    move_bound: Option<MoveBound>,
 }
 
 /// A mean's rounding error in ulps: a half, and what the f64 product of the 32-bit kernel can add
 /// before it rounds.
 const MEAN_ERROR_ULP: f64 = 0.5 + 1.0 / (1 << 16) as f64;
 
+/// What a move can add to the relative error of a floating-point value, by precision.
+fn move_error(precision: Precision) -> f64 {
+    let floating = 2f64.powi(-45);
+    match precision {
+        Precision::Bits32 => 2f64.powi(-24) + 2.0 * floating,
+        Precision::Bits64 => floating,
+    }
+}
+
+/// What a move can add to the absolute error, where values are smaller than the smallest normal number.
+fn underflow(precision: Precision) -> f64 {
+    match precision {
+        Precision::Bits32 => 2f64.powi(-148),
+        Precision::Bits64 => 2f64.powi(-1068),
+    }
+}
+
+/// What a mean of fewer than 2^11 numbers in f64 can add to their relative error.
+const SUM_ERROR: f64 = f64::EPSILON * 2048.0;
+
 impl Scale {
     pub(crate) fn new(params: &Params) -> Self {
-        let largest_value = match params.objective {
-            Objective::Score => tile_bound_board(params).map(exponent_potential).sum::<u64>(),
-            Objective::Reach { .. } => 1,
+        let losses = matches!(params.objective, Objective::Lose { .. });
+        let form = if losses || params.discount != Discount::NONE {
+            let (precision, discount) = (params.precision, params.discount);
+            let floating = FloatingMean::new(losses, discount);
+            // The move that wins is discounted as all are.
+            let won = f64::from(discount.numerator()) / f64::from(discount.denominator());
+            let number = if losses { 0.0 } else { won };
+            let won = match precision {
+                Precision::Bits32 => floating.of_number::<u32>(number).to_bits(),
+                Precision::Bits64 => floating.of_number::<u64>(number),
+            };
+            Form::Floating { precision, floating, won }
+        } else {
+            Form::Fixed(Fixed::new(params))
         };
+        Self { form, last_layer: params.last_layer() }
+    }
+
+    /// Bits behind the binary point; `None` where values are floating-point numbers.
+    pub fn fraction_bits(self) -> Option<u32> {
+        match self.form {
+            Form::Fixed(fixed) => Some(fixed.fraction_bits),
+            Form::Floating { .. } => None,
+        }
+    }
+
+    /// The arithmetic of floating-point values, where values are such.
+    pub(crate) fn floating(self) -> Option<FloatingMean> {
+        match self.form {
+            Form::Fixed(_) => None,
+            Form::Floating { floating, .. } => Some(floating),
+        }
+    }
+
+    /// What points of the score are of a stored value: nothing where values are no scores.
+    pub fn points(self, points: u64) -> u64 {
+        match self.form {
+            Form::Fixed(Fixed { fraction_bits, scores: true, .. }) => points << fraction_bits,
+            _ => 0,
+        }
+    }
+
+    /// The integer that stands for a win.
+    pub fn won(self) -> u64 {
+        match self.form {
+            Form::Fixed(fixed) => 1 << fixed.fraction_bits,
+            Form::Floating { won, .. } => won,
+        }
+    }
+
+    /// The number that `bits` stands for.
+    pub fn decode(self, bits: u64) -> f64 {
+        match self.form {
+            Form::Fixed(fixed) => bits as f64 / (1u64 << fixed.fraction_bits) as f64,
+            Form::Floating { precision: Precision::Bits32, floating, .. } => floating.number(bits as u32),
+            Form::Floating { precision: Precision::Bits64, floating, .. } => floating.number(bits),
+        }
+    }
+
+    /// The least by which two fixed-point values that differ do so; 0 in floating point.
+    pub fn last_place(self) -> f64 {
+        match self.form {
+            Form::Fixed(_) => self.decode(1),
+            Form::Floating { .. } => 0.0,
+        }
+    }
+
+    /// The mean of numbers, by their bits, with weights: at most 2^10 of them, whose weights sum to 2^60 at most.
+    pub fn mean(self, of: impl Iterator<Item = (u64, u64)>) -> f64 {
+        match self.form {
+            Form::Fixed(fixed) => {
+                let add = |(sum, weights): (u128, u64), (bits, weight): (u64, u64)| {
+                    (sum + u128::from(bits) * u128::from(weight), weights + weight)
+                };
+                let (sum, weights) = of.fold((0, 0), add);
+                sum as f64 / weights as f64 / (1u64 << fixed.fraction_bits) as f64
+            }
+            Form::Floating { .. } => {
+                let add = |(sum, weights): (f64, f64), (bits, weight): (u64, u64)| {
+                    (sum + self.decode(bits) * weight as f64, weights + weight as f64)
+                };
+                let (sum, weights) = of.fold((0.0, 0.0), add);
+                sum / weights
+            }
+        }
+    }
+
+    /// A proven bound on the absolute error of a value of `layer` that is stored as `bits`, as it is printed.
+    ///
+    /// In fixed point it is half a unit in the last place for each mean that an optimal or any other policy can still
+    /// expect to pass, and what printing it as f64 can add. In floating point it is relative.
+    pub fn error_bound(self, layer: Layer, bits: u64) -> f64 {
+        let value = self.decode(bits);
+        match self.form {
+            Form::Fixed(Fixed { move_bound: None, .. }) => 0.0,
+            Form::Fixed(Fixed { fraction_bits, move_bound: Some(move_bound), largest_value, .. }) => {
+                let of_a_mean = MEAN_ERROR_ULP / (1u64 << fraction_bits) as f64;
+                // Printing a value as f64 rounds at most three times: the number, a mean's division, its scale.
+                let printing = largest_value * 2.0 * f64::EPSILON;
+                of_a_mean * move_bound.most(layer, value, of_a_mean) + printing
+            }
+            Form::Floating { precision, .. } => {
+                let rise = self.last_layer.0.saturating_sub(layer.0);
+                // The last move may win without a spawn.
+                let moves = f64::from(rise / Layer::STEP + 1);
+                let relative = moves * move_error(precision);
+                value * (relative / (1.0 - relative) + SUM_ERROR) + moves * underflow(precision)
+            }
+        }
+    }
+}
+
+impl Fixed {
+    fn new(params: &Params) -> Self {
+        let scores = params.objective == Objective::Score;
+        let largest_value =
+            if scores { tile_bound_board(params).map(exponent_potential).sum::<u64>() } else { 1 };
         let integer_bits = u64::BITS - largest_value.leading_zeros();
         let fraction_bits = match params.precision {
             // One bit is left over when the largest value is a power of two: it must fit too.
@@ -39,37 +199,8 @@ impl Scale {
                 u64::BITS - integer_bits - (u64::BITS - weights.leading_zeros())
             }
         };
-        Self { fraction_bits, largest_value: largest_value as f64, move_bound: MoveBound::new(params) }
-    }
-
-    /// Bits behind the binary point.
-    pub fn fraction_bits(self) -> u32 {
-        self.fraction_bits
-    }
-
-    /// The integer that stands for `value`.
-    pub fn encode(self, value: u64) -> u64 {
-        value << self.fraction_bits
-    }
-
-    /// The number that `bits` stands for.
-    pub fn decode(self, bits: u64) -> f64 {
-        bits as f64 / (1u64 << self.fraction_bits) as f64
-    }
-
-    /// The mean of fixed-point numbers that sum to `sum`, by their number or the sum of their weights.
-    pub fn decode_sum(self, sum: u128, weights: u128) -> f64 {
-        sum as f64 / weights as f64 / (1u64 << self.fraction_bits) as f64
-    }
-
-    /// A proven bound on the absolute error of a value of `layer` that is stored as `bits`: half a unit in the last place
-    /// for each mean that an optimal or any other policy can still expect to pass, and what printing it as f64
-    /// can add.
-    pub fn error_bound(self, layer: Layer, bits: u64) -> f64 {
-        let of_a_mean = MEAN_ERROR_ULP / (1u64 << self.fraction_bits) as f64;
-        // Printing a value as f64 rounds at most three times: the number, a mean's division, its scale.
-        let printing = self.largest_value * 2.0 * f64::EPSILON;
-        of_a_mean * self.move_bound.most(layer, self.decode(bits), of_a_mean) + printing
+        let move_bound = (params.spawner == Spawner::Random).then(|| MoveBound::new(params));
+        Self { fraction_bits, scores, largest_value: largest_value as f64, move_bound }
     }
 }
 
@@ -87,14 +218,40 @@ mod tests {
     fn bounds_meet_the_promise() {
         let bound = |board, precision, value| {
             let s = scale(board, "score", precision);
-            (s.fraction_bits(), s.error_bound(Layer(4), s.encode(value)))
+            (s.fraction_bits(), s.error_bound(Layer(4), s.points(value)))
         };
         let (bits, error) = bound("3x3", Precision::Bits32, 5_469);
-        assert!(bits == 17 && error <= 0.0016, "{error}");
+        assert!(bits == Some(17) && error <= 0.0016, "{error}");
         let (bits, error) = bound("4x3", Precision::Bits32, 50_725);
-        assert!(bits == 14 && error <= 0.081, "{error}");
+        assert!(bits == Some(14) && error <= 0.081, "{error}");
         let (bits, error) = bound("4x3", Precision::Bits64, 50_725);
-        assert!(bits == 38 && error <= 5e-9, "{error}");
-        assert_eq!(scale("3x3", "reach:512", Precision::Bits32).fraction_bits(), 31);
+        assert!(bits == Some(38) && error <= 5e-9, "{error}");
+        assert_eq!(scale("3x3", "reach:512", Precision::Bits32).fraction_bits(), Some(31));
+    }
+
+    /// A chance of 7e-18 to lose is known to eight digits and more, where values of 64 bits in fixed point have none.
+    #[test]
+    fn bounds_of_floating_values_are_relative() {
+        let s = scale("3x3", "lose:64", Precision::Bits64);
+        assert_eq!(s.fraction_bits(), None);
+        let bits = 1f64.to_bits() - 7e-18f64.to_bits();
+        assert!(s.decode(bits) == 7e-18 && s.error_bound(Layer(4), bits) <= 7e-27);
+        let narrow = scale("3x3", "lose:64", Precision::Bits32);
+        let bits = u64::from(1f32.to_bits() - 7e-18f32.to_bits());
+        assert!(narrow.error_bound(Layer(4), bits) <= 1e-22);
+        let reach = scale("3x3", "reach:64", Precision::Bits64);
+        assert!(reach.error_bound(Layer(4), reach.won()) > 7e-18);
+    }
+
+    /// The better value is the larger integer, whatever it stands for.
+    #[test]
+    fn integers_are_in_the_order_of_preference() {
+        for precision in [Precision::Bits32, Precision::Bits64] {
+            let lose = scale("3x3", "lose:64", precision);
+            assert_eq!((lose.decode(lose.won()), lose.decode(0)), (0.0, 1.0));
+            assert!(lose.decode(1) < 1.0 && lose.decode(lose.won() - 1) > 0.0);
+            let reach = scale("3x3", "reach:64", precision);
+            assert_eq!((reach.decode(reach.won()), reach.decode(0)), (1.0, 0.0));
+        }
     }
 }

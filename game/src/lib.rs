@@ -22,7 +22,7 @@
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
 //! | where moves, spawns and symmetries lead | [`transitions`], [`patterns`], [`maps`] |
-//! | what a game is worth | [`objective`], [`value`] |
+//! | what a game is worth | [`objective`], [`discount`], [`fixed`], [`value`], [`spawning`] |
 //!
 //! Nothing here reads a file, a clock or the environment.
 
@@ -30,6 +30,7 @@ pub mod bitset;
 pub mod board;
 pub mod class;
 pub mod columns;
+pub mod discount;
 pub mod fixed;
 pub mod huge;
 pub mod images;
@@ -49,15 +50,17 @@ pub mod rules;
 pub mod shapes;
 pub mod skeleton;
 pub mod slide;
+pub mod spawning;
 pub mod symmetry;
 pub mod table;
 pub mod transitions;
 pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
+pub use discount::Discount;
 pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;
 pub use layer::{Layer, SpawnKind};
-pub use objective::{Objective, Spawn4};
+pub use objective::{Objective, Spawn4, Spawner};
 pub use params::{Params, ParamsError, Precision};

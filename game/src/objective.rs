@@ -16,6 +16,24 @@ pub enum Objective {
         /// Exponent of the wanted tile.
         exponent: u8,
     },
+    /// The smallest probability of never holding a tile of at least 2^exponent: what `Reach` leaves of 1, in digits of
+    /// its own.
+    Lose {
+        /// Exponent of the wanted tile.
+        exponent: u8,
+    },
+}
+
+/// Who places the tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Spawner {
+    /// Chance: each empty cell is as likely, and a 4 comes with [`Spawn4`].
+    #[default]
+    Random,
+    /// An adversary of the player: the cell and the tile after which perfect play is worth least, of those that chance could
+    /// choose.
+    Worst,
 }
 
 /// Why a text is no objective or no spawn probability.
@@ -23,11 +41,18 @@ pub enum Objective {
 pub enum ObjectiveError {
     /// Neither `score` nor `reach:TILE`.
     #[error(
-        "objective {0:?} is not known; write score, or reach:TILE with a power of two from 8 to 32768 (for example reach:256)"
+        "objective {0:?} is not known; write score, or reach:TILE or lose:TILE with a power of two from 8 to 32768 (for \
+         example reach:256)"
     )]
     Objective(String),
+    /// Not who places tiles.
+    #[error("spawner {0:?} is not known; write random or worst")]
+    Spawner(String),
+    /// Not a discount, or not one that is kept exactly.
+    #[error("discount {0:?} is none; write a decimal or a fraction above 0 and up to 1 whose denominator is at most {max} in lowest terms (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
+    Discount(String),
     /// Not a probability, or not one that is kept exactly.
-    #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 whose denominator is at most {max} in lowest terms (for example 0.1 or 1/10)", max = Spawn4::MAX_DENOMINATOR)]
+    #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 whose denominator is at most {max} in lowest terms (for example 0.1 or 1/10)", max = MAX_DENOMINATOR)]
     Spawn4(String),
 }
 
@@ -36,6 +61,17 @@ impl fmt::Display for Objective {
         match self {
             Objective::Score => f.write_str("score"),
             Objective::Reach { exponent } => write!(f, "reach:{}", 1u32 << exponent),
+            Objective::Lose { exponent } => write!(f, "lose:{}", 1u32 << exponent),
+        }
+    }
+}
+
+impl Objective {
+    /// Exponent of the tile that wins, where there is one.
+    pub fn winning_exponent(self) -> Option<u8> {
+        match self {
+            Objective::Score => None,
+            Objective::Reach { exponent } | Objective::Lose { exponent } => Some(exponent),
         }
     }
 }
@@ -48,11 +84,17 @@ impl FromStr for Objective {
         if text == "score" {
             return Ok(Objective::Score);
         }
-        let tile: u32 = text.strip_prefix("reach:").ok_or_else(unknown)?.parse().map_err(|_| unknown())?;
+        let (kind, tile) = text.split_once(':').ok_or_else(unknown)?;
+        let tile: u32 = tile.parse().map_err(|_| unknown())?;
         if !tile.is_power_of_two() || !(8..=32_768).contains(&tile) {
             return Err(unknown());
         }
-        Ok(Objective::Reach { exponent: tile.trailing_zeros() as u8 })
+        let exponent = tile.trailing_zeros() as u8;
+        match kind {
+            "reach" => Ok(Objective::Reach { exponent }),
+            "lose" => Ok(Objective::Lose { exponent }),
+            _ => Err(unknown()),
+        }
     }
 }
 
@@ -70,6 +112,44 @@ impl From<Objective> for String {
     }
 }
 
+impl fmt::Display for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Spawner::Random => "random",
+            Spawner::Worst => "worst",
+        })
+    }
+}
+
+impl FromStr for Spawner {
+    type Err = ObjectiveError;
+
+    fn from_str(text: &str) -> Result<Self, ObjectiveError> {
+        match text {
+            "random" => Ok(Spawner::Random),
+            "worst" => Ok(Spawner::Worst),
+            _ => Err(ObjectiveError::Spawner(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for Spawner {
+    type Error = ObjectiveError;
+
+    fn try_from(text: String) -> Result<Self, ObjectiveError> {
+        text.parse()
+    }
+}
+
+impl From<Spawner> for String {
+    fn from(spawner: Spawner) -> String {
+        spawner.to_string()
+    }
+}
+
+/// Largest denominator of a probability or a discount: the sums that the mean over spawns needs must stay exact.
+pub(crate) const MAX_DENOMINATOR: u32 = 65_536;
+
 /// The probability that a spawned tile is a 4, as a fraction in lowest terms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -79,9 +159,6 @@ pub struct Spawn4 {
 }
 
 impl Spawn4 {
-    /// Largest denominator: the sums that the mean over spawns needs must stay exact.
-    pub const MAX_DENOMINATOR: u32 = 65_536;
-
     /// Weight of a spawned 4, in units of `1/denominator`.
     pub fn weight4(self) -> u32 {
         self.numerator
@@ -120,38 +197,9 @@ impl FromStr for Spawn4 {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
-        let bad = || ObjectiveError::Spawn4(text.to_owned());
-        let digits = |s: &str| {
-            let plain = s.len() <= 18 && s.bytes().all(|b| b.is_ascii_digit());
-            if plain { Ok(s.parse::<u64>().unwrap_or(0)) } else { Err(bad()) }
-        };
-        let (numerator, denominator) = if let Some((a, b)) = text.split_once('/') {
-            if a.trim().is_empty() || b.trim().is_empty() {
-                return Err(bad());
-            }
-            (digits(a.trim())?, digits(b.trim())?)
-        } else {
-            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-            let fraction = fraction.trim_end_matches('0');
-            if text.is_empty() || text == "." || fraction.len() > 16 {
-                return Err(bad());
-            }
-            let scale = 10u64.pow(fraction.len() as u32);
-            let whole = digits(whole)?;
-            if whole > 1 {
-                return Err(bad());
-            }
-            (whole * scale + digits(fraction)?, scale)
-        };
-        if denominator == 0 || numerator > denominator {
-            return Err(bad());
-        }
-        let divisor = gcd(numerator, denominator);
-        let (numerator, denominator) = (numerator / divisor, denominator / divisor);
-        if denominator > u64::from(Self::MAX_DENOMINATOR) {
-            return Err(bad());
-        }
-        Ok(Self { numerator: numerator as u32, denominator: denominator as u32 })
+        let (numerator, denominator) =
+            fraction(text).ok_or_else(|| ObjectiveError::Spawn4(text.to_owned()))?;
+        Ok(Self { numerator, denominator })
     }
 }
 
@@ -167,6 +215,39 @@ impl From<Spawn4> for String {
     fn from(spawn4: Spawn4) -> String {
         spawn4.to_string()
     }
+}
+
+/// A decimal or a fraction from 0 to 1, in lowest terms: numerator and denominator, which is at most
+/// [`MAX_DENOMINATOR`].
+pub(crate) fn fraction(text: &str) -> Option<(u32, u32)> {
+    let digits = |s: &str| {
+        let plain = s.len() <= 18 && s.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| s.parse::<u64>().unwrap_or(0))
+    };
+    let (numerator, denominator) = if let Some((a, b)) = text.split_once('/') {
+        if a.trim().is_empty() || b.trim().is_empty() {
+            return None;
+        }
+        (digits(a.trim())?, digits(b.trim())?)
+    } else {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let fraction = fraction.trim_end_matches('0');
+        if text.is_empty() || text == "." || fraction.len() > 16 {
+            return None;
+        }
+        let scale = 10u64.pow(fraction.len() as u32);
+        let whole = digits(whole)?;
+        if whole > 1 {
+            return None;
+        }
+        (whole * scale + digits(fraction)?, scale)
+    };
+    if denominator == 0 || numerator > denominator {
+        return None;
+    }
+    let divisor = gcd(numerator, denominator);
+    let (numerator, denominator) = (numerator / divisor, denominator / divisor);
+    (denominator <= u64::from(MAX_DENOMINATOR)).then_some((numerator as u32, denominator as u32))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -201,7 +282,10 @@ mod tests {
     fn objectives() {
         assert_eq!("score".parse::<Objective>().unwrap(), Objective::Score);
         assert_eq!("reach:2048".parse::<Objective>().unwrap(), Objective::Reach { exponent: 11 });
-        for text in ["reach:4", "reach:7", "reach:65536", "reach:", "reach", "Score"] {
+        assert_eq!("lose:64".parse::<Objective>().unwrap(), Objective::Lose { exponent: 6 });
+        for text in
+            ["reach:4", "reach:7", "reach:65536", "reach:", "reach", "Score", "lose", "lose:9", "win:8"]
+        {
             assert!(text.parse::<Objective>().is_err(), "{text}");
         }
     }

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::board::{BoardSize, MAX_EXPONENT};
+use crate::discount::Discount;
 use crate::fixed::Scale;
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
-use crate::objective::{Objective, Spawn4};
+use crate::objective::{Objective, Spawn4, Spawner};
 
 /// Bits that a stored value takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -62,6 +63,12 @@ pub struct Params {
     /// Which layers' values are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: KeptLayers,
+    /// What a move more takes from a win.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discount: Discount,
+    /// Who places the tiles.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spawner: Spawner,
 }
 
 /// Manifests say nothing of huge tiles where there are none.
@@ -73,9 +80,9 @@ fn is_no_huge(huge: &u8) -> bool {
     *huge == NO_HUGE
 }
 
-/// Manifests say nothing of the layers that all runs kept before there was a choice.
-fn is_default(kept: &KeptLayers) -> bool {
-    *kept == KeptLayers::default()
+/// Manifests say nothing of what all runs were before there was a choice.
+fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
+    *choice == T::default()
 }
 
 /// Why parameters make no run.
@@ -122,6 +129,17 @@ pub enum ParamsError {
     /// The split between small and large tiles is out of range.
     #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
     Large(u8),
+    /// A discount without a win that it could count for.
+    #[error(
+        "the objective {0} knows no discount: expected reach:TILE, of which a discount makes the mean of γ^moves over wins"
+    )]
+    Discount(Objective),
+    /// An adversary leaves nothing to chance.
+    #[error(
+        "{0} is certain or out of the question where the worst tiles are spawned: expected reach:TILE, which is worth 1 \
+         where the tile can be forced and else 0"
+    )]
+    CertainLoss(Objective),
     /// The exponent from which tiles are huge is out of range.
     #[error("huge tiles cannot start at exponent {0}: expected {LEAST_HUGE} to {NO_HUGE}")]
     Huge(u8),
@@ -156,8 +174,10 @@ impl Params {
     ) -> Result<Self, ParamsError> {
         let kept = KeptLayers::default();
         let huge = NO_HUGE;
-        let mut params = Self { board, objective, spawn4, precision, until_layer, large, huge, kept };
-        if let Objective::Reach { exponent } = objective {
+        let (discount, spawner) = (Discount::NONE, Spawner::Random);
+        let mut params =
+            Self { board, objective, spawn4, precision, until_layer, large, huge, kept, discount, spawner };
+        if let Some(exponent) = objective.winning_exponent() {
             // With the wanted tile as the only large one, no board that counts has a large tile.
             params.large = large.min(exponent);
         }
@@ -178,13 +198,25 @@ impl Params {
         Self { kept, ..self }
     }
 
+    /// The same game, played for wins in few moves.
+    pub fn with_discount(self, discount: Discount) -> Result<Self, ParamsError> {
+        let params = Self { discount, ..self };
+        params.check()?;
+        Ok(params)
+    }
+
+    /// The same game with tiles from somebody else.
+    pub fn with_spawner(self, spawner: Spawner) -> Result<Self, ParamsError> {
+        let params = Self { spawner, ..self };
+        params.check()?;
+        Ok(params)
+    }
+
     /// Checks parameters that were read from a file.
     pub fn check(&self) -> Result<(), ParamsError> {
         let bound = self.tile_bound();
         let largest = 1u64 << bound;
-        if let Objective::Reach { exponent } = self.objective
-            && exponent > bound
-        {
+        if self.winning_exponent().is_some_and(|exponent| exponent > bound) {
             return Err(ParamsError::OutOfReach { objective: self.objective, board: self.board, largest });
         }
         if let Some(layer) = self.until_layer {
@@ -208,6 +240,12 @@ impl Params {
         if !(LEAST_HUGE..=NO_HUGE).contains(&self.huge) {
             return Err(ParamsError::Huge(self.huge));
         }
+        if self.discount != Discount::NONE && !matches!(self.objective, Objective::Reach { .. }) {
+            return Err(ParamsError::Discount(self.objective));
+        }
+        if self.spawner == Spawner::Worst && matches!(self.objective, Objective::Lose { .. }) {
+            return Err(ParamsError::CertainLoss(self.objective));
+        }
         Ok(())
     }
 
@@ -223,20 +261,14 @@ impl Params {
 
     /// Exponent of the largest tile on a board that the run counts.
     pub fn largest_exponent(&self) -> u8 {
-        let by_objective = match self.objective {
-            Objective::Score => u8::MAX,
-            Objective::Reach { exponent } => exponent - 1,
-        };
+        let by_objective = self.winning_exponent().map_or(u8::MAX, |exponent| exponent - 1);
         let by_layer = self.until_layer.map_or(u8::MAX, |layer| layer.ilog2() as u8);
         self.tile_bound().min(by_objective).min(by_layer)
     }
 
     /// Exponent of the tile that wins, where the objective has one.
     pub fn winning_exponent(&self) -> Option<u8> {
-        match self.objective {
-            Objective::Score => None,
-            Objective::Reach { exponent } => Some(exponent),
-        }
+        self.objective.winning_exponent()
     }
 
     /// At most so many cells hold a tile of at least `2^exponent`, in any reachable board: all cells
@@ -258,7 +290,7 @@ impl Params {
         Layer(self.until_layer.map_or(sum, |layer| layer.min(sum)))
     }
 
-    /// The fixed-point scale of the run's values.
+    /// How the run's values are written as integers.
     pub fn scale(&self) -> Scale {
         Scale::new(self)
     }
@@ -323,6 +355,38 @@ mod tests {
         for wrong in [r#"{"period":4,"width":1}"#, r#"{"period":4}"#, r#"{"period":4,"width":2,"from":1}"#] {
             assert!(serde_json::from_str::<Params>(&with(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    /// Manifests of runs that know neither discounts nor adversaries are what they were before there were any.
+    #[test]
+    fn discounts_and_adversaries_are_written_where_they_are() {
+        let usual = params("3x3", "reach:64", None).unwrap();
+        let text = serde_json::to_string(&usual).unwrap();
+        assert!(!text.contains("discount") && !text.contains("spawner"), "{text}");
+        let with = |more: &str| text.replace("\"large\":4", &format!("\"large\":4,{more}"));
+        let discounted = usual.clone().with_discount("0.95".parse().unwrap()).unwrap();
+        assert_eq!(serde_json::to_string(&discounted).unwrap(), with(r#""discount":"19/20""#));
+        let worst = usual.with_spawner(Spawner::Worst).unwrap();
+        assert_eq!(serde_json::to_string(&worst).unwrap(), with(r#""spawner":"worst""#));
+        for params in [discounted, worst] {
+            let text = serde_json::to_string(&params).unwrap();
+            assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
+        }
+        for wrong in [r#""discount":"0""#, r#""discount":0.95"#, r#""spawner":"best""#] {
+            assert!(serde_json::from_str::<Params>(&with(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn discounts_and_adversaries_need_an_objective_that_knows_them() {
+        let with = |objective: &str| params("3x3", objective, None).unwrap();
+        let discount: Discount = "0.95".parse().unwrap();
+        for objective in ["score", "lose:64"] {
+            assert!(matches!(with(objective).with_discount(discount), Err(ParamsError::Discount(_))));
+        }
+        assert!(matches!(with("lose:64").with_spawner(Spawner::Worst), Err(ParamsError::CertainLoss(_))));
+        assert!(with("score").with_spawner(Spawner::Worst).is_ok());
+        assert!(with("reach:64").with_spawner(Spawner::Worst).unwrap().with_discount(discount).is_ok());
     }
 
     #[test]

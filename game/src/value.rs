@@ -1,21 +1,33 @@
-//! Fixed-point values, and the arithmetic of means over spawns.
+//! Stored values, and the constants of backward induction.
 
 use std::fmt::Debug;
 
 use bytemuck::Pod;
 
-use crate::objective::{Objective, Spawn4};
+use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
+use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// A stored value: an unsigned fixed-point number of 32 or 64 bits.
+/// A stored value: an unsigned integer of 32 or 64 bits. Of two values the better one for the player is the larger
+/// integer. What number it stands for, in fixed or in floating point, [`Scale`](crate::fixed::Scale) knows.
 pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
-    /// What the sum over the spawns of one afterstate is kept in.
-    type Sum: Copy + Default + Debug;
+    /// What the sum of fixed-point numbers over the spawns of one afterstate is kept in.
+    type Sum: Copy + Debug;
+    /// The sum of none.
+    const NO_SUM: Self::Sum;
+    /// The largest integer.
+    const LARGEST: Self;
 
-    /// The low bits of a fixed-point number that fits.
+    /// The low bits of an integer that fits.
     fn from_bits(bits: u64) -> Self;
-    /// The fixed-point number.
+    /// The integer.
     fn to_bits(self) -> u64;
+    /// The number whose IEEE 754 representation in as many bits this is.
+    fn number(self) -> f64;
+    /// The representation nearest to a number.
+    fn of_number(number: f64) -> Self;
+    /// The representation of 1, less this integer: what turns the order of the numbers from 0 to 1 round.
+    fn one_less(self) -> Self;
     /// Adds this value to a sum, exactly.
     fn add_to(self, sum: &mut Self::Sum);
     /// The rounded mean, from the sum over spawned 2s and the one over spawned 4s.
@@ -71,6 +83,9 @@ impl Divisor {
 }
 
 impl Value for u32 {
+    const NO_SUM: u64 = 0;
+    const LARGEST: Self = Self::MAX;
+
     type Sum = u64;
 
     fn from_bits(bits: u64) -> Self {
@@ -79,6 +94,21 @@ impl Value for u32 {
 
     fn to_bits(self) -> u64 {
         u64::from(self)
+    }
+
+    #[inline(always)]
+    fn number(self) -> f64 {
+        f64::from(f32::from_bits(self))
+    }
+
+    #[inline(always)]
+    fn of_number(number: f64) -> Self {
+        (number as f32).to_bits()
+    }
+
+    #[inline(always)]
+    fn one_less(self) -> Self {
+        1f32.to_bits().wrapping_sub(self)
     }
 
     #[inline(always)]
@@ -105,6 +135,9 @@ fn small_to_f64(integer: u64) -> f64 {
 }
 
 impl Value for u64 {
+    const NO_SUM: u64 = 0;
+    const LARGEST: Self = Self::MAX;
+
     /// The scale leaves room for the sum over a full board's spawns.
     type Sum = u64;
 
@@ -114,6 +147,21 @@ impl Value for u64 {
 
     fn to_bits(self) -> u64 {
         self
+    }
+
+    #[inline(always)]
+    fn number(self) -> f64 {
+        f64::from_bits(self)
+    }
+
+    #[inline(always)]
+    fn of_number(number: f64) -> Self {
+        number.to_bits()
+    }
+
+    #[inline(always)]
+    fn one_less(self) -> Self {
+        1f64.to_bits().wrapping_sub(self)
     }
 
     #[inline(always)]
@@ -130,58 +178,92 @@ impl Value for u64 {
     }
 }
 
+impl Divisor {
+    /// Weight of a spawned 2.
+    #[inline(always)]
+    pub(crate) fn weight2(&self) -> f64 {
+        f64::from(self.weight2)
+    }
+
+    /// Weight of a spawned 4.
+    #[inline(always)]
+    pub(crate) fn weight4(&self) -> f64 {
+        f64::from(self.weight4)
+    }
+
+    /// The sum of all weights.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> f64 {
+        self.divisor as f64
+    }
+}
+
 /// The constants of backward induction for a run.
 #[derive(Clone, Debug)]
 pub struct Backup {
     divisors: Vec<Divisor>,
-    /// Bits of 1 in a run that maximises a probability.
-    one: u64,
-    fraction_bits: u32,
-    score: bool,
+    rule: SpawnRule,
+    /// Bits of a win.
+    won: u64,
+    /// Bits behind the binary point, where values are scores.
+    score_bits: Option<u32>,
+    can_win: bool,
 }
 
 impl Backup {
     /// The constants of a run.
     pub fn new(params: &Params) -> Self {
         let (scale, spawn4) = (params.scale(), params.spawn4);
-        let score = params.objective == Objective::Score;
-        let divisors = (0..=params.cells() as u64).map(|empty| {
-            let offset = if score { scale.encode(4) * u64::from(spawn4.weight4()) * empty } else { 0 };
-            Divisor::new(spawn4, empty, offset)
-        });
-        Self {
-            divisors: divisors.collect(),
-            one: scale.encode(1),
-            fraction_bits: scale.fraction_bits(),
-            score,
-        }
+        let gift = scale.points(4);
+        let divisors = (0..=params.cells() as u64)
+            .map(|empty| Divisor::new(spawn4, empty, gift * u64::from(spawn4.weight4()) * empty));
+        let rule = match (params.spawner, scale.floating()) {
+            (Spawner::Random, None) => SpawnRule::Mean(FixedMean),
+            (Spawner::Random, Some(floating)) => SpawnRule::Floating(floating),
+            (Spawner::Worst, floating) => {
+                let spawned = [spawn4.weight2() > 0, spawn4.weight4() > 0];
+                SpawnRule::Worst(WorstSpawn::new(spawned, gift, floating.map(|_| params.discount)))
+            }
+        };
+        let can_win = params.winning_exponent().is_some();
+        let score_bits = scale.fraction_bits().filter(|_| !can_win);
+        Self { divisors: divisors.collect(), rule, won: scale.won(), score_bits, can_win }
     }
 
     /// Whether the objective has a tile that wins.
     pub fn can_win(&self) -> bool {
-        !self.score
+        self.can_win
     }
 
-    /// The value of a won board.
+    /// The value of an afterstate with the tile that wins.
     pub fn won<V: Value>(&self) -> V {
-        V::from_bits(self.one)
+        V::from_bits(self.won)
     }
 
     /// The value of a board without a legal move, by its potential.
     #[inline(always)]
     pub fn terminal<V: Value>(&self, potential: u32) -> V {
-        if self.score { V::from_bits(u64::from(potential) << self.fraction_bits) } else { V::default() }
+        match self.score_bits {
+            Some(bits) => V::from_bits(u64::from(potential) << bits),
+            None => V::default(),
+        }
     }
-}
 
-impl Backup {
-    /// The mean over spawns of one afterstate, from the fixed-point values of what a 2 and a 4 in
-    /// each empty cell lead to.
-    pub fn mean_of<V: Value>(&self, twos: &[u64], fours: &[u64]) -> u64 {
-        let (mut sum2, mut sum4) = (V::Sum::default(), V::Sum::default());
-        twos.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum2));
-        fours.iter().for_each(|&bits| V::from_bits(bits).add_to(&mut sum4));
-        V::mean(sum2, sum4, &self.divisors[twos.len()]).to_bits()
+    /// How spawns are taken together.
+    pub fn rule(&self) -> SpawnRule {
+        self.rule
+    }
+
+    /// The value of one afterstate, from those of what a 2 and a 4 in each empty cell lead to.
+    pub fn of_spawns<V: Value>(&self, twos: &[u64], fours: &[u64]) -> u64 {
+        let values = |bits: &[u64]| -> Vec<V> { bits.iter().map(|&bits| V::from_bits(bits)).collect() };
+        let (twos, fours, divisor) = (values(twos), values(fours), self.divisor(twos.len()));
+        let value = match self.rule {
+            SpawnRule::Mean(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
+            SpawnRule::Floating(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
+            SpawnRule::Worst(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
+        };
+        value.to_bits()
     }
 
     /// What a sum over the spawns in `empty` cells is divided by.
@@ -194,6 +276,7 @@ impl Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objective::Objective;
     use crate::params::Precision;
 
     /// The f64 mean equals the integer mean wherever the fraction is no tie and the denominator is
@@ -204,7 +287,7 @@ mod tests {
             Params::new("3x3".parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None)
                 .unwrap();
         let backup = Backup::new(&params);
-        let offset_bits = params.scale().encode(4);
+        let offset_bits = params.scale().points(4);
         let mut seed = 1u64;
         for round in 0..20_000 {
             let empty = round % 8 + 1;
@@ -214,7 +297,7 @@ mod tests {
             };
             let twos: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
             let fours: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
-            let mean = backup.mean_of::<u32>(&twos, &fours);
+            let mean = backup.of_spawns::<u32>(&twos, &fours);
             let sum: i128 = twos.iter().map(|&v| 9 * i128::from(v)).sum::<i128>()
                 + fours.iter().map(|&v| i128::from(v) - i128::from(offset_bits)).sum::<i128>();
             let divisor = 10 * empty as i128;

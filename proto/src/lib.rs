@@ -3,8 +3,8 @@
 //! A package name carries its version ([`v1`]). Within a version fields are only added: what a deployed client
 //! sends and reads keeps its meaning.
 
-use exact2048_game::Params;
 use exact2048_game::huge::NO_HUGE;
+use exact2048_game::{Discount, Params, Spawner};
 
 /// Version 1 of all services.
 #[allow(
@@ -32,6 +32,21 @@ impl From<&Params> for v1::RunParameters {
             until_layer: params.until_layer,
             large_exponent: params.large.into(),
             huge_exponent: if params.huge == NO_HUGE { 0 } else { params.huge.into() },
+            discount_numerator: if params.discount == Discount::NONE {
+                0
+            } else {
+                params.discount.numerator()
+            },
+            discount_denominator: if params.discount == Discount::NONE {
+                0
+            } else {
+                params.discount.denominator()
+            },
+            spawner: if params.spawner == Spawner::Random {
+                String::new()
+            } else {
+                params.spawner.to_string()
+            },
             kept: Some(v1::KeptLayers { period: params.kept.period(), width: params.kept.width() }),
         }
     }

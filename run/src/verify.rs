@@ -2,8 +2,8 @@
 //!
 //! Everything that decides what is right is written here a second time, from the text of the rules and of
 //! `docs/dev/format.md`, and in another way than the solver's: moves and symmetries act on whole boards as packed
-//! numbers (`geometry`), rows and columns are numbered anew (`layout`), the bounds of the game, the scale of
-//! values, means and rounding are worked out anew (`game`), and states are looked up one by one in hash tables
+//! numbers (`geometry`), rows and columns are numbered anew (`layout`), the bounds of the game (`game`), the scale of
+//! values, means and rounding are worked out anew (`values`), and states are looked up one by one in hash tables
 //! (`moves`) where the solver's kernels go through rows of a product structure.
 //!
 //! Shared with the solver are
@@ -38,6 +38,7 @@ mod sampling;
 mod span;
 mod stored;
 mod table;
+mod values;
 mod whole;
 
 use std::sync::atomic::{AtomicBool, Ordering};

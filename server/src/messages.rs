@@ -73,6 +73,8 @@ pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueRespons
     message.canonical = answer.canonical.to_text(size);
     for (to, of) in message.moves.iter_mut().zip(&answer.moves) {
         to.afterstate = of.outcome.map(|outcome| outcome.after.to_text(size)).unwrap_or_default();
+        let worst = of.outcome.and_then(|outcome| outcome.worst_spawn);
+        to.worst_spawn = worst.map(|board| board.to_text(size)).unwrap_or_default();
     }
     message
 }
@@ -99,6 +101,8 @@ fn move_value(of: &MoveValue) -> v1::MoveValue {
         message.value = outcome.value;
         message.packed_afterstate = outcome.after.0;
         message.best = outcome.is_best;
+        message.error_bound = Some(outcome.error_bound);
+        message.packed_worst_spawn = outcome.worst_spawn.map_or(0, |board| board.0);
     }
     message
 }

@@ -14,7 +14,7 @@ use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::packed::LegalMoves;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Backup;
-use exact2048_game::{Layer, Objective, Params, Precision, SpawnKind};
+use exact2048_game::{Layer, Params, Precision, SpawnKind, Spawner};
 use exact2048_storage::ItemKey;
 use rayon::prelude::*;
 
@@ -27,6 +27,7 @@ mod cone_files;
 mod cones;
 mod decoded;
 mod error;
+mod starts;
 
 use cone_files::ConeFiles;
 pub use cones::{Asking, CostSum};
@@ -34,6 +35,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
+pub use starts::StartValues;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -67,9 +69,9 @@ pub struct Evaluation {
     pub canonical: Board,
     /// Its layer.
     pub layer: Layer,
-    /// Expected score still to come, or the probability of reaching the tile.
+    /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,
-    /// Bound on the absolute error of `value` and of the moves' values; 0 where the game is over.
+    /// Bound on the absolute error of `value`; 0 where it is exact.
     pub error_bound: f64,
     /// The best move, of equal ones the first; `None` where no move is legal.
     pub best: Option<Move>,
@@ -95,19 +97,13 @@ pub struct MoveOutcome {
     pub score: u32,
     /// The value of making the move, its score included.
     pub value: f64,
-    /// Whether no other move is worth more, to the last bit that is stored. Several moves may be best.
-    pub is_best: bool,
-}
-
-/// Values of the starts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StartValues {
-    /// Mean over all starts with their probabilities.
-    pub expected: f64,
-    /// Bound on the absolute error of any of these values.
+    /// Bound on the absolute error of `value`.
     pub error_bound: f64,
-    /// Mean over the two-tile starts of layers 4, 6 and 8, each ordered placement counted once.
-    pub by_layer: Vec<(Layer, f64)>,
+    /// Where the worst tiles are spawned: the board after the spawn that is worth least, of equal ones the first by cell and
+    /// a 2 before a 4. `None` where tiles come by chance, and where the move wins.
+    pub worst_spawn: Option<Board>,
+    /// Whether no other move is better, to the last bit that is stored. Several moves may be best.
+    pub is_best: bool,
 }
 
 /// What an oracle may take, and keep for the next who asks.
@@ -331,25 +327,30 @@ impl Oracle {
             found.push(moves.get(direction).map(bits).transpose()?);
         }
         let most = found.iter().flatten().map(|&(.., bits)| bits).max();
+        let layer = self.layer(board);
+        let bound = |bits| most.map_or(0.0, |_| self.scale.error_bound(layer, bits));
+        // In fixed point that of the best covers all.
+        let of_all = self.scale.fraction_bits().and(most);
         let outcome = |(after, score, bits)| {
             let value = self.decode(bits, board);
-            MoveOutcome { after, score, value, is_best: Some(bits) == most }
+            let error_bound = bound(of_all.unwrap_or(bits));
+            let worst_spawn = self.worst_spawn(after, known);
+            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best: Some(bits) == most }
         };
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
             .collect();
         let bits = match part.value(rank)? {
             Some(bits) => bits,
-            None => most.unwrap_or_else(|| self.terminal(board)),
+            None => most.unwrap_or_else(|| self.past(board)),
         };
         part.keep(rank, bits);
-        let layer = self.layer(board);
         Ok(Evaluation {
             board,
             canonical: self.cones.packed().canonical(board),
             layer,
             value: self.decode(bits, board),
-            error_bound: if most.is_some() { self.scale.error_bound(layer, bits) } else { 0.0 },
+            error_bound: bound(bits),
             best: moves
                 .iter()
                 .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))
@@ -358,19 +359,39 @@ impl Oracle {
         })
     }
 
-    /// The fixed-point value of an afterstate: the rounded mean over its spawns; `None` where one of them is not known.
+    /// The stored form of an afterstate's value, by those of its spawns; `None` where one of them is not known.
     fn after_bits(&self, after: Board, known: &Known) -> Option<u64> {
         if self.is_won(after) {
-            return Some(self.one());
+            return Some(self.scale.won());
         }
         let bits = |spawn| -> Option<Vec<u64>> {
             self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
         };
         let (twos, fours) = (bits(SpawnKind::Two)?, bits(SpawnKind::Four)?);
         Some(match self.params.precision {
-            Precision::Bits32 => self.backup.mean_of::<u32>(&twos, &fours),
-            Precision::Bits64 => self.backup.mean_of::<u64>(&twos, &fours),
+            Precision::Bits32 => self.backup.of_spawns::<u32>(&twos, &fours),
+            Precision::Bits64 => self.backup.of_spawns::<u64>(&twos, &fours),
         })
+    }
+
+    /// See [`MoveOutcome::worst_spawn`].
+    fn worst_spawn(&self, after: Board, known: &Known) -> Option<Board> {
+        if self.params.spawner == Spawner::Random || self.is_won(after) {
+            return None;
+        }
+        let spawn4 = self.params.spawn4;
+        let kinds = [
+            (SpawnKind::Two, spawn4.weight2(), 0),
+            // The 4 that it adds to the potential nobody has scored.
+            (SpawnKind::Four, spawn4.weight4(), self.scale.points(4)),
+        ];
+        let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
+            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |(spawn, _, gift)| {
+                let board = after.with(cell, spawn.exponent());
+                Some((board, known.get(&self.cones.packed().canonical(board))? - gift))
+            })
+        });
+        spawns.min_by_key(|(_, bits)| *bits).map(|(board, _)| board)
     }
 
     /// The values of many states, in their order; `None` where the run does not reach the board.
@@ -401,7 +422,7 @@ impl Oracle {
         Ok(values)
     }
 
-    /// The fixed-point values of boards; `None` where the run does not reach one.
+    /// The stored values of boards; `None` where the run does not reach one.
     fn bits(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<u64>>, QueryError> {
         let mut values = vec![None; boards.len()];
         let (mut states, mut open) = (Vec::new(), Vec::new());
@@ -434,41 +455,7 @@ impl Oracle {
         entries
     }
 
-    /// Values of the starts of the game: exact sums of the stored values, each divided once.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError::Read`] where a shard cannot be read.
-    pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
-        let weight = |e: u8| u128::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
-        let starts: Vec<_> = rules::starts(self.params.board).collect();
-        let boards: Vec<Board> = starts.iter().map(|(board, _)| *board).collect();
-        let spent = CostSum::default();
-        let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
-        let mut layers = [(0u128, 0u32); 3];
-        let (mut weighted, mut error_bound) = (0u128, 0.0f64);
-        for ((board, exponents), bits) in starts.into_iter().zip(values) {
-            let bits = if self.is_won(board) { Some(self.one()) } else { bits };
-            let bits = bits.ok_or_else(|| self.unreachable(board, ""))?;
-            error_bound = self.scale.error_bound(self.layer(board), bits).max(error_bound);
-            let bits = u128::from(self.value_bits(bits, board));
-            weighted += bits * weight(exponents[0]) * weight(exponents[1]);
-            let slot = &mut layers[Layer(board.tile_sum(cells)).number() as usize];
-            *slot = (slot.0 + bits, slot.1 + 1);
-        }
-        let mean = |(i, (sum, count)): (usize, (u128, u32))| {
-            (Layer::FIRST.up(i as u32), self.scale.decode_sum(sum, u128::from(count)))
-        };
-        let weights = u128::from(spawn4.denominator()).pow(2) * (cells * (cells - 1)) as u128;
-        Ok(StartValues {
-            expected: self.scale.decode_sum(weighted, weights),
-            error_bound,
-            by_layer: layers.into_iter().enumerate().map(mean).collect(),
-        })
-    }
-
-    /// The fixed-point value of a state, by any of its images.
+    /// The stored value of a state, by any of its images.
     ///
     /// # Errors
     ///
@@ -543,32 +530,20 @@ impl Oracle {
         wins.is_some_and(|e| (0..self.params.cells()).any(|cell| board.get(cell) >= e))
     }
 
-    /// The fixed-point value of a won board.
-    pub(crate) fn one(&self) -> u64 {
-        self.scale.encode(1)
+    /// What a stored value holds of the score that a board has made; all of it where no move is legal.
+    pub(crate) fn past(&self, board: Board) -> u64 {
+        self.scale.points(rules::potential(board, self.params.board))
     }
 
-    /// The fixed-point value of a board without a legal move.
-    pub(crate) fn terminal(&self, board: Board) -> u64 {
-        match self.params.objective {
-            Objective::Score => self.scale.encode(rules::potential(board, self.params.board)),
-            Objective::Reach { .. } => 0,
-        }
-    }
-
-    /// The value that fixed-point bits stand for, seen from `board`.
+    /// The value that bits stand for, seen from `board`.
     fn decode(&self, bits: u64, board: Board) -> f64 {
         self.scale.decode(self.value_bits(bits, board))
     }
 
-    /// What is still to come, in fixed point: the stored value without the potential of `board`.
+    /// What is still to come, as it is stored, without what `board` has made.
     fn value_bits(&self, bits: u64, board: Board) -> u64 {
-        let past = match self.params.objective {
-            Objective::Score => self.scale.encode(rules::potential(board, self.params.board)),
-            Objective::Reach { .. } => 0,
-        };
         // W is at least Φ: no rounding takes a value below the score already made.
-        bits.saturating_sub(past)
+        bits.saturating_sub(self.past(board))
     }
 }
 

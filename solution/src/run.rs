@@ -378,6 +378,8 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
         ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
         ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
         ("until-layer", until(held), until(wanted)),
+        ("discount", held.discount.to_string(), wanted.discount.to_string()),
+        ("spawner", held.spawner.to_string(), wanted.spawner.to_string()),
         ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
     ];
     for (field, found, wanted) in fields {

@@ -63,7 +63,7 @@ fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits64, None).unwrap();
     let params = params.with_kept(KeptLayers::ALL);
-    let bits = params.scale().encode(100);
+    let bits = params.scale().points(100);
     assert_eq!(bits as f64, (bits + 1) as f64);
     for (better, worse, best) in
         [(AFTER_DOWN, AFTER_LEFT, &[Move::Down][..]), (AFTER_LEFT, AFTER_DOWN, &[Move::Left, Move::Right])]

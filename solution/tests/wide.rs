@@ -101,23 +101,20 @@ impl Made {
         let moves = Move::ALL.into_iter().filter_map(|direction| rules::make_move(board, direction, size));
         let moves: Vec<Board> = moves.map(|(after, _)| after).collect();
         let bits = moves.into_iter().map(|after| self.after_bits(backup, after, known)).max();
-        let bits = bits.unwrap_or_else(|| match self.params.winning_exponent() {
-            None => self.params.scale().encode(rules::potential(board, size)),
-            Some(_) => 0,
-        });
+        let bits = bits.unwrap_or_else(|| self.params.scale().points(rules::potential(board, size)));
         known.insert(space_board, bits);
         bits
     }
 
     fn after_bits(&self, backup: &Backup, after: Board, known: &mut HashMap<Board, u64>) -> u64 {
         if is_won(&self.params, after) {
-            return self.params.scale().encode(1);
+            return self.params.scale().won();
         }
         let [twos, fours] = [1, 2].map(|exponent| -> Vec<u64> {
             let cells = rules::empty_cells(after, self.params.board);
             cells.map(|cell| self.state_bits(backup, after.with(cell, exponent), known)).collect()
         });
-        backup.mean_of::<u32>(&twos, &fours)
+        backup.of_spawns::<u32>(&twos, &fours)
     }
 }
 
@@ -227,10 +224,7 @@ fn check_answers(params: &Params, boards: &[Board]) {
         for (direction, found) in Move::ALL.into_iter().zip(&answer.moves) {
             let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
                 let bits = made.after_bits(&backup, after, &mut known);
-                let past = match params.winning_exponent() {
-                    None => params.scale().encode(rules::potential(board, params.board)),
-                    Some(_) => 0,
-                };
+                let past = params.scale().points(rules::potential(board, params.board));
                 (after, score, params.scale().decode(bits - past))
             });
             let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));

@@ -3,6 +3,7 @@
 //! Boards are plain arrays of exponents, sets and values are hash maps, every board is moved and
 //! spawned into by itself. Values are the scores still to come, not the potentials that the solver
 //! stores, in 128-bit fixed point with 80 fraction bits: next to the solver's 64 bits they are exact.
+//! Chances to lose are not 1 less those to win, but the least by themselves.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,6 +20,7 @@ const ONE: Value = 1 << 80;
 enum Objective {
     Score,
     Reach { exponent: u8 },
+    Lose { exponent: u8 },
 }
 
 /// The rules of one game.
@@ -29,6 +31,10 @@ pub struct Game {
     /// A spawned tile is a 4 with probability `fours / of`.
     fours: u128,
     of: u128,
+    /// A win after n moves counts as this to the power n: numerator and denominator.
+    discount: [u128; 2],
+    /// Whether tiles come where they hurt most, and not by chance.
+    worst: bool,
     /// Per symmetry, the cell that comes to each cell.
     symmetries: Vec<Vec<usize>>,
     /// Per direction, the lines that slide, each from the wall outward.
@@ -63,8 +69,10 @@ impl Game {
     pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
         let (rows, cols) = board.split_once('x').unwrap();
         let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
-        let objective = match objective.strip_prefix("reach:") {
-            Some(tile) => Objective::Reach { exponent: tile.parse::<u32>().unwrap().ilog2() as u8 },
+        let exponent = |tile: &str| tile.parse::<u32>().unwrap().ilog2() as u8;
+        let objective = match objective.split_once(':') {
+            Some(("lose", tile)) => Objective::Lose { exponent: exponent(tile) },
+            Some((_, tile)) => Objective::Reach { exponent: exponent(tile) },
             None => Objective::Score,
         };
         let (fours, of) = spawn4.split_once('/').unwrap();
@@ -98,9 +106,22 @@ impl Game {
             objective,
             fours: fours.parse().unwrap(),
             of: of.parse().unwrap(),
+            discount: [1, 1],
+            worst: false,
             symmetries,
             lines,
         }
+    }
+
+    /// The same with a discount, as `19/20`.
+    pub fn discounted(self, discount: &str) -> Self {
+        let (numerator, denominator) = discount.split_once('/').unwrap();
+        Self { discount: [numerator.parse().unwrap(), denominator.parse().unwrap()], ..self }
+    }
+
+    /// The same against an adversary.
+    pub fn against_the_worst(self) -> Self {
+        Self { worst: true, ..self }
     }
 
     pub fn cells(&self) -> usize {
@@ -162,10 +183,17 @@ impl Game {
         (0..4).filter_map(slide).collect()
     }
 
-    fn is_won(&self, board: &Board) -> bool {
+    /// Whether tiles come where they hurt most.
+    pub fn has_adversary(&self) -> bool {
+        self.worst
+    }
+
+    pub fn is_won(&self, board: &Board) -> bool {
         match self.objective {
             Objective::Score => false,
-            Objective::Reach { exponent } => board.iter().any(|&e| e >= exponent),
+            Objective::Reach { exponent } | Objective::Lose { exponent } => {
+                board.iter().any(|&e| e >= exponent)
+            }
         }
     }
 
@@ -240,12 +268,12 @@ impl Game {
             let of_layer: HashMap<Board, Value> = {
                 let mut afterstates = HashMap::new();
                 for after in &layer.afterstates {
-                    afterstates.insert(*after, self.mean_over_spawns(after, &solution.values));
+                    afterstates.insert(*after, self.after_spawns(after, &solution.values));
                 }
                 let value = |state: &Board| {
                     let moves = self.moves(state).into_iter();
                     let worth = |(_, after, score)| self.worth(&after, score, |after| afterstates[after]);
-                    (*state, moves.map(worth).max().unwrap_or(0))
+                    (*state, self.best(moves.map(worth)).unwrap_or_else(|| self.dead()))
                 };
                 layer.states.iter().map(value).collect()
             };
@@ -256,14 +284,42 @@ impl Game {
 
     /// What a move to `after` that scores `score` is worth.
     fn worth(&self, after: &Board, score: u32, value: impl Fn(&Board) -> Value) -> Value {
+        let [numerator, denominator] = self.discount;
         match self.objective {
             Objective::Score => Value::from(score) * ONE + value(&self.canonical(after)),
-            Objective::Reach { .. } if self.is_won(after) => ONE,
-            Objective::Reach { .. } => value(&self.canonical(after)),
+            Objective::Lose { .. } if self.is_won(after) => 0,
+            Objective::Reach { .. } if self.is_won(after) => ONE * numerator / denominator,
+            _ => value(&self.canonical(after)) * numerator / denominator,
         }
     }
 
-    fn mean_over_spawns(&self, after: &Board, values: &HashMap<Board, Value>) -> Value {
+    /// Of values that can be had the one that the player takes.
+    fn best(&self, values: impl Iterator<Item = Value>) -> Option<Value> {
+        if let Objective::Lose { .. } = self.objective { values.min() } else { values.max() }
+    }
+
+    /// What a game is worth that is over.
+    fn dead(&self) -> Value {
+        if let Objective::Lose { .. } = self.objective { ONE } else { 0 }
+    }
+
+    /// The boards that can come of an afterstate, 2s and 4s: those that chance could bring.
+    fn possible(&self, after: &Board) -> Vec<Board> {
+        let twos = self.spawns(after, 1).into_iter().filter(|_| self.fours < self.of);
+        twos.chain(self.spawns(after, 2).into_iter().filter(|_| self.fours > 0)).collect()
+    }
+
+    /// The values of what can come of an afterstate, by board, where the worst comes.
+    pub fn spawn_values(&self, after: &Board, solution: &Solution) -> Vec<(Board, Value)> {
+        let value = |board| (board, solution.values[&self.canonical(&board)]);
+        self.possible(after).into_iter().map(value).collect()
+    }
+
+    fn after_spawns(&self, after: &Board, values: &HashMap<Board, Value>) -> Value {
+        if self.worst {
+            let values = self.possible(after).into_iter().map(|board| values[&self.canonical(&board)]);
+            return values.min().unwrap();
+        }
         let sum = |exponent| -> Value {
             let spawns = self.spawns(after, exponent);
             spawns.iter().map(|board| values[&self.canonical(board)]).sum()
@@ -276,14 +332,29 @@ impl Game {
     pub fn move_values(&self, board: &Board, solution: &Solution) -> [Option<(Board, u32, Value)>; 4] {
         std::array::from_fn(|direction| {
             let (after, score) = self.slide(board, direction)?;
-            let value = self.worth(&after, score, |after| self.mean_over_spawns(after, &solution.values));
+            let value = self.worth(&after, score, |after| self.after_spawns(after, &solution.values));
             Some((after, score, value))
         })
     }
 
     /// The mean over all starts with their probabilities, and over the starts of layers 4, 6 and 8,
-    /// each in every place and order once.
+    /// each in every place and order once. Against an adversary the least of each.
     pub fn start_values(&self, solution: &Solution) -> (f64, BTreeMap<u32, f64>) {
+        if self.worst {
+            let of = |start: &Board| (self.sum(start), as_f64(solution.values[&self.canonical(start)]));
+            let mut by_layer = BTreeMap::<u32, f64>::new();
+            for (layer, value) in self.starts().iter().map(of) {
+                let least = by_layer.entry(layer).or_insert(value);
+                *least = least.min(value);
+            }
+            let possible = |layer: &u32| match layer {
+                4 => self.fours < self.of,
+                8 => self.fours > 0,
+                _ => self.fours < self.of && self.fours > 0,
+            };
+            let least = by_layer.iter().filter(|(layer, _)| possible(layer)).map(|(_, &value)| value);
+            return (least.fold(f64::MAX, f64::min), by_layer);
+        }
         let mut by_layer = BTreeMap::<u32, (Value, u128)>::new();
         let (mut weighted, mut weights) = (0, 0);
         for start in self.starts() {

@@ -89,14 +89,13 @@ impl<V: Value> Kernels<V> for Plain {
             }
             computed.set(Slot::from_index(slot));
             for column in 0..stride {
-                let [mut sum2, mut sum4] = [V::Sum::default(); 2];
                 let value = |rows: &Rows<'_, V>, row, pattern: u32| {
-                    rows.row(row)[permuted(plan.maps[pattern as usize], column)]
+                    rows.row(row)[permuted(plan.maps[pattern as usize], column)].to_bits()
                 };
-                twos.iter().for_each(|e| value(&plan.twos, e.row, e.pattern).add_to(&mut sum2));
-                fours.iter().for_each(|e| value(&plan.fours, e.row, e.pattern).add_to(&mut sum4));
+                let twos: Vec<u64> = twos.iter().map(|e| value(&plan.twos, e.row, e.pattern)).collect();
+                let fours: Vec<u64> = fours.iter().map(|e| value(&plan.fours, e.row, e.pattern)).collect();
                 after[(slot - slots.start) * stride + column] =
-                    V::mean(sum2, sum4, plan.backup.divisor(edges.len()));
+                    V::from_bits(plan.backup.of_spawns::<V>(&twos, &fours));
             }
         }
         computed
@@ -201,6 +200,26 @@ fn both_kernels_do_the_same_to_every_block() {
     let (board, objective): (_, Objective) = ("3x3".parse().unwrap(), "reach:64".parse().unwrap());
     let reach = Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, 3).unwrap();
     assert!(compare::<u32>(&reach, (dense, whole)) > 1_000);
+}
+
+/// The arithmetic of discounts, of chances to lose and of adversaries, in both widths.
+#[test]
+fn both_kernels_do_the_same_by_every_rule() {
+    let (tuning, spawn4) = ((usize::MAX, usize::MAX), Spawn4::default());
+    let rules = [("lose:32", "1", "random"), ("reach:32", "19/20", "random"), ("score", "1", "worst")];
+    for (objective, discount, spawner) in rules.into_iter().chain([("reach:32", "19/20", "worst")]) {
+        for precision in [Precision::Bits32, Precision::Bits64] {
+            let (board, objective): (_, Objective) = ("3x2".parse().unwrap(), objective.parse().unwrap());
+            let params = Params::with_large(board, objective, spawn4, precision, None, 3).unwrap();
+            let params = params.with_discount(discount.parse().unwrap()).unwrap();
+            let params = params.with_spawner(spawner.parse().unwrap()).unwrap();
+            let compared = match precision {
+                Precision::Bits32 => compare::<u32>(&params, tuning),
+                Precision::Bits64 => compare::<u64>(&params, tuning),
+            };
+            assert!(compared > 100, "{params:?}");
+        }
+    }
 }
 
 /// The whole is solved by the plain kernels alone: nothing outside of them depends on how they compute.

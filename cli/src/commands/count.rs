@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use exact2048_count::{Bounds, Count, Counted};
-use exact2048_game::{BoardSize, Objective};
+use exact2048_game::BoardSize;
 use exact2048_solution::Run;
 use serde_json::{Value, json};
 
@@ -56,10 +56,7 @@ pub fn main(args: &Args) -> Result<()> {
     let (size, target, states) = match (&args.run, args.board) {
         (Some(place), _) => {
             let run = Run::open(args.store.locate(place)?)?;
-            let target = match run.params().objective {
-                Objective::Score => None,
-                Objective::Reach { exponent } => Some(1 << exponent),
-            };
+            let target = run.params().winning_exponent().map(|exponent| 1 << exponent);
             (run.params().board, target, Some(states_of(&run)))
         }
         (None, Some(board)) => (board, args.target, None),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_game::Params;
+use exact2048_game::{Discount, Params, Spawner};
 use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
 use exact2048_storage::FORMAT_VERSION;
 use serde::Serialize;
@@ -132,6 +132,12 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     write_field(out, "board", params.board)?;
     write_field(out, "objective", params.objective)?;
     write_field(out, "spawn4", params.spawn4)?;
+    if params.discount != Discount::NONE {
+        write_field(out, "discount", params.discount)?;
+    }
+    if params.spawner != Spawner::Random {
+        write_field(out, "spawner", params.spawner)?;
+    }
     write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
     if let Some(layer) = params.until_layer {
         write_field(out, "until layer", units::count(layer))?;

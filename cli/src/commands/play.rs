@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_game::{Board, BoardSize, Objective, Spawn4};
+use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
     CutShort, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
 };
@@ -114,10 +114,7 @@ fn table(args: &Args) -> Result<Table> {
     };
     let run = Run::open(args.store.locate_to_read(place)?)?;
     let params = run.params();
-    let wanted = match params.objective {
-        Objective::Score => None,
-        Objective::Reach { exponent } => Some(exponent),
-    };
+    let wanted = params.winning_exponent();
     if let (Some(until), Some(wanted)) = (args.until, wanted)
         && args.player.needs_run()
         && until > wanted

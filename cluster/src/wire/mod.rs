@@ -21,7 +21,7 @@ use exact2048_solution::Phase;
 
 use crate::names;
 
-pub use params::params_of;
+pub use params::{discount_of, params_of, spawner_of};
 pub use pull::{pull_message, pull_of};
 pub use refusal::{
     cluster_status, is_unmet, refusal_of, refusal_status, status_with_reason, unmet_status, wire_status,

@@ -1,6 +1,6 @@
 //! Parameters of a run.
 
-use exact2048_game::{BoardSize, KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -31,9 +31,47 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         0 => params,
         huge => params.with_huge(exponent(huge)).map_err(|error| WireError::field("huge_exponent", error))?,
     };
+    let discount = discount_of(message)?;
+    let params =
+        params.with_discount(discount).map_err(|error| WireError::field("discount_numerator", error))?;
+    let params =
+        params.with_spawner(spawner_of(message)?).map_err(|error| WireError::field("spawner", error))?;
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
     let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
     Ok(params.with_kept(kept.unwrap_or_default()))
+}
+
+/// The discount that a message spells.
+///
+/// # Errors
+///
+/// [`WireError::Field`].
+pub fn discount_of(message: &RunParameters) -> Result<Discount, WireError> {
+    match (message.discount_numerator, message.discount_denominator) {
+        (0, 0) => Ok(Discount::NONE),
+        (numerator, denominator) => {
+            let discount = format!("{numerator}/{denominator}").parse();
+            discount.map_err(|error| WireError::field("discount_numerator", error))
+        }
+    }
+}
+
+/// Who places the tiles, as a message spells it.
+///
+/// # Errors
+///
+/// [`WireError::Field`].
+pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
+    match message.spawner.as_str() {
+        "" => Ok(Spawner::Random),
+        // The error repeats the text, which may be anything.
+        text => text
+            .chars()
+            .take(32)
+            .collect::<String>()
+            .parse()
+            .map_err(|error| WireError::field("spawner", error)),
+    }
 }
 
 /// An exponent, which is checked later: one that does not fit is out of range for all uses.
@@ -49,17 +87,25 @@ pub(super) mod tests {
 
     pub fn any_params() -> impl Strategy<Value = Params> {
         let boards = prop::sample::select(vec!["2x2", "3x2", "3x3", "4x3", "1x8"]);
-        let objectives = prop::sample::select(vec!["score", "reach:8", "reach:16"]);
+        let objectives = prop::sample::select(vec!["score", "reach:8", "reach:16", "lose:16"]);
         let spawns = prop::sample::select(vec!["0.1", "1/3", "0", "1"]);
         let until = prop::option::of((2u32..20).prop_map(|half| 2 * half));
         let kept = prop::sample::select(vec!["1/1", "2/4", "3/16"]);
-        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), kept).prop_filter_map(
-            "not every board has every layer",
-            |(board, objective, spawn4, wide, until, (large, huge), kept)| {
+        let rules = prop::sample::select(vec![
+            ("1", "random"),
+            ("19/20", "random"),
+            ("1", "worst"),
+            ("1/2", "worst"),
+        ]);
+        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), (kept, rules)).prop_filter_map(
+            "not every board has every layer, nor every objective all rules",
+            |(board, objective, spawn4, wide, until, (large, huge), (kept, (discount, spawner)))| {
                 let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
                 let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
                 let spawn4 = spawn4.parse().unwrap();
                 let params = Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
+                let params = params.with_discount(discount.parse().unwrap()).ok()?;
+                let params = params.with_spawner(spawner.parse().unwrap()).ok()?;
                 Some(params.with_huge(huge).ok()?.with_kept(kept.parse().unwrap()))
             },
         )
@@ -86,6 +132,12 @@ pub(super) mod tests {
             (RunParameters { until_layer: Some(5), ..good.clone() }, "parameters"),
             (RunParameters { large_exponent: 300, ..good.clone() }, "parameters"),
             (RunParameters { huge_exponent: 7, ..good.clone() }, "huge_exponent"),
+            (RunParameters { discount_denominator: 2, ..good.clone() }, "discount_numerator"),
+            (
+                RunParameters { discount_numerator: 1, discount_denominator: 2, ..good.clone() },
+                "discount_numerator",
+            ),
+            (RunParameters { spawner: "best".to_owned(), ..good.clone() }, "spawner"),
             (RunParameters { kept: Some(v1::KeptLayers { period: 4, width: 1 }), ..good.clone() }, "kept"),
             (RunParameters::default(), "rows"),
         ] {

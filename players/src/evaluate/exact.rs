@@ -345,7 +345,7 @@ impl<'a> Pass<'a> {
         let worth: Vec<Vec<_>> =
             done.afters.buckets.par_iter().map(|bucket| bucket.entries.iter().map(worth).collect()).collect();
         // No stored bit tells values apart that differ by less than this and what f64 rounds.
-        let last_place = self.oracle.params().scale().decode(1);
+        let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let lost =
             |bucket: usize, place: usize, moved: (Move, Board, u32), times: f64, table: &mut LossTable| {
@@ -412,7 +412,7 @@ impl Sums {
         // A tile of 2^e takes a score of at most (e − 1)·2^e to make, and e is at most one more than there are cells.
         let largest = match params.objective {
             Objective::Score => f64::from(params.last_layer().0) * params.cells() as f64,
-            Objective::Reach { .. } => 1.0,
+            Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
         // A chance, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.

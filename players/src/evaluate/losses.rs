@@ -113,7 +113,7 @@ impl LossTable {
     pub fn new(objective: Objective) -> Self {
         let limits = match objective {
             Objective::Score => [0.1, 1.0, 10.0, 100.0, 1_000.0],
-            Objective::Reach { .. } => [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+            Objective::Reach { .. } | Objective::Lose { .. } => [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
         };
         let (by_layer, by_largest) = Default::default();
         Self { limits, all: Losses::default(), by_layer, by_largest, worst: Vec::new() }

@@ -1,19 +1,9 @@
-//! What a run's parameters say, worked out anew: the bounds of its game, and the arithmetic of its values.
+//! What a run's parameters say, worked out anew: the bounds of its game.
 
-use exact2048_game::{Objective, Params, Precision};
+use exact2048_game::Params;
 
 use super::geometry::Geometry;
-
-/// What the spawns of an afterstate are worth.
-#[derive(Clone, Copy, Default)]
-pub struct SpawnMeans {
-    /// Number of empty cells.
-    pub empty: u32,
-    /// Sum of the values of the states that a 2 leads to.
-    pub twos: u128,
-    /// The same for a 4.
-    pub fours: u128,
-}
+use super::values::ValueForm;
 
 /// The game of a run.
 #[derive(Debug)]
@@ -22,7 +12,7 @@ pub struct Game {
     geometry: Geometry,
     largest_exponent: u8,
     last_layer: u32,
-    fraction_bits: u32,
+    values: ValueForm,
     /// What each content of two cells adds to the code of a board's lane.
     lane_codes: Vec<u64>,
 }
@@ -34,10 +24,6 @@ impl Game {
         let heaviest = || heaviest_board(params.board.cells() as u8, largest_exponent);
         let whole_game: u64 = heaviest().map(|e| 1u64 << e).sum();
         let until = params.until_layer.map_or(whole_game, |layer| whole_game.min(layer.into()));
-        let largest_value = match params.objective {
-            Objective::Score => heaviest().map(potential_of).sum(),
-            Objective::Reach { .. } => 1,
-        };
         let large = |e: u64| if e >= u64::from(params.large) { 256 << e | 1 } else { 0 };
         let huge = |e: u64| if e >= u64::from(params.huge) { 1 << (4 * e) } else { 0 };
         let lane_code = |e: u64| large(e) + huge(e);
@@ -46,7 +32,7 @@ impl Game {
             geometry: Geometry::new(params.board),
             largest_exponent,
             last_layer: u32::try_from(until).unwrap_or(u32::MAX),
-            fraction_bits: fraction_bits(params, largest_value),
+            values: ValueForm::new(params, heaviest().map(potential_of).sum()),
             params: params.clone(),
         }
     }
@@ -87,9 +73,9 @@ impl Game {
             .unwrap_or(last + 2)
     }
 
-    /// Bits after the binary point of a value.
-    pub fn fraction_bits(&self) -> u32 {
-        self.fraction_bits
+    /// How values are written and come from others.
+    pub fn values(&self) -> &ValueForm {
+        &self.values
     }
 
     /// The code of a board's lane: from the lowest bit on the number of its large tiles, in 8 bits, their sum, in 24, and
@@ -101,10 +87,7 @@ impl Game {
 
     /// Whether a board holds the wanted tile.
     pub fn is_won(&self, board: u64) -> bool {
-        match self.params.objective {
-            Objective::Score => false,
-            Objective::Reach { exponent } => exponents(board).any(|e| e >= exponent),
-        }
+        self.params.objective.winning_exponent().is_some_and(|wins| exponents(board).any(|e| e >= wins))
     }
 
     /// The boards that a 2 and a 4 in each empty cell make, as pairs.
@@ -125,63 +108,15 @@ impl Game {
         starts
     }
 
-    /// The value of a won board.
-    pub fn won(&self) -> u64 {
-        1 << self.fraction_bits
-    }
-
     /// The value of a board without a legal move: all that is left is the score already made.
     pub fn dead(&self, board: u64) -> u64 {
-        match self.params.objective {
-            Objective::Score => exponents(board).map(potential_of).sum::<u64>() << self.fraction_bits,
-            Objective::Reach { .. } => 0,
-        }
-    }
-
-    /// The value of an afterstate: the mean over its spawns, rounded to nearest.
-    ///
-    /// A spawned 4 adds 4 to what building the board from 2s would have scored, and the player did not
-    /// score it: so it counts 4 less.
-    pub fn mean(&self, spawns: &SpawnMeans) -> u64 {
-        let spawn4 = self.params.spawn4;
-        let gift = match self.params.objective {
-            Objective::Score => u128::from(spawns.empty) << (self.fraction_bits + 2),
-            Objective::Reach { .. } => 0,
-        };
-        let (weight2, weight4) = (u128::from(spawn4.weight2()), u128::from(spawn4.weight4()));
-        let sum = weight2 * spawns.twos + weight4 * spawns.fours.saturating_sub(gift);
-        let count = u64::from(spawn4.denominator()) * u64::from(spawns.empty);
-        match self.params.precision {
-            Precision::Bits32 => to_nearest_32(sum, count),
-            Precision::Bits64 => to_nearest_64(sum, count),
-        }
+        self.values.score(exponents(board).map(potential_of).sum())
     }
 }
 
 /// The sum of the large tiles of a lane and their number, from its code.
 pub fn lane_tiles(lane: u64) -> (u32, usize) {
     (lane as u32 >> 8, (lane & 255) as usize)
-}
-
-/// `sum / count` to the nearest integer; of two that are equally near, the larger one.
-fn to_nearest_64(sum: u128, count: u64) -> u64 {
-    // Almost always 64 bits are enough, and dividing them is much faster.
-    let (whole, rest) = match u64::try_from(sum) {
-        Ok(sum) => (sum / count, sum % count),
-        Err(_) => ((sum / u128::from(count)) as u64, (sum % u128::from(count)) as u64),
-    };
-    whole.wrapping_add(u64::from(2 * rest >= count))
-}
-
-/// `sum / count` to the nearest integer; of two that are equally near, the one that IEEE arithmetic gives, where
-/// dividing is multiplying by the reciprocal and a tie goes to the even one. That product is off by less than
-/// 2^-20, so that it matters only within 2^-16 of a tie.
-fn to_nearest_32(sum: u128, count: u64) -> u64 {
-    let near_tie = |rest: u64| (2 * rest).abs_diff(count) <= count >> 16;
-    match u64::try_from(sum) {
-        Ok(sum) if near_tie(sum % count) => (sum as f64 * (1.0 / count as f64)).round_ties_even() as u64,
-        _ => to_nearest_64(sum, count),
-    }
 }
 
 /// Exponents of the tiles of a board.
@@ -199,10 +134,7 @@ fn potential_of(exponent: u8) -> u64 {
 /// count, nor those above the last layer.
 fn largest_exponent(params: &Params) -> u8 {
     let by_cells = params.board.cells() as u8 + 1;
-    let by_objective = match params.objective {
-        Objective::Score => by_cells,
-        Objective::Reach { exponent } => exponent - 1,
-    };
+    let by_objective = params.objective.winning_exponent().map_or(by_cells, |exponent| exponent - 1);
     let by_layer = params.until_layer.map_or(by_cells, |layer| layer.ilog2() as u8);
     by_cells.min(by_objective).min(by_layer)
 }
@@ -213,23 +145,10 @@ fn heaviest_board(cells: u8, largest: u8) -> impl Iterator<Item = u8> {
     (0..cells).map(move |before| (cells + 1 - before).max(2).min(largest))
 }
 
-/// Bits after the binary point: with 32 bits a value all that the largest value leaves; with 64 as many less as
-/// the weights of the spawns of a full board need, and one for rounding.
-fn fraction_bits(params: &Params, largest_value: u64) -> u32 {
-    let digits = |n: u64| u64::BITS - n.leading_zeros();
-    match params.precision {
-        Precision::Bits32 => 32 - digits(largest_value),
-        Precision::Bits64 => {
-            let weights = 2 * u64::from(params.spawn4.denominator()) * params.board.cells() as u64;
-            64 - digits(largest_value) - digits(weights)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::Spawn4;
+    use exact2048_game::{Precision, Spawn4};
 
     fn game(board: &str, objective: &str, precision: Precision, until: Option<u32>) -> Game {
         let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
@@ -247,14 +166,14 @@ mod tests {
             ("3x3", "reach:512", Precision::Bits32, 31, 1020),
         ] {
             let game = game(board, objective, bits, None);
-            assert_eq!((game.fraction_bits, game.last_layer()), (fraction, last), "{board} {objective}");
+            assert_eq!((game.values.won(), game.last_layer()), (1 << fraction, last), "{board} {objective}");
         }
     }
 
     #[test]
     fn bounds_are_those_of_the_solver() {
         for board in ["2x2", "1x4", "3x2", "3x3", "5x2", "4x3", "7x2", "4x4", "1x8"] {
-            for objective in ["score", "reach:8", "reach:16", "reach:256"] {
+            for objective in ["score", "reach:8", "reach:16", "reach:256", "lose:16"] {
                 for (bits, until) in [(Precision::Bits32, None), (Precision::Bits64, Some(24))] {
                     let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
                     let Ok(params) = Params::new(board, objective, Spawn4::default(), bits, until) else {
@@ -263,28 +182,17 @@ mod tests {
                     let game = Game::new(&params);
                     assert_eq!(game.largest_exponent(), params.largest_exponent(), "{params:?}");
                     assert_eq!(game.last_layer(), params.last_layer().0, "{params:?}");
-                    assert_eq!(game.fraction_bits, params.scale().fraction_bits(), "{params:?}");
+                    assert_eq!(game.values.won(), params.scale().won(), "{params:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn rounds_to_nearest() {
-        for (sum, count, wanted) in
-            [(10, 4, [2, 3]), (14, 4, [4, 4]), (9, 4, [2, 2]), (11, 4, [3, 3]), (0, 7, [0, 0])]
-        {
-            assert_eq!(to_nearest_32(sum, count), wanted[0], "{sum}/{count}");
-            assert_eq!(to_nearest_64(sum, count), wanted[1], "{sum}/{count}");
-        }
-        assert_eq!(to_nearest_64(3 << 64, 6), 1 << 63);
-    }
-
-    #[test]
     fn a_board_is_worth_what_its_tiles_earned() {
         let game = game("2x2", "score", Precision::Bits32, None);
         // 16 was built from two 8s, those from four 4s: 16 + 2 * 8 + 4 * 4.
-        assert_eq!(game.dead(0x4000), 48 << game.fraction_bits);
+        assert_eq!(game.dead(0x4000), game.values.score(48));
         assert_eq!(game.starts().len(), 6);
         assert!(!game.is_won(0xffff));
     }

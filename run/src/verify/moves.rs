@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::MOST_PROBLEMS;
-use super::game::{Game, SpawnMeans};
+use super::game::Game;
 use super::stored::Part;
 use super::table::BoardTable;
+use super::values::SpawnedValues;
 
 /// Afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
@@ -195,7 +196,7 @@ impl Moves {
         let mut after: Vec<_> = after.iter().map(|values| values.iter().copied()).collect();
         let mut targets = self.targets.iter();
         let mut next = || match *targets.next()? {
-            WON => Some(game.won()),
+            WON => Some(game.values().won()),
             lane => after[usize::from(lane)].next(),
         };
         let mut best = |(&board, &legal): (&u64, &u8)| {
@@ -260,22 +261,22 @@ impl Lane<'_> {
         }
         let mut found = Found { afterstates: afterstates.len() as u64, missing: Vec::new() };
         let mut values = Vec::with_capacity(if with_values { afterstates.len() } else { 0 });
+        let mut spawned = SpawnedValues::default();
         for afterstates in afterstates.chunks(BATCH) {
             tables.spawn(game, afterstates);
             let mut at = 0;
             for &after in afterstates {
                 let empty = game.geometry().empty_cells(after).count_ones() as usize;
-                let sums = [0, 1].map(|which| {
-                    let boards = &tables.spawned[which][at..at + empty];
-                    self.above[which].sum(&tables.above[which], after, boards, &mut found.missing)
-                });
+                spawned.clear();
+                let lists = [&mut spawned.twos, &mut spawned.fours];
+                for ((above, list), (table, boards)) in
+                    self.above.iter_mut().zip(lists).zip(tables.above.iter().zip(&tables.spawned))
+                {
+                    above.find(table, after, &boards[at..at + empty], list, &mut found.missing);
+                }
                 at += empty;
                 if with_values {
-                    values.push(game.mean(&SpawnMeans {
-                        empty: empty as u32,
-                        twos: sums[0],
-                        fours: sums[1],
-                    }));
+                    values.push(game.values().of_spawned(&spawned));
                 }
             }
         }
@@ -307,19 +308,29 @@ impl Tables {
 }
 
 impl Above<'_> {
-    /// The sum of the values of states, each of which an afterstate leads to.
-    fn sum(&mut self, table: &BoardTable, after: u64, boards: &[u64], missing: &mut Vec<(u64, u64)>) -> u128 {
-        let mut sum = 0;
-        for &board in boards.iter().filter(|_| self.looked_up) {
-            match (table.get(board), &mut self.block) {
+    /// Lists the values of states, each of which an afterstate leads to; 0 for those that are missing.
+    fn find(
+        &mut self,
+        table: &BoardTable,
+        after: u64,
+        boards: &[u64],
+        values: &mut Vec<u64>,
+        missing: &mut Vec<(u64, u64)>,
+    ) {
+        for &board in boards {
+            let number = if self.looked_up { table.get(board) } else { None };
+            let value = match (number, &mut self.block) {
                 (Some(number), Some(block)) => {
                     block.led_to[number as usize] = true;
-                    sum += u128::from(block.values.get(number as usize).copied().unwrap_or(0));
+                    block.values.get(number as usize).copied()
                 }
-                _ if missing.len() < MOST_PROBLEMS => missing.push((after, board)),
-                _ => {}
-            }
+                _ if self.looked_up && missing.len() < MOST_PROBLEMS => {
+                    missing.push((after, board));
+                    None
+                }
+                _ => None,
+            };
+            values.push(value.unwrap_or_default());
         }
-        sum
     }
 }

@@ -14,9 +14,10 @@ use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::game::{Game, SpawnMeans};
+use super::game::Game;
 use super::layout::tile_sum;
 use super::stored::Stored;
+use super::values::SpawnedValues;
 use super::{CheckOutcome, CheckProgress, Checked, Problem, Verifier};
 
 /// Every check draws the same states of a run, so that a failure can be looked into.
@@ -274,15 +275,14 @@ impl Sampler<'_> {
     /// The value of an afterstate by its spawns.
     fn mean(&self, after: u64, known: &Known) -> u64 {
         if self.game.is_won(after) {
-            return self.game.won();
+            return self.game.values().won();
         }
-        let (mut spawns, geometry) = (SpawnMeans::default(), self.game.geometry());
+        let (mut spawned, geometry) = (SpawnedValues::default(), self.game.geometry());
         for (two, four) in self.game.spawns(after) {
-            spawns.empty += 1;
-            spawns.twos += u128::from(known[&geometry.canonical(two)]);
-            spawns.fours += u128::from(known[&geometry.canonical(four)]);
+            spawned.twos.push(known[&geometry.canonical(two)]);
+            spawned.fours.push(known[&geometry.canonical(four)]);
         }
-        self.game.mean(&spawns)
+        self.game.values().of_spawned(&spawned)
     }
 }
 

@@ -315,7 +315,7 @@ impl<'a> Stored<'a> {
     /// A stored value that is not the one its successors give.
     pub fn value_problem(&self, layer: u32, board: u64, computed: u64, stored: u64) -> Problem {
         let what = format!("value of {}", self.text(board));
-        let expected = format!("{computed} in units of 2^-{}", self.game.fraction_bits());
+        let expected = self.game.values().text(computed);
         self.problem(ShardKind::Values, layer, what, expected, stored.to_string())
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use exact2048_game::bitset::Number;
 use exact2048_game::rowset::Slot;
+use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::transitions::{SpawnEdge, Spawns};
 use exact2048_game::value::{Backup, Divisor, Value};
 use multiversion::multiversion;
@@ -57,7 +58,11 @@ pub fn means<V: Value>(plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]
                 rows.push(row);
             }
         }
-        of_rows(&rows, &sources, stride, after);
+        match plan.backup.rule() {
+            SpawnRule::Mean(rule) => of_rows(rule, &rows, &sources, stride, after),
+            SpawnRule::Floating(rule) => of_rows(rule, &rows, &sources, stride, after),
+            SpawnRule::Worst(rule) => of_rows(rule, &rows, &sources, stride, after),
+        }
     }
     computed
 }
@@ -93,7 +98,13 @@ fn sources_of<'a, V: Value>(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
-fn of_rows<V: Value>(rows: &[Sources<'_>], sources: &[Source<'_, V>], stride: usize, after: &mut [V]) {
+fn of_rows<V: Value, R: Spawning<V>>(
+    rule: R,
+    rows: &[Sources<'_>],
+    sources: &[Source<'_, V>],
+    stride: usize,
+    after: &mut [V],
+) {
     for begin in (0..stride).step_by(COLUMNS_AT_ONCE) {
         let vectors = begin / LANES..(begin + COLUMNS_AT_ONCE).min(stride) / LANES;
         for row in rows {
@@ -101,45 +112,53 @@ fn of_rows<V: Value>(rows: &[Sources<'_>], sources: &[Source<'_, V>], stride: us
             let after = after[row.row * stride..][..stride].as_chunks_mut::<LANES>().0;
             for vector in vectors.clone() {
                 let (twos, fours) = if row.plain {
-                    (plain_sums(twos, vector), plain_sums(fours, vector))
+                    (sums::<V, R, true>(rule, twos, vector), sums::<V, R, true>(rule, fours, vector))
                 } else {
-                    (sums(twos, vector), sums(fours, vector))
+                    (sums::<V, R, false>(rule, twos, vector), sums::<V, R, false>(rule, fours, vector))
                 };
                 for lane in 0..LANES {
-                    after[vector][lane] = V::mean(twos[lane], fours[lane], row.divisor);
+                    after[vector][lane] = rule.value(twos[lane], fours[lane], row.divisor);
                 }
             }
         }
     }
 }
 
-/// The sums of a vector of columns that no spawn exchanges.
+/// What the values of a vector of columns come to. `PLAIN` where no spawn exchanges columns.
 #[inline(always)]
-fn plain_sums<V: Value>(sources: &[Source<'_, V>], vector: usize) -> [V::Sum; LANES] {
-    let mut sums = [V::Sum::default(); LANES];
-    for (row, _) in sources {
-        let values = &row.as_chunks::<LANES>().0[vector];
-        for lane in 0..LANES {
-            values[lane].add_to(&mut sums[lane]);
-        }
+fn sums<V: Value, R: Spawning<V>, const PLAIN: bool>(
+    rule: R,
+    sources: &[Source<'_, V>],
+    vector: usize,
+) -> [R::Sum; LANES] {
+    let mut looks = [R::Look::default(); LANES];
+    if R::LOOKS {
+        for_each::<V, PLAIN>(sources, vector, |values| {
+            for lane in 0..LANES {
+                rule.look(values[lane], &mut looks[lane]);
+            }
+        });
     }
+    let mut sums = [R::NONE; LANES];
+    for_each::<V, PLAIN>(sources, vector, |values| {
+        for lane in 0..LANES {
+            rule.add(values[lane], looks[lane], &mut sums[lane]);
+        }
+    });
     sums
 }
 
-/// The sums of a vector of columns.
+/// Calls `visit` with the values of a vector of columns in each source.
 #[inline(always)]
-fn sums<V: Value>(sources: &[Source<'_, V>], vector: usize) -> [V::Sum; LANES] {
-    let mut sums = [V::Sum::default(); LANES];
-    let mut add = |values: &[V; LANES]| {
-        for lane in 0..LANES {
-            values[lane].add_to(&mut sums[lane]);
-        }
-    };
+fn for_each<V: Value, const PLAIN: bool>(
+    sources: &[Source<'_, V>],
+    vector: usize,
+    mut visit: impl FnMut(&[V; LANES]),
+) {
     for (row, map) in sources {
         match map {
-            Permutation::Identity => add(&row.as_chunks::<LANES>().0[vector]),
-            Permutation::Of(map) => map.gather(row, vector, &mut [()], |(), values| add(&values)),
+            Permutation::Of(map) if !PLAIN => map.gather(row, vector, &mut [()], |(), values| visit(&values)),
+            _ => visit(&row.as_chunks::<LANES>().0[vector]),
         }
     }
-    sums
 }

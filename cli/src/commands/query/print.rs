@@ -46,7 +46,13 @@ struct MoveAnswer {
     legal: bool,
     score: Option<u32>,
     value: Option<f64>,
+    /// Only where it is not that of the board: where values are floating-point numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_bound: Option<f64>,
     afterstate: Option<String>,
+    /// Only where the worst tiles are spawned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_spawn: Option<String>,
     best: bool,
 }
 
@@ -94,7 +100,9 @@ impl Printer {
             legal: m.outcome.is_some(),
             score: m.outcome.map(|outcome| outcome.score),
             value: m.outcome.map(|outcome| outcome.value),
+            error_bound: m.outcome.map(|outcome| outcome.error_bound).filter(|&e| e != answer.error_bound),
             afterstate: m.outcome.map(|outcome| outcome.after.to_text(self.size)),
+            worst_spawn: worst_spawn(m).map(|board| board.to_text(self.size)),
             best: is_best(m),
         });
         Shown {
@@ -115,7 +123,6 @@ impl Printer {
         answer: &Evaluation,
         cost: Option<&Cost>,
     ) -> io::Result<()> {
-        let error = answer.error_bound;
         writeln!(out, "{}", self.grid(answer.board))?;
         output::write_field(out, "layer", answer.layer)?;
         output::write_field(out, "canonical", answer.canonical.to_text(self.size))?;
@@ -124,31 +131,32 @@ impl Printer {
             output::write_field(out, "cost", cost.text())?;
         }
         if answer.best.is_none() {
-            output::write_field(out, "value", "0, exactly")?;
+            output::write_field(out, "value", units::value_with_bound(answer.value, 0.0))?;
             return writeln!(out, "\nNo move is legal: the game is over.");
         }
-        let value = format!("{} (error at most {})", units::value(answer.value, error), shown_bound(error));
-        output::write_field(out, "value", value)?;
+        output::write_field(out, "value", units::value_with_bound(answer.value, answer.error_bound))?;
         output::write_field(out, "best", best_of(&answer.moves))?;
+        let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
         let row = |m: &MoveValue| {
             let cells = match m.outcome {
                 Some(outcome) => {
                     let after = outcome.after.to_text(self.size);
-                    [outcome.score.to_string(), units::value(outcome.value, error), after]
+                    [outcome.score.to_string(), units::value(outcome.value, outcome.error_bound), after]
                 }
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
             };
             let [score, value, after] = cells;
             let mark = if is_best(m) { "best" } else { "" };
-            vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after]
+            let worst = worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.size));
+            let mut row = vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after];
+            row.extend(has_worst.then_some(worst));
+            row
         };
-        let value = match self.objective {
-            Objective::Score => "value with score",
-            Objective::Reach { .. } => "value",
-        };
+        let value = if self.objective == Objective::Score { "value with score" } else { "value" };
+        let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
         let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
-        output::write_all_columns(out, &["move", "", "score", value, "afterstate"], &[0, 1, 4], &rows)
+        output::write_all_columns(out, &header[..if has_worst { 6 } else { 5 }], &[0, 1, 4, 5], &rows)
     }
 
     /// The board as a drawing.
@@ -171,6 +179,10 @@ fn is_best(of: &MoveValue) -> bool {
     of.outcome.is_some_and(|outcome| outcome.is_best)
 }
 
+fn worst_spawn(of: &MoveValue) -> Option<Board> {
+    of.outcome.and_then(|outcome| outcome.worst_spawn)
+}
+
 /// The best move, or all of them where several are equally good: `left`, or `left, right: equal`.
 fn best_of(moves: &[MoveValue]) -> String {
     let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
@@ -180,27 +192,21 @@ fn best_of(moves: &[MoveValue]) -> String {
     }
 }
 
-/// A bound, in two digits, rounded upward so that it stays one.
-fn shown_bound(error: f64) -> String {
-    let unit = 10f64.powf(error.log10().floor() - 1.0);
-    format!("{:.1e}", (error / unit).ceil() * unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use exact2048_solution::MoveOutcome;
 
     #[test]
-    fn bounds_are_rounded_upward() {
-        for (error, text) in [(3.41e-3, "3.5e-3"), (3.5e-3, "3.5e-3"), (9.96e-7, "1.0e-6"), (1.0, "1.0e0")] {
-            assert_eq!(shown_bound(error), text);
-        }
-    }
-
-    #[test]
     fn ties_are_named() {
-        let outcome = |is_best| MoveOutcome { after: Board::default(), score: 0, value: 1.0, is_best };
+        let outcome = |is_best| MoveOutcome {
+            after: Board::default(),
+            score: 0,
+            value: 1.0,
+            error_bound: 1e-7,
+            worst_spawn: None,
+            is_best,
+        };
         let moves = |best: [Option<bool>; 4]| -> Vec<MoveValue> {
             let each = Move::ALL.into_iter().zip(best);
             each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()

@@ -1,0 +1,277 @@
+//! How the values of the states that spawns lead to make that of the afterstate.
+//!
+//! There are three rules, and one is chosen for a run by its parameters ([`SpawnRule`]). Kernels are compiled for each, so
+//! that none costs the others anything. All give the same bits in whatever order the values come, which is what makes
+//! results independent of how boards are turned and by whom they are computed.
+
+use crate::discount::Discount;
+use crate::value::{Divisor, Value};
+
+/// The rule of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum SpawnRule {
+    /// Fixed point, and chance: the mean, rounded.
+    Mean(FixedMean),
+    /// FloatingMean point, and chance.
+    Floating(FloatingMean),
+    /// An adversary: the least.
+    Worst(WorstSpawn),
+}
+
+/// Makes one value of those of some spawned 2s and 4s.
+pub trait Spawning<V>: Copy + Send + Sync {
+    /// What a first look at all values of one kind of spawn gives, for the second.
+    type Look: Copy + Default;
+    /// What the values of one kind of spawn come to.
+    type Sum: Copy;
+    /// Whether there is something to look for; if not, the first look may be left out.
+    const LOOKS: bool;
+    /// The sum of no values.
+    const NONE: Self::Sum;
+
+    /// Looks at a value.
+    fn look(self, value: V, look: &mut Self::Look);
+    /// Adds a value, after all were looked at.
+    fn add(self, value: V, look: Self::Look, sum: &mut Self::Sum);
+    /// The afterstate's value.
+    fn value(self, twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> V;
+}
+
+/// The afterstate's value from lists of those after a 2 and after a 4.
+pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divisor: &Divisor) -> V {
+    let sum = |values: &[V]| {
+        let (mut look, mut sum) = (R::Look::default(), R::NONE);
+        values.iter().for_each(|&value| rule.look(value, &mut look));
+        values.iter().for_each(|&value| rule.add(value, look, &mut sum));
+        sum
+    };
+    rule.value(sum(twos), sum(fours), divisor)
+}
+
+/// The exact sum of fixed-point numbers, divided with one rounding.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedMean;
+
+impl<V: Value> Spawning<V> for FixedMean {
+    type Look = ();
+    type Sum = V::Sum;
+    const LOOKS: bool = false;
+    const NONE: V::Sum = V::NO_SUM;
+
+    #[inline(always)]
+    fn look(self, _: V, _: &mut ()) {}
+
+    #[inline(always)]
+    fn add(self, value: V, _: (), sum: &mut V::Sum) {
+        value.add_to(sum);
+    }
+
+    #[inline(always)]
+    fn value(self, twos: V::Sum, fours: V::Sum, divisor: &Divisor) -> V {
+        V::mean(twos, fours, divisor)
+    }
+}
+
+/// The mean of floating-point numbers, times a discount.
+///
+/// Sums in floating point depend on their order, unless nothing is rounded. So each value is first rounded to a multiple of
+/// 2^(e − 48), where 2^e is the power of two at the largest value of its kind of spawn: sums of up to 16 of these have no
+/// more than 53 bits, and are exact. What follows is the same four operations for all (`docs/dev/error-bound.md`).
+#[derive(Clone, Copy, Debug)]
+pub struct FloatingMean {
+    /// Values are chances to lose, which are stored as what they lack to 1 in the order of bits.
+    losses: bool,
+    discount: Factor,
+}
+
+/// A discount, as f64 arithmetic applies it: numerator and denominator.
+#[derive(Clone, Copy, Debug)]
+struct Factor(f64, f64);
+
+impl Factor {
+    fn new(discount: Discount) -> Self {
+        Self(f64::from(discount.numerator()), f64::from(discount.denominator()))
+    }
+}
+
+impl FloatingMean {
+    pub(crate) fn new(losses: bool, discount: Discount) -> Self {
+        Self { losses, discount: Factor::new(discount) }
+    }
+
+    /// The number that a stored value stands for.
+    #[inline(always)]
+    pub(crate) fn number<V: Value>(self, value: V) -> f64 {
+        if self.losses { value.one_less().number() } else { value.number() }
+    }
+
+    /// The stored value nearest to a number.
+    #[inline(always)]
+    pub(crate) fn of_number<V: Value>(self, number: f64) -> V {
+        let value = V::of_number(number);
+        if self.losses { value.one_less() } else { value }
+    }
+}
+
+/// The exponent's bits of an f64.
+const EXPONENT_BITS: u64 = 0x7ff << 52;
+
+impl<V: Value> Spawning<V> for FloatingMean {
+    /// The largest.
+    type Look = f64;
+    type Sum = f64;
+    const LOOKS: bool = true;
+    const NONE: f64 = 0.0;
+
+    #[inline(always)]
+    fn look(self, value: V, look: &mut f64) {
+        let number = self.number(value);
+        *look = if number > *look { number } else { *look };
+    }
+
+    /// Adding 1.5·2^(e + 4), whose last place is 2^(e − 48), rounds to its multiples; taking it away again is exact.
+    #[inline(always)]
+    fn add(self, value: V, look: f64, sum: &mut f64) {
+        let rounder = 24.0 * f64::from_bits(look.to_bits() & EXPONENT_BITS);
+        *sum += (self.number(value) + rounder) - rounder;
+    }
+
+    #[inline(always)]
+    fn value(self, twos: f64, fours: f64, divisor: &Divisor) -> V {
+        let Factor(numerator, denominator) = self.discount;
+        let sum = twos * divisor.weight2() + fours * divisor.weight4();
+        self.of_number(sum * numerator / (denominator * divisor.count()))
+    }
+}
+
+/// The least value of what chance could spawn.
+#[derive(Clone, Copy, Debug)]
+pub struct WorstSpawn {
+    /// Whether a 2 can come, and a 4.
+    spawned: [bool; 2],
+    /// What a 4 adds to the potential without scoring it, in fixed point.
+    gift: u64,
+    /// Where wins are discounted, so that values are floating-point numbers.
+    discount: Option<Factor>,
+}
+
+impl WorstSpawn {
+    pub(crate) fn new(spawned: [bool; 2], gift: u64, discount: Option<Discount>) -> Self {
+        Self { spawned, gift, discount: discount.map(Factor::new) }
+    }
+}
+
+impl<V: Value> Spawning<V> for WorstSpawn {
+    type Look = ();
+    /// The least.
+    type Sum = V;
+    const LOOKS: bool = false;
+    const NONE: V = V::LARGEST;
+
+    #[inline(always)]
+    fn look(self, _: V, _: &mut ()) {}
+
+    #[inline(always)]
+    fn add(self, value: V, _: (), sum: &mut V) {
+        *sum = value.min(*sum);
+    }
+
+    #[inline(always)]
+    fn value(self, twos: V, fours: V, _: &Divisor) -> V {
+        let fours = V::from_bits(fours.to_bits().wrapping_sub(self.gift));
+        let least = match self.spawned {
+            [true, true] => twos.min(fours),
+            [true, false] => twos,
+            [false, _] => fours,
+        };
+        match self.discount {
+            Some(Factor(numerator, denominator)) => V::of_number(least.number() * numerator / denominator),
+            None => least,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objective::Spawner;
+    use crate::params::{Params, Precision};
+    use crate::value::Backup;
+
+    fn backup(objective: &str, discount: &str, spawner: Spawner, precision: Precision) -> Backup {
+        let (board, objective) = ("3x3".parse().unwrap(), objective.parse().unwrap());
+        let params = Params::new(board, objective, "1/10".parse().unwrap(), precision, None).unwrap();
+        let params = params.with_discount(discount.parse().unwrap()).unwrap();
+        Backup::new(&params.with_spawner(spawner).unwrap())
+    }
+
+    /// Numbers from 0 to 1 of very different sizes.
+    fn numbers(count: usize, seed: &mut u64) -> Vec<f64> {
+        let mut next = || {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*seed >> 11) as f64 / (1u64 << 53) as f64
+        };
+        (0..count).map(|_| next() * 2f64.powi(-(next() * 80.0) as i32)).collect()
+    }
+
+    /// Any order gives the same bits, and they are within the bound of the exact mean.
+    #[test]
+    fn floating_means_do_not_depend_on_order_and_are_near() {
+        let mut seed = 1;
+        for (objective, discount, factor) in [("reach:64", "0.95", 0.95), ("lose:64", "1", 1.0)] {
+            let backup = backup(objective, discount, Spawner::Random, Precision::Bits64);
+            for round in 0..2_000 {
+                let floating = FloatingMean::new(objective.starts_with("lose"), Discount::NONE);
+                let empty = round % 8 + 1;
+                let (twos, fours) = (numbers(empty, &mut seed), numbers(empty, &mut seed));
+                let stored = |numbers: &[f64]| -> Vec<u64> {
+                    numbers.iter().map(|&number| floating.of_number::<u64>(number)).collect()
+                };
+                let (mut two_bits, mut four_bits) = (stored(&twos), stored(&fours));
+                let bits = backup.of_spawns::<u64>(&two_bits, &four_bits);
+                two_bits.reverse();
+                four_bits.rotate_left(empty / 2);
+                assert_eq!(backup.of_spawns::<u64>(&two_bits, &four_bits), bits);
+                let mut exact: Vec<f64> = twos.iter().map(|x| 9.0 * x).chain(fours.iter().copied()).collect();
+                exact.sort_by(f64::total_cmp);
+                let exact = exact.iter().sum::<f64>() * factor / (10.0 * empty as f64);
+                let found = floating.number(bits);
+                assert!((found - exact).abs() <= exact * 2f64.powi(-45), "{found} {exact}");
+            }
+        }
+    }
+
+    /// What is certain stays certain, to the last bit.
+    #[test]
+    fn means_of_ones_are_one() {
+        for precision in [Precision::Bits32, Precision::Bits64] {
+            let backup = backup("lose:64", "1", Spawner::Random, precision);
+            let won = match precision {
+                Precision::Bits32 => backup.won::<u32>().to_bits(),
+                Precision::Bits64 => backup.won::<u64>(),
+            };
+            for empty in 1..=8 {
+                for bits in [won, 0] {
+                    let list = vec![bits; empty];
+                    let found = match precision {
+                        Precision::Bits32 => backup.of_spawns::<u32>(&list, &list),
+                        Precision::Bits64 => backup.of_spawns::<u64>(&list, &list),
+                    };
+                    assert_eq!(found, bits, "{empty}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_worst_spawn_is_the_least_of_what_can_come() {
+        let score = backup("score", "1", Spawner::Worst, Precision::Bits32);
+        let fixed = |number: u64| number << 17;
+        let of = |twos: &[u64], fours: &[u64]| score.of_spawns::<u32>(twos, fours);
+        assert_eq!(of(&[fixed(20), fixed(30)], &[fixed(25), fixed(24)]), fixed(20));
+        // A 4 takes back the 4 that it adds to the potential.
+        assert_eq!(of(&[fixed(20)], &[fixed(23)]), fixed(19));
+        let half = backup("reach:64", "1/2", Spawner::Worst, Precision::Bits64);
+        assert_eq!(half.of_spawns::<u64>(&[0.5f64.to_bits()], &[0.25f64.to_bits()]), 0.125f64.to_bits());
+    }
+}

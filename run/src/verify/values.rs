@@ -1,0 +1,296 @@
+//! How values are written, and what those of spawned states come to, worked out anew from `docs/dev/format.md`.
+
+use exact2048_game::{Discount, Objective, Params, Precision, Spawner};
+
+/// The values of the states that the spawns of an afterstate lead to.
+#[derive(Clone, Default, Debug)]
+pub struct SpawnedValues {
+    /// After a 2 in each empty cell.
+    pub twos: Vec<u64>,
+    /// The same for a 4.
+    pub fours: Vec<u64>,
+}
+
+impl SpawnedValues {
+    /// Without any.
+    pub fn clear(&mut self) {
+        self.twos.clear();
+        self.fours.clear();
+    }
+}
+
+/// The form of a run's values.
+#[derive(Clone, Debug)]
+pub struct ValueForm {
+    form: Form,
+    precision: Precision,
+    /// Weights of a 2 and of a 4.
+    weights: [u32; 2],
+    worst: bool,
+    discount: Discount,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Form {
+    /// Whole numbers of units of 2^-fraction_bits.
+    Fixed { fraction_bits: u32, scores: bool },
+    /// Bits of a floating-point number; `losses`: the bits of 1 less these.
+    Floating { losses: bool },
+}
+
+impl ValueForm {
+    /// The form of the values of a run; `most` is the potential of the heaviest board that counts.
+    pub fn new(params: &Params, most: u64) -> Self {
+        let losses = matches!(params.objective, Objective::Lose { .. });
+        let scores = params.objective == Objective::Score;
+        let largest = if scores { most } else { 1 };
+        let form = if losses || params.discount != Discount::NONE {
+            Form::Floating { losses }
+        } else {
+            Form::Fixed { fraction_bits: fraction_bits(params, largest), scores }
+        };
+        Self {
+            form,
+            precision: params.precision,
+            weights: [params.spawn4.weight2(), params.spawn4.weight4()],
+            worst: params.spawner == Spawner::Worst,
+            discount: params.discount,
+        }
+    }
+
+    /// What so much of the score is in a value; nothing where values are no scores.
+    pub fn score(&self, points: u64) -> u64 {
+        match self.form {
+            Form::Fixed { fraction_bits, scores: true } => points << fraction_bits,
+            _ => 0,
+        }
+    }
+
+    /// The value of an afterstate that is won.
+    pub fn won(&self) -> u64 {
+        match self.form {
+            Form::Fixed { fraction_bits, .. } => 1 << fraction_bits,
+            Form::Floating { losses: true } => self.write(0.0),
+            Form::Floating { losses: false } => {
+                self.write(f64::from(self.discount.numerator()) / f64::from(self.discount.denominator()))
+            }
+        }
+    }
+
+    /// A value as a message has it.
+    pub fn text(&self, value: u64) -> String {
+        match self.form {
+            Form::Fixed { fraction_bits, .. } => format!("{value} in units of 2^-{fraction_bits}"),
+            Form::Floating { .. } => format!("{value}, the bits of {:e}", self.read(value)),
+        }
+    }
+
+    /// The value of an afterstate by those of its spawns.
+    pub fn of_spawned(&self, spawned: &SpawnedValues) -> u64 {
+        match (self.form, self.worst) {
+            (_, true) => self.least(spawned),
+            (Form::Fixed { .. }, false) => self.rounded_mean(spawned),
+            (Form::Floating { .. }, false) => {
+                let [weight2, weight4] = self.weights.map(f64::from);
+                let sum =
+                    |values: &[u64]| coarse_sum(&values.iter().map(|&v| self.read(v)).collect::<Vec<_>>());
+                let sum = sum(&spawned.twos) * weight2 + sum(&spawned.fours) * weight4;
+                let count = (weight2 + weight4) * spawned.twos.len() as f64;
+                self.write(self.discounted(sum, count))
+            }
+        }
+    }
+
+    fn discounted(&self, number: f64, count: f64) -> f64 {
+        let (numerator, denominator) = (self.discount.numerator(), self.discount.denominator());
+        number * f64::from(numerator) / (f64::from(denominator) * count)
+    }
+
+    /// The least value that chance could choose: a spawned 4 counts what nobody scored of it less.
+    fn least(&self, spawned: &SpawnedValues) -> u64 {
+        let [weight2, weight4] = self.weights;
+        let twos = spawned.twos.iter().copied().filter(|_| weight2 > 0);
+        let fours = spawned.fours.iter().map(|&v| v.saturating_sub(self.score(4))).filter(|_| weight4 > 0);
+        let least = twos.chain(fours).min().unwrap_or_default();
+        match self.form {
+            Form::Fixed { .. } => least,
+            Form::Floating { .. } => self.write(self.discounted(self.read(least), 1.0)),
+        }
+    }
+
+    /// The mean, rounded to nearest.
+    ///
+    /// A spawned 4 adds 4 to what building the board from 2s would have scored, and the player did not
+    /// score it: so it counts 4 less.
+    fn rounded_mean(&self, spawned: &SpawnedValues) -> u64 {
+        let [weight2, weight4] = self.weights;
+        let sum = |values: &[u64]| values.iter().map(|&value| u128::from(value)).sum::<u128>();
+        let empty = spawned.twos.len() as u64;
+        let fours = sum(&spawned.fours).saturating_sub(u128::from(self.score(4)) * u128::from(empty));
+        let sum = u128::from(weight2) * sum(&spawned.twos) + u128::from(weight4) * fours;
+        let count = u64::from(weight2 + weight4) * empty;
+        match self.precision {
+            Precision::Bits32 => to_nearest_32(sum, count),
+            Precision::Bits64 => to_nearest_64(sum, count),
+        }
+    }
+
+    /// The number that floating-point bits stand for.
+    fn read(&self, bits: u64) -> f64 {
+        let losses = self.form == Form::Floating { losses: true };
+        match self.precision {
+            Precision::Bits32 => {
+                let bits = bits as u32;
+                f64::from(f32::from_bits(if losses { 1f32.to_bits().wrapping_sub(bits) } else { bits }))
+            }
+            Precision::Bits64 => {
+                f64::from_bits(if losses { 1f64.to_bits().wrapping_sub(bits) } else { bits })
+            }
+        }
+    }
+
+    /// The bits of a number in floating point.
+    fn write(&self, number: f64) -> u64 {
+        let losses = self.form == Form::Floating { losses: true };
+        let (bits, one) = match self.precision {
+            Precision::Bits32 => (u64::from((number as f32).to_bits()), u64::from(1f32.to_bits())),
+            Precision::Bits64 => (number.to_bits(), 1f64.to_bits()),
+        };
+        // Of damaged values anything may come.
+        if losses { one.wrapping_sub(bits) } else { bits }
+    }
+}
+
+/// The sum of numbers that are not negative, each rounded to a multiple of 2^(e − 48), a tie to the even one, where 2^e is
+/// the largest power of two that is no larger than any of them.
+fn coarse_sum(numbers: &[f64]) -> f64 {
+    const DIGITS: u32 = 52;
+    let exponent = |number: f64| (number.to_bits() >> DIGITS) as u32;
+    let most = numbers.iter().map(|&number| exponent(number)).max().unwrap_or_default();
+    if most == 0 {
+        // All are multiples of the smallest number that there is, and their bits count these.
+        return f64::from_bits(numbers.iter().map(|number| number.to_bits()).sum());
+    }
+    let rounded = |&number: &f64| {
+        let (own, digits) = (exponent(number), number.to_bits() & ((1 << DIGITS) - 1));
+        let digits = if own == 0 { digits } else { digits | 1 << DIGITS };
+        let drop = most - own.max(1) + 4;
+        if drop > DIGITS + 2 {
+            return 0;
+        }
+        let (whole, rest, half) = (digits >> drop, digits & ((1 << drop) - 1), 1 << (drop - 1));
+        whole + u64::from(rest > half || (rest == half && whole & 1 == 1))
+    };
+    let sum: u64 = numbers.iter().map(rounded).sum();
+    // In two steps: the unit itself may be too small for a number with all its digits.
+    let largest_power = f64::from_bits(u64::from(most) << DIGITS);
+    sum as f64 * 2f64.powi(-48) * largest_power
+}
+
+/// `sum / count` to the nearest integer; of two that are equally near, the larger one.
+fn to_nearest_64(sum: u128, count: u64) -> u64 {
+    // Almost always 64 bits are enough, and dividing them is much faster.
+    let (whole, rest) = match u64::try_from(sum) {
+        Ok(sum) => (sum / count, sum % count),
+        Err(_) => ((sum / u128::from(count)) as u64, (sum % u128::from(count)) as u64),
+    };
+    whole.wrapping_add(u64::from(2 * rest >= count))
+}
+
+/// `sum / count` to the nearest integer; of two that are equally near, the one that IEEE arithmetic gives, where
+/// dividing is multiplying by the reciprocal and a tie goes to the even one. That product is off by less than
+/// 2^-20, so that it matters only within 2^-16 of a tie.
+fn to_nearest_32(sum: u128, count: u64) -> u64 {
+    let near_tie = |rest: u64| (2 * rest).abs_diff(count) <= count >> 16;
+    match u64::try_from(sum) {
+        Ok(sum) if near_tie(sum % count) => (sum as f64 * (1.0 / count as f64)).round_ties_even() as u64,
+        _ => to_nearest_64(sum, count),
+    }
+}
+
+/// Bits after the binary point: with 32 bits a value all that the largest value leaves; with 64 as many less as
+/// the weights of the spawns of a full board need, and one for rounding.
+fn fraction_bits(params: &Params, largest: u64) -> u32 {
+    let digits = |n: u64| u64::BITS - n.leading_zeros();
+    match params.precision {
+        Precision::Bits32 => 32 - digits(largest),
+        Precision::Bits64 => {
+            let weights = 2 * u64::from(params.spawn4.denominator()) * params.board.cells() as u64;
+            64 - digits(largest) - digits(weights)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::Spawn4;
+    use exact2048_game::value::Backup;
+
+    fn params(objective: &str, precision: Precision) -> Params {
+        let (board, objective) = ("3x3".parse().unwrap(), objective.parse().unwrap());
+        Params::new(board, objective, Spawn4::default(), precision, None).unwrap()
+    }
+
+    #[test]
+    fn rounds_to_nearest() {
+        for (sum, count, wanted) in
+            [(10, 4, [2, 3]), (14, 4, [4, 4]), (9, 4, [2, 2]), (11, 4, [3, 3]), (0, 7, [0, 0])]
+        {
+            assert_eq!(to_nearest_32(sum, count), wanted[0], "{sum}/{count}");
+            assert_eq!(to_nearest_64(sum, count), wanted[1], "{sum}/{count}");
+        }
+        assert_eq!(to_nearest_64(3 << 64, 6), 1 << 63);
+    }
+
+    #[test]
+    fn sums_keep_what_counts() {
+        assert_eq!(coarse_sum(&[1.0, 0.5, 2f64.powi(-60)]), 1.5);
+        assert_eq!(coarse_sum(&[1.0, 3.0 * 2f64.powi(-49)]), 1.0 + 2f64.powi(-47), "a tie");
+        assert_eq!(coarse_sum(&[1.0, 2f64.powi(-49)]), 1.0, "a tie");
+        assert_eq!(coarse_sum(&[f64::MIN_POSITIVE, f64::from_bits(16)]).to_bits(), (1 << 52) + 16);
+        assert_eq!(coarse_sum(&[f64::from_bits(3); 4]).to_bits(), 12);
+        assert_eq!(coarse_sum(&[0.0, 0.0]), 0.0);
+    }
+
+    /// Both arithmetics give the same bits for values of all sizes.
+    #[test]
+    fn spawns_come_to_what_they_do_in_the_solver() {
+        let mut seed = 7u64;
+        let mut next = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 16
+        };
+        let jobs =
+            [("lose:64", "1", "random"), ("reach:64", "19/20", "random"), ("reach:64", "0.99", "worst")];
+        for (objective, discount, spawner) in jobs.into_iter().chain([("reach:64", "1", "worst")]) {
+            for precision in [Precision::Bits32, Precision::Bits64] {
+                let params = params(objective, precision).with_discount(discount.parse().unwrap()).unwrap();
+                let params = params.with_spawner(spawner.parse().unwrap()).unwrap();
+                let (values, backup) = (ValueForm::new(&params, 0), Backup::new(&params));
+                let (one, wide) = match precision {
+                    Precision::Bits32 => (u64::from(1f32.to_bits()), false),
+                    Precision::Bits64 => (1f64.to_bits(), true),
+                };
+                for round in 0..3_000 {
+                    // Most of them near one another, some tiny, some 0 or 1.
+                    let mut list = || -> Vec<u64> {
+                        let value = |_| match next() % 8 {
+                            0 => 0,
+                            1 => one,
+                            2 => next() % one,
+                            _ => one - next() % (one / 64),
+                        };
+                        (0..round % 8 + 1).map(value).collect()
+                    };
+                    let spawned = SpawnedValues { twos: list(), fours: list() };
+                    let wanted = match wide {
+                        true => backup.of_spawns::<u64>(&spawned.twos, &spawned.fours),
+                        false => backup.of_spawns::<u32>(&spawned.twos, &spawned.fours),
+                    };
+                    assert_eq!(values.of_spawned(&spawned), wanted, "{spawned:?} {params:?}");
+                }
+            }
+        }
+    }
+}

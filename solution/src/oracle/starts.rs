@@ -1,0 +1,63 @@
+//! What the starts of the game are worth.
+
+use exact2048_game::board::Board;
+use exact2048_game::{Layer, Spawner, rules};
+
+use super::{Asking, CostSum, Oracle, QueryError};
+
+/// Values of the starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartValues {
+    /// Mean over all starts with their probabilities; where the worst tiles are spawned, the least.
+    pub expected: f64,
+    /// Bound on the absolute error of any of these values.
+    pub error_bound: f64,
+    /// Mean over the two-tile starts of layers 4, 6 and 8, each ordered placement counted once; or the least of these.
+    pub by_layer: Vec<(Layer, f64)>,
+}
+
+/// A start: its layer, its weight among all, and its value as bits without the score already made.
+struct Start {
+    layer: Layer,
+    weight: u64,
+    bits: u64,
+}
+
+impl Oracle {
+    /// Values of the starts of the game: in fixed point exact sums of the stored values, each divided once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] where a shard cannot be read.
+    pub fn starts(&self) -> Result<StartValues, QueryError> {
+        let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
+        let weight = |e: u8| u64::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
+        let (boards, exponents): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
+        let spent = CostSum::default();
+        let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
+        for ((board, exponents), bits) in boards.into_iter().zip(exponents).zip(values) {
+            let bits = bits.ok_or_else(|| self.unreachable(board, ""))?;
+            let layer = Layer(board.tile_sum(cells));
+            error_bound = self.scale.error_bound(layer, bits).max(error_bound);
+            starts.push(Start {
+                layer,
+                weight: weight(exponents[0]) * weight(exponents[1]),
+                bits: self.value_bits(bits, board),
+            });
+        }
+        let worth = |weighted: &mut dyn Iterator<Item = (u64, u64)>| match self.params.spawner {
+            Spawner::Random => self.scale.mean(weighted),
+            Spawner::Worst => self.scale.decode(weighted.map(|(bits, _)| bits).min().unwrap_or_default()),
+        };
+        let layers = [4, 6, 8].map(Layer);
+        let of_layer = |layer: Layer| {
+            let mut of_layer =
+                starts.iter().filter(|start| start.layer == layer).map(|start| (start.bits, 1));
+            (layer, worth(&mut of_layer))
+        };
+        let by_layer: Vec<_> = layers.into_iter().map(of_layer).collect();
+        let mut all = starts.iter().filter(|start| start.weight > 0).map(|start| (start.bits, start.weight));
+        Ok(StartValues { expected: worth(&mut all), error_bound, by_layer })
+    }
+}
