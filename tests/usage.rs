@@ -263,6 +263,7 @@ fn discounts_and_adversaries_are_told() {
     // What a player is worth follows from chance.
     for run in [&solved, &Solved::new("--board 2x2 --objective lose:16")] {
         on_run(&run.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&["score or reach:TILE"]);
+        on_run(&run.run(), "stats", &[]).exits(2).says(&["score or reach:TILE"]);
     }
 }
 

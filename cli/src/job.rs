@@ -72,6 +72,21 @@ pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String 
     if discount == Discount::NONE { tiles } else { format!("{tiles}, discount {discount}") }
 }
 
+/// Requires that games by chance are worth what the values of a run say of them.
+pub fn require_usual_rules(params: &Params) -> Result<()> {
+    let is_loss = matches!(params.objective, Objective::Lose { .. });
+    if !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random {
+        return Ok(());
+    }
+    let rules = rules_text(&params.spawn4.to_string(), params.discount, params.spawner);
+    Err(Failure::usage(format!(
+        "--run: it is of {}, where {rules}: expected a run of score or reach:TILE, without a discount, where tiles come by \
+         chance",
+        params.objective
+    ))
+    .into())
+}
+
 /// Which layers' values a run stores, in words.
 pub fn kept_text(kept: KeptLayers) -> String {
     match kept {

@@ -293,7 +293,7 @@ impl Sums {
         // A game scores at most the potential of its last board, which is less than this.
         let (value, largest) = match params.objective {
             Objective::Score => (self.score, f64::from(params.last_layer().0) * params.cells() as f64),
-            Objective::Reach { .. } => (self.won, 1.0),
+            Objective::Reach { .. } | Objective::Lose { .. } => (self.won, 1.0),
         };
         // A chance, its product with a score, sums of a bucket, of buckets and of layers.
         let layers = u64::from(params.last_layer().0) / 2;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use exact2048_game::{Discount, Objective, Params, Spawner};
+use exact2048_game::Objective;
 use exact2048_players::evaluate::{
     EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, Worst, exactly,
     sampled,
@@ -17,7 +17,7 @@ use exact2048_solution::{Oracle, Run};
 use serde_json::{Value, json};
 
 use crate::display::ProgressLine;
-use crate::job::rules_text;
+use crate::job::require_usual_rules;
 use crate::place::RunPlace;
 use crate::units::{self, count};
 use crate::{Failure, display, limits, output};
@@ -100,7 +100,7 @@ pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     let oracle = Arc::new(Oracle::new(&run)?);
     let params = run.params();
-    require_comparable(params)?;
+    require_usual_rules(params)?;
     let engine = Engine::new(params.board, params.spawn4);
     let starts = oracle.starts()?;
     let perfect = Perfect { value: starts.expected, error: starts.error_bound };
@@ -125,21 +125,6 @@ pub fn main(args: &Args) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Requires that a player's games are worth what the values of the run say of them.
-fn require_comparable(params: &Params) -> Result<()> {
-    let is_loss = matches!(params.objective, Objective::Lose { .. });
-    if !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random {
-        return Ok(());
-    }
-    let rules = rules_text(&params.spawn4.to_string(), params.discount, params.spawner);
-    Err(Failure::usage(format!(
-        "--run: it is of {}, where {rules}: expected a run of score or reach:TILE, without a discount, where tiles come by \
-         chance",
-        params.objective
-    ))
-    .into())
 }
 
 /// Counts all boards that a player can come to.

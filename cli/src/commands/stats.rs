@@ -11,6 +11,7 @@ use exact2048_stats::{PlayStatistics, StatsError, StatsLimits, StatsProgress, pe
 use serde_json::{Value, json};
 
 use crate::display::ProgressLine;
+use crate::job::require_usual_rules;
 use crate::place::RunPlace;
 use crate::units::{self, count};
 use crate::{Failure, limits, output};
@@ -60,6 +61,7 @@ fn chance(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
+    require_usual_rules(run.params())?;
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
     // States, parts of the run, a cone that is being solved, and those that were.
     let options = OracleOptions {
@@ -117,7 +119,9 @@ impl Report<'_> {
     fn value(&self, (value, error): (f64, f64)) -> String {
         match self.params.objective {
             Objective::Score => units::bounded(value, error),
-            Objective::Reach { .. } => format!("{} (error at most {error:.0e})", units::probability(value)),
+            Objective::Reach { .. } | Objective::Lose { .. } => {
+                format!("{} (error at most {error:.0e})", units::probability(value))
+            }
         }
     }
 
