@@ -39,11 +39,17 @@ pub struct JobArgs {
     huge: Option<u8>,
     /// Which layers' values to store: N for two in every N (3 or more), all, or starts for those of the starts alone.
     /// Changes the size and how long queries take, not results: what is not stored is worked out when it is asked for
-    #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true, default_value_t)]
-    keep: KeptLayers,
+    /// [default: 4, or as many as --disk has room for]
+    #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true)]
+    keep: Option<KeptLayers>,
 }
 
 impl JobArgs {
+    /// Which layers to keep, where it is said.
+    pub fn keep(&self) -> Option<KeptLayers> {
+        self.keep
+    }
+
     /// The parameters; wrong usage where there is no such run.
     pub fn params(&self) -> Result<Params> {
         let precision = if self.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };
@@ -59,7 +65,7 @@ impl JobArgs {
         let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
         let params = params.and_then(|params| params.with_spawner(self.spawner));
         let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
-        Ok(params.with_kept(self.keep))
+        Ok(params.with_kept(self.keep.unwrap_or_default()))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use exact2048_coordinator::Workload;
-use exact2048_game::{Objective, Params, Precision};
-use exact2048_solution::{Phase, Segment};
+use exact2048_coordinator::{Forecast, Workload};
+use exact2048_game::{Objective, Params};
+use exact2048_solution::Segment;
 
 use crate::units;
 
@@ -23,11 +23,6 @@ const PUBLISHED: [((usize, usize), f64); 6] = [
 const STATES_AN_ENTRY: f64 = 0.16;
 const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
 
-/// Bytes of shards a state, measured: 0.06 to 0.12 for which are reachable; for values, of the layers that are kept, 1.6
-/// to 2.0 of 32 bits and 2.6 of 64.
-const REACH_BYTES: f64 = 0.1;
-const VALUE_BYTES: (f64, f64) = (1.8, 2.6);
-
 /// What the rest of a run takes, about.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
@@ -40,25 +35,21 @@ pub struct Needs {
 impl Needs {
     /// What a run takes that lacks these segments.
     pub fn of(params: &Params, workload: &Workload, missing: &[Segment]) -> Self {
-        let states = states(params, workload.whole());
-        let value_bytes = match params.precision {
-            Precision::Bits32 => VALUE_BYTES.0,
-            Precision::Bits64 => VALUE_BYTES.1,
-        };
-        let disk = missing.iter().map(|&segment| {
-            let bytes_a_state = match segment.phase {
-                Phase::Enumerate => REACH_BYTES,
-                Phase::BackUp => value_bytes * params.kept.share(),
-            };
-            states * workload.of(segment) / workload.whole().max(1.0) * bytes_a_state
-        });
-        Self { states, disk_bytes: disk.sum::<f64>() as u64 }
+        let forecast = forecast(params, workload);
+        let disk_bytes = missing.iter().map(|&segment| forecast.added_bytes(segment)).sum();
+        Self { states: states(params, workload.whole()), disk_bytes }
     }
 
     /// What it takes, in a line.
     pub fn text(&self) -> String {
         format!("about {} states, {} on disk", units::rough(self.states), units::size(self.disk_bytes))
     }
+}
+
+/// What a run takes of the disk, by what is known before it begins.
+pub fn forecast(params: &Params, workload: &Workload) -> Forecast {
+    let states = states(params, workload.whole()) / workload.whole().max(1.0);
+    Forecast::new(params, |layer| states * workload.entries(layer, layer.up(1)))
 }
 
 fn states(params: &Params, entries: f64) -> f64 {
@@ -125,14 +116,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_game::Spawn4;
-    use exact2048_solution::missing_segments;
+    use exact2048_game::{Precision, Spawn4};
+    use exact2048_solution::{Holdings, Recipe};
 
     fn needs(board: &str, objective: &str, until_layer: Option<u32>) -> Needs {
         let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
         let params =
             Params::new(board, objective, Spawn4::default(), Precision::Bits32, until_layer).unwrap();
-        Needs::of(&params, &Workload::new(&params), &missing_segments(&params, &[]))
+        Needs::of(&params, &Workload::new(&params), &Recipe::new(&params, &Holdings::default()).steps())
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::{Pace, Rate, Workload};
 use exact2048_game::Layer;
-use exact2048_solution::{LayerCounts, Phase, Segment};
+use exact2048_solution::{LayerCounts, Phase, Run, Segment};
+use exact2048_storage::Allowance;
 
 use crate::display::{self, ProgressLine};
 use crate::units;
@@ -20,7 +21,32 @@ pub struct ProgressDisplay {
     counters: Arc<Counters>,
     course: Arc<Mutex<Course>>,
     begun: Instant,
+    disk: Disk,
     display: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the run takes of the disk.
+#[derive(Clone)]
+enum Disk {
+    /// It may take what there is, and had so many bytes of shards before.
+    Any(u64),
+    /// It may take so much and no more.
+    Limited(Arc<Allowance>),
+}
+
+impl Disk {
+    /// How much it takes now, of which so many bytes were written by this process; and how much it took at most.
+    fn text(&self, written: u64) -> String {
+        match self {
+            Self::Any(before) => format!("{} on disk", units::size(before + written)),
+            Self::Limited(allowance) => format!(
+                "{} on disk, at most {} of {}",
+                units::size(allowance.taken_bytes()),
+                units::size(allowance.peak_bytes()),
+                units::size(allowance.limit_bytes())
+            ),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -75,14 +101,22 @@ impl Task {
 }
 
 impl ProgressDisplay {
-    /// Counters without a display yet, of a run with this workload.
-    pub fn new(workload: Workload) -> Self {
+    /// Counters without a display yet, of a run.
+    pub fn of(run: &Run) -> Self {
+        let shards = run.catalog().shards();
+        let before = shards.iter().map(|shard| shard.record.bytes).sum();
+        let limited = run.dir().allowance().cloned().map(Disk::Limited);
+        Self::new(Workload::new(run.params()), limited.unwrap_or(Disk::Any(before)))
+    }
+
+    fn new(workload: Workload, disk: Disk) -> Self {
         let course = Course { pace: Pace::new(0.0, Duration::ZERO), finished: 0.0 };
         Self {
             workload: Arc::new(workload),
             counters: Arc::default(),
             course: Arc::new(Mutex::new(course)),
             begun: Instant::now(),
+            disk,
             display: Mutex::default(),
         }
     }
@@ -109,6 +143,7 @@ impl ProgressDisplay {
         self.counters.finished.store(false, Ordering::Relaxed);
         self.set_layer(if segment.phase == Phase::Enumerate { segment.first } else { segment.last });
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
+        let disk = self.disk.clone();
         let mut task = self.task(segment, states);
         course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.workload);
         let thread = std::thread::spawn(move || {
@@ -116,8 +151,9 @@ impl ProgressDisplay {
             while !counters.finished.load(Ordering::Relaxed) {
                 std::thread::park_timeout(INTERVAL);
                 let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
-                let (share, parts) = describe(&counters, &mut task, &mut course, begun.elapsed());
+                let (share, mut parts) = describe(&counters, &mut task, &mut course, begun.elapsed());
                 drop(course);
+                parts.push(disk.text(counters.bytes.load(Ordering::Relaxed)));
                 line.show(share, &parts);
             }
             line.finish();
@@ -170,7 +206,6 @@ fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Dura
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
         units::rate(task.rate.per_second(now)),
         format!("{} states", units::count(states)),
-        format!("{} written", units::size(counters.bytes.load(Ordering::Relaxed))),
         pass.filter(|_| !is_last)
             .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
     ];
@@ -183,15 +218,15 @@ mod tests {
 
     use super::*;
     use exact2048_game::{Objective, Params, Precision, Spawn4};
-    use exact2048_solution::missing_segments;
+    use exact2048_solution::{Holdings, Recipe};
 
     #[test]
     fn the_time_left_is_that_of_the_work_that_is_left() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let segments = missing_segments(&params, &[]);
+        let segments = Recipe::new(&params, &Holdings::default()).steps();
         let workload = Workload::new(&params);
-        let progress = ProgressDisplay::new(workload.clone());
+        let progress = ProgressDisplay::new(workload.clone(), Disk::Any(0));
         let mut course = progress.course.lock().unwrap();
         course.begin(segments[0], &segments[1..], &workload);
         let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
@@ -220,8 +255,8 @@ mod tests {
     fn on_the_way_down_states_tell_how_far_it_is() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let segments = missing_segments(&params, &[]);
-        let progress = ProgressDisplay::new(Workload::new(&params));
+        let segments = Recipe::new(&params, &Holdings::default()).steps();
+        let progress = ProgressDisplay::new(Workload::new(&params), Disk::Any(0));
         let mut course = progress.course.lock().unwrap();
         course.begin(segments[1], &[], &progress.workload);
         let counts = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];

@@ -34,6 +34,9 @@ pub struct RunSummary {
     bytes_on_disk: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
+    /// The most that the run took of the disk while it was limited; only of the process that computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_disk_bytes: Option<u64>,
     #[serde(skip)]
     first_and_last: Option<[u32; 2]>,
     #[serde(skip)]
@@ -109,6 +112,7 @@ impl RunSummary {
             },
             bytes_on_disk: run.dir().bytes_on_disk()?,
             peak_rss_bytes,
+            peak_disk_bytes: run.dir().allowance().map(|allowance| allowance.peak_bytes()),
             first_and_last: layers.first().zip(layers.last()).map(|(a, b)| [a.layer.0, b.layer.0]),
             passes,
         })
@@ -122,7 +126,8 @@ impl RunSummary {
         write_field(out, "phase", self.phase)?;
         self.write_counts(out)?;
         self.write_results(out)?;
-        write_field(out, "on disk", units::size(self.bytes_on_disk))?;
+        let most = self.peak_disk_bytes.map(|bytes| format!(", at most {}", units::size(bytes)));
+        write_field(out, "on disk", units::size(self.bytes_on_disk) + &most.unwrap_or_default())?;
         match self.peak_rss_bytes {
             Some(bytes) => write_field(out, "peak memory", units::size(bytes)),
             None => Ok(()),

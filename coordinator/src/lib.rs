@@ -4,6 +4,7 @@
 //! and events come out. `README.md` beside this crate states the scheduling problem.
 
 pub mod cluster;
+mod forecast;
 mod planner;
 mod ranges;
 mod rate;
@@ -11,6 +12,7 @@ pub mod sizes;
 mod task;
 mod workload;
 
+pub use forecast::{DiskNeeds, Forecast, Relief};
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};

@@ -34,6 +34,8 @@ pub struct Worth {
 pub struct Ranges {
     segment: Segment,
     kept: KeptLayers,
+    /// Bytes from which on reach that may be removed one day is worth shards of its own.
+    least_apart: Option<u64>,
     /// Positions that each member has finished.
     finished: Vec<u32>,
     /// Sums over the members, from position `written` on.
@@ -63,6 +65,7 @@ impl Ranges {
         Self {
             segment,
             kept,
+            least_apart: None,
             finished: vec![0; members],
             sums: VecDeque::new(),
             frontier: 0,
@@ -72,6 +75,13 @@ impl Ranges {
             ordered: None,
             last_written: now,
         }
+    }
+
+    /// Has the reach of kept layers written apart from that of the layers between, where there are at least so many bytes
+    /// of the latter: a shard is removed as a whole.
+    #[must_use]
+    pub fn apart(self, least_bytes: Option<u64>) -> Self {
+        Self { least_apart: least_bytes, ..self }
     }
 
     /// The segment.
@@ -133,7 +143,9 @@ impl Ranges {
     pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Option<Segment> {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= worth.interval;
-        let worth_a_look = all || self.ready_bytes >= worth.least_bytes || self.frontier == layers;
+        let worth_a_look = all
+            || self.ready_bytes >= worth.least_bytes.min(self.least_apart.unwrap_or(u64::MAX))
+            || self.frontier == layers;
         if self.ordered.is_some() || !worth_a_look {
             return None;
         }
@@ -142,7 +154,7 @@ impl Ranges {
         for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
             bytes += sum.totals.sealed_bytes;
             if self.segment.may_end_at(self.segment.layer(position), self.kept) {
-                if bytes >= wanted || position + 1 == layers {
+                if bytes >= wanted || position + 1 == layers || self.ends_apart(position, bytes) {
                     end = Some((position + 1, bytes));
                     break;
                 }
@@ -152,6 +164,15 @@ impl Ranges {
         let (end, bytes) = end?;
         (self.ordered, self.ordered_bytes) = (Some(end), bytes);
         self.ordered()
+    }
+
+    /// Whether a range of so many bytes ends after a position so that kept layers are apart from others.
+    fn ends_apart(&self, position: u32, bytes: u64) -> bool {
+        let keeps = |position| self.kept.keeps(self.segment.layer(position));
+        let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
+        let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
+        // Either what comes before kept layers, or nothing but kept layers.
+        if keeps(position) { (self.written..position).all(keeps) } else { bytes >= least_bytes }
     }
 
     /// The range that is being written.
@@ -231,6 +252,30 @@ mod tests {
         assert_eq!(ordered(Phase::Enumerate, 3, 30, false), Some(4..=8));
         assert_eq!(ordered(Phase::Enumerate, 2, 30, true), Some(4..=6));
         assert_eq!(ordered(Phase::Enumerate, 29, 1000, false), Some(4..=60), "the end of the segment");
+    }
+
+    /// Two layers in every eight are kept: 16 and 18, 32 and 34, 48 and 50, and the starts.
+    #[test]
+    fn kept_layers_have_shards_of_their_own_where_others_are_to_go() {
+        let ranges_of = |least_apart, least_bytes| {
+            let kept = KeptLayers::new(8, 2).unwrap();
+            let mut ranges = Ranges::new(segment(Phase::Enumerate), kept, 1, NOW).apart(Some(least_apart));
+            let mut ordered = Vec::new();
+            for _ in 0..29 {
+                ranges.layer_done(0, layer(10));
+                while let Some(range) = ranges.order(&worth(least_bytes), false, NOW) {
+                    ordered.push((range.first.0, range.last.0));
+                    assert!(ranges.complete(NOW).is_some());
+                }
+            }
+            ordered
+        };
+        let apart = [(4, 8), (10, 14), (16, 18), (20, 30), (32, 34), (36, 46), (48, 50), (52, 60)];
+        assert_eq!(ranges_of(25, 1000), apart);
+        assert_eq!(ranges_of(50, 1000)[..2], [(4, 14), (16, 18)], "what is little is not worth it");
+        let several = [(4, 8), (10, 14), (16, 18), (20, 24), (26, 30), (32, 34)];
+        assert_eq!(ranges_of(25, 30)[..6], several, "large ranges are divided as ever");
+        assert_eq!(ranges_of(500, 1000), [(4, 60)]);
     }
 
     #[test]

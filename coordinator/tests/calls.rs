@@ -39,8 +39,8 @@ fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: 
         let Errand::Open { job } = errand else { panic!("{errand:?}") };
         let Submission { params, least_memory, .. } = submission(&job.0, 1);
         let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
-        let commits = commits.clone();
-        cluster.opened(at(now), &job, Opened { commits, committed_bytes, least_memory, workload });
+        let holdings = commits.clone().into();
+        cluster.opened(at(now), &job, Opened { holdings, committed_bytes, least_memory, workload });
     }
 }
 

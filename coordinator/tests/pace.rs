@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::{Pace, Workload};
 use exact2048_game::{Layer, Params, Precision, Spawn4};
-use exact2048_solution::{Phase, Segment, missing_segments};
+use exact2048_solution::{Holdings, Phase, Recipe, Segment};
 
 struct Sample {
     segment: Segment,
@@ -36,7 +36,7 @@ fn check(board: &str, objective: &str, trace: &str, factor: f64) {
     let (size, goal) = (board.parse().unwrap(), objective.parse().unwrap());
     let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
     let workload = Workload::new(&params);
-    let segments = missing_segments(&params, &[]);
+    let segments = Recipe::new(&params, &Holdings::default()).steps();
     let samples = samples(trace, &segments);
     let (took, states) = samples.last().map(|last| (last.seconds, last.states)).unwrap();
     let all: f64 = segments.iter().map(|&segment| workload.cost(segment)).sum();

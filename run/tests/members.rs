@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{LayerPart, WorkerId};
 use exact2048_coordinator::{Ranges, Totals, Worth};
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
-use exact2048_solution::{JournalRecord, Record, Run, Segment, Unnamed, assign};
+use exact2048_solution::{JournalRecord, Phase, Recipe, Record, Run, Segment, Unnamed, assign};
 use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
 use exact2048_worker::{BytesList, Tuning, Worker};
 
@@ -121,12 +121,19 @@ fn receive(member: &Member<u32, Desk>, messages: &Receiver<(usize, Message)>, is
 }
 
 /// Goes through a segment with so many members; each has a worker of its own.
-fn run_segment(run: Run, opening: u64, segment: Segment, scratch: &Path, count: usize) -> Run {
+fn run_segment(
+    run: Run,
+    opening: u64,
+    segment: Segment,
+    scratch: &Path,
+    count: usize,
+    least_apart: Option<u64>,
+) -> Run {
     let params = run.params().clone();
     let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
     let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows, piece_bytes };
     let archive = run.archive().clone();
-    let ranges = Ranges::new(segment, params.kept, count, Duration::ZERO);
+    let ranges = Ranges::new(segment, params.kept, count, Duration::ZERO).apart(least_apart);
     let shards = vec![None; count];
     let epoch = Arc::new(Mutex::new(Epoch { run, opening, ranges, exchanged: 0, shards }));
     let (to, from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
@@ -170,7 +177,7 @@ fn solve(count: usize) -> (u128, usize) {
     let mut run = Run::open_or_create(place.path().join("run").as_path(), &params, Unnamed::Refuse).unwrap();
     let opening = run.share().unwrap();
     while let Some(&segment) = run.missing().first() {
-        run = run_segment(run, opening, segment, place.path(), count);
+        run = run_segment(run, opening, segment, place.path(), count, None);
     }
     (run.fingerprint().unwrap(), run.catalog().commits().len())
 }
@@ -181,5 +188,43 @@ fn any_number_of_members_makes_the_same_run() {
     assert!(commits > 3, "{commits} commits");
     for count in [2, 3, 5] {
         assert_eq!(solve(count).0, alone, "{count} members");
+    }
+}
+
+/// The same, of which reach is removed wherever that is possible: most of it is enumerated twice.
+fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
+    let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
+    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let location = place.path().join("run");
+    let params = params.with_kept(kept);
+    let mut run = Run::open_or_create(location.as_path(), &params, Unnamed::Refuse).unwrap();
+    let opening = run.share().unwrap();
+    let mut removed = 0;
+    while let Some(&segment) = run.missing().first() {
+        run = run_segment(run, opening, segment, place.path(), count, Some(1));
+        let holdings = run.holdings();
+        let recipe = Recipe::new(run.params(), &holdings);
+        // At the turn all that can be enumerated again; then what is passed.
+        let at_turn = segment.phase == Phase::Enumerate && segment.last == params.last_layer();
+        let needless = if at_turn { recipe.repeatable() } else { recipe.passed() };
+        removed += needless.len();
+        run.remove_reach(needless).unwrap();
+    }
+    assert!(removed > 10, "{removed} ranges removed");
+    let left = run.catalog().shards();
+    let of_kept = left
+        .iter()
+        .filter(|shard| shard.commit.phase == Phase::Enumerate)
+        .all(|shard| shard.commit.first.to(shard.commit.last).any(|layer| kept.keeps(layer)));
+    assert!(of_kept, "reach that nothing needs is left");
+    run.fingerprint().unwrap()
+}
+
+#[test]
+fn reach_that_was_removed_is_enumerated_again_by_any_number_of_members() {
+    let alone = solve(1).0;
+    for (count, kept) in [(1, "8"), (3, "8"), (2, "3/20")] {
+        assert_eq!(solve_sparingly(count, kept.parse().unwrap()), alone, "{count} members, {kept}");
     }
 }

@@ -33,6 +33,13 @@ pub enum ReadError {
         .0.layer, .0.lane, .0.part
     )]
     ItemMissing(ItemKey),
+    /// A state that others lead to is not among those that are reachable.
+    #[error(
+        "the shard of reach that covers layer {} lacks a state of lane {:#x}, part {}, that others lead to. Remove the \
+         shard: it is computed again when the run is continued",
+        .0.layer, .0.lane, .0.part
+    )]
+    StateMissing(ItemKey),
     /// No shard covers the layer.
     #[error("no {kind:?} shard covers layer {layer}: it is computed when the run is continued")]
     NotCovered {
@@ -49,7 +56,7 @@ impl ReadError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Storage(error) => error.kind(),
-            Self::Payload(_) | Self::ItemMissing(_) => ErrorKind::DataLoss,
+            Self::Payload(_) | Self::ItemMissing(_) | Self::StateMissing(_) => ErrorKind::DataLoss,
             Self::NotCovered { .. } => ErrorKind::NotComputed,
         }
     }
@@ -60,6 +67,7 @@ impl ReadError {
         match self {
             Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
             Self::ItemMissing(key) => Some(Blame::Item(ShardKind::Values, *key)),
+            Self::StateMissing(key) => Some(Blame::Item(ShardKind::Reach, *key)),
             Self::Payload(_) | Self::NotCovered { .. } => None,
         }
     }

@@ -11,8 +11,9 @@ use exact2048_storage::{
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Blame;
-use crate::commit::{Commit, Phase};
+use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
+use crate::recipe::{Held, Holdings, LayerRange, is_removed};
 
 /// Shards that a range may have: [`assign`] knows no more members.
 const MOST_SHARDS: usize = 1 << 16;
@@ -77,6 +78,15 @@ pub struct Amended {
     pub precision: Precision,
 }
 
+/// A journal record: the reach of some layers is not stored any more, since it is not needed, or can be enumerated again
+/// when it is. What was counted of them still counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removal {
+    /// Of each enumerated range that lies in one of these, the shards do not count any more.
+    pub removed: Vec<LayerRange>,
+}
+
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -87,12 +97,15 @@ pub enum JournalRecord {
     Retraction(Retraction),
     /// Parameters that changed.
     Amendment(Amendment),
+    /// Ranges of which the shards are let go of.
+    Removal(Removal),
 }
 
 /// A finished range and its shards.
 #[derive(Debug)]
 struct Range {
     commit: Arc<Commit>,
+    /// None where the reach of the range was removed.
     shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
     owners: Option<Owners>,
@@ -116,6 +129,13 @@ pub struct CatalogShard {
     reader: OnceLock<Box<ShardReader>>,
     /// Held while it is opened: to fetch a shard from a store twice would be a waste.
     opening: Mutex<()>,
+}
+
+impl Range {
+    /// Whether its shards count: every range has one, unless they were removed.
+    fn is_stored(&self) -> bool {
+        !self.shards.is_empty()
+    }
 }
 
 impl CatalogShard {
@@ -168,6 +188,11 @@ pub struct Catalog {
     superseded: Mutex<HashSet<String>>,
 }
 
+/// The layers that a commit counts.
+fn layers_of(commit: &Commit) -> impl Iterator<Item = Layer> + '_ {
+    commit.layers.iter().map(|counts| counts.layer)
+}
+
 /// Whether two commits cover a layer of the same phase.
 fn overlap(a: &Commit, b: &Commit) -> bool {
     a.phase == b.phase && a.first <= b.last && b.first <= a.last
@@ -213,7 +238,8 @@ impl Catalog {
     }
 
     /// Adds the next record of the journal. What is committed takes the place of all older ranges that cover
-    /// any of its layers: those were lost, or it would not have been made.
+    /// any of its layers: those were lost, or it would not have been made. Of ranges whose shards were removed the counts
+    /// stay.
     ///
     /// # Errors
     ///
@@ -229,6 +255,10 @@ impl Catalog {
                 return Err("it changes what a value is, and values are committed before it".to_owned());
             }
             JournalRecord::Amendment(_) => return Ok(()),
+            JournalRecord::Removal(Removal { removed }) => {
+                self.remove_reach(&removed);
+                return Ok(());
+            }
         };
         let Record { commit, shards, threads, took } = record;
         let expected = threads.len().max(1);
@@ -238,7 +268,7 @@ impl Catalog {
         let owners = (!threads.is_empty()).then(|| assign(&self.params, &threads));
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
-        self.retain(|old| !overlap(&old.commit, &commit));
+        self.retain(|old| !old.is_stored() || !overlap(&old.commit, &commit));
         self.write().push(Range { commit, shards, owners, took });
         Ok(())
     }
@@ -255,6 +285,48 @@ impl Catalog {
         for range in ranges.extract_if(.., |range| !keep(range)) {
             superseded.extend(range.shards.iter().map(|shard| shard.record.file.clone()));
         }
+    }
+
+    /// Lets go of the shards of enumerated ranges that lie in one of these. What is counted of them stays, once.
+    fn remove_reach(&self, removed: &[LayerRange]) {
+        let mut ranges = self.write();
+        let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let counted: HashSet<Layer> = ranges
+            .iter()
+            .filter(|range| !range.is_stored())
+            .flat_map(|range| layers_of(&range.commit))
+            .collect();
+        ranges.retain_mut(|range| {
+            if !is_removed(&range.commit, removed) {
+                return true;
+            }
+            superseded.extend(range.shards.drain(..).map(|shard| shard.record.file.clone()));
+            let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
+            // One that was enumerated again.
+            !is_counted
+        });
+    }
+
+    /// What the journal says of the shards of enumerated ranges that lie in one of these.
+    pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
+        let all = self.read();
+        let those = all.iter().filter(|range| is_removed(&range.commit, ranges));
+        those.flat_map(|range| &range.shards).map(|shard| shard.record.clone()).collect()
+    }
+
+    /// The first layer that a commit counts otherwise than it was counted before its reach was removed, as it was counted
+    /// then and as it is now: the same layer has the same states whenever it is enumerated.
+    pub fn counted_otherwise(&self, commit: &Commit) -> Option<(LayerCounts, LayerCounts)> {
+        let counts = self.holdings().counts();
+        let pairs = commit.layers.iter().filter_map(|now| Some((*counts.get(&now.layer)?, *now)));
+        pairs.into_iter().find(|(before, now)| before != now)
+    }
+
+    /// What the journal holds.
+    pub fn holdings(&self) -> Holdings {
+        let held =
+            |range: &Range| Held { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };
+        Holdings::new(self.read().iter().map(held).collect())
     }
 
     /// The files of shards that no record of the journal names, among those given.
@@ -312,7 +384,7 @@ impl Catalog {
         shards
     }
 
-    /// All commits, by phase and first layer.
+    /// All commits, by phase and first layer; also of ranges whose shards were removed.
     pub fn commits(&self) -> Vec<Commit> {
         let mut commits: Vec<_> = self.read().iter().map(|range| Commit::clone(&range.commit)).collect();
         commits.sort_by_key(|commit| (commit.phase, commit.first));
@@ -332,7 +404,7 @@ impl Catalog {
         })
     }
 
-    /// Whether a layer is committed.
+    /// Whether a layer is committed, and its shards count.
     pub fn covers(&self, kind: ShardKind, layer: u32) -> bool {
         !self.find_layer(kind, layer).is_empty()
     }
@@ -357,7 +429,9 @@ impl Catalog {
     fn in_range<T>(&self, kind: ShardKind, layer: u32, get: impl FnOnce(&Range) -> T) -> Option<T> {
         let covers = |range: &&Range| {
             let commit = &range.commit;
-            kind_of(commit.phase) == kind && (commit.first.0..=commit.last.0).contains(&layer)
+            range.is_stored()
+                && kind_of(commit.phase) == kind
+                && (commit.first.0..=commit.last.0).contains(&layer)
         };
         self.read().iter().rev().find(covers).map(get)
     }

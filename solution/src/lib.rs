@@ -3,7 +3,7 @@
 //! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of layers
 //! ([`Commit`]); [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that count, and
 //! appends to them. [`ShardArchive`] reads items, [`Oracle`] answers what a state is worth. Nothing here computes a run
-//! or decides what is done next, but for what is missing of one ([`missing_segments`]).
+//! or decides what is done next, but for what is missing of one, and what of it is needed no more ([`Recipe`]).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
@@ -16,12 +16,13 @@ mod oracle;
 mod owners;
 pub mod packing;
 mod parts;
+mod recipe;
 mod run;
 mod segment;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{
-    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Retraction, Took, kind_of,
+    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, Took, kind_of,
 };
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
@@ -31,5 +32,6 @@ pub use oracle::{
 };
 pub use owners::{Owners, assign};
 pub use parts::{PART_ENTRIES, Parts, PayloadError};
+pub use recipe::{Held, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{NotSolved, Run, RunError, Unnamed};
-pub use segment::{Segment, missing_segments};
+pub use segment::Segment;

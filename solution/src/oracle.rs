@@ -21,6 +21,7 @@ use rayon::prelude::*;
 use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
 use crate::parts::{PART_ENTRIES, Parts};
+use crate::recipe::{ReachSource, Recipe};
 use crate::run::Run;
 
 mod cone_files;
@@ -138,6 +139,8 @@ pub struct Oracle {
     backup: Backup,
     parts: PartCache,
     catalog: Arc<Catalog>,
+    /// The layers whose reach is stored, by their numbers: of others it is not known which boards games come to.
+    has_reach: Vec<bool>,
     cones: Solver,
     cone_bytes: u64,
     solved: SolvedCones,
@@ -173,7 +176,11 @@ impl Oracle {
         key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
         key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
         let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files } = options;
+        let holdings = run.holdings();
+        let recipe = Recipe::new(&params, &holdings);
+        let layers = Layer::FIRST.to(params.last_layer());
         Ok(Self {
+            has_reach: layers.map(|layer| recipe.reach(layer) == ReachSource::Stored).collect(),
             scale: params.scale(),
             locator: Locator::new(&params),
             backup: Backup::new(&params),
@@ -245,15 +252,16 @@ impl Oracle {
         };
         let mut answers: Vec<_> = boards.iter().map(refuse).collect();
         for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
-            let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
-            for (entry, i) in entries {
-                self.check(asking)?;
-                questions
-                    .extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
-            }
-            let known = self.settle(states, asking)?;
-            for (question, i) in questions {
-                answers[i] = Ok(self.answer(question, &known)?);
+            match self.evaluate_some(boards, entries, asking, &mut answers) {
+                Err(error) if is_state_missing(&error) => {
+                    for entry in entries {
+                        match self.evaluate_some(boards, std::slice::from_ref(entry), asking, &mut answers) {
+                            Err(error) if is_state_missing(&error) && !self.has_reach(entry.0.layer()) => {}
+                            done => done?,
+                        }
+                    }
+                }
+                done => done?,
             }
         }
         Ok(answers)
@@ -290,6 +298,26 @@ impl Oracle {
         self.settle(states, asking).map(drop)
     }
 
+    /// Answers the questions for some entries.
+    fn evaluate_some(
+        &self,
+        boards: &[Board],
+        entries: &[(Entry, usize)],
+        asking: &Asking<'_>,
+        answers: &mut [Result<Evaluation, QueryError>],
+    ) -> Result<(), QueryError> {
+        let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
+        for (entry, i) in entries {
+            self.check(asking)?;
+            questions.extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
+        }
+        let known = self.settle(states, asking)?;
+        for (question, i) in questions {
+            answers[i] = Ok(self.answer(question, &known)?);
+        }
+        Ok(())
+    }
+
     /// Asks for what the moves of a state lead to; `None` where it is not reachable.
     fn question(
         &self,
@@ -297,8 +325,14 @@ impl Oracle {
         entry: &Entry,
         states: &mut Vec<(Layer, Board)>,
     ) -> Result<Option<Question>, QueryError> {
-        let Some(part) = self.part(entry)? else { return Ok(None) };
-        let Some(rank) = part.rank(entry.number) else { return Ok(None) };
+        let found = match self.part(entry)? {
+            Some(part) => match part.rank(entry.number) {
+                Some(rank) => Some((part, rank)),
+                None => return Ok(None),
+            },
+            None if self.has_reach(entry.layer()) => return Ok(None),
+            None => None,
+        };
         let moves = self.cones.packed().moves(board);
         for (_, after, _) in moves.iter().filter(|(_, after, _)| !self.is_won(*after)) {
             for spawn in SpawnKind::ALL {
@@ -306,7 +340,7 @@ impl Oracle {
                 states.extend(self.spawned(after, spawn).map(|state| (layer, state)));
             }
         }
-        Ok(Some(Question { board, part, rank, moves }))
+        Ok(Some(Question { board, key: entry.key, found, moves }))
     }
 
     /// The canonical states that a kind of spawn leads to from an afterstate.
@@ -317,11 +351,11 @@ impl Oracle {
 
     /// The answer, once what the moves lead to is known.
     fn answer(&self, question: Question, known: &Known) -> Result<Evaluation, QueryError> {
-        let Question { board, part, rank, moves } = question;
+        let Question { board, key, found: place, moves } = question;
         let mut found = Vec::with_capacity(4);
         for direction in Move::ALL {
             let bits = |(after, score): (Board, u32)| {
-                let bits = self.after_bits(after, known).ok_or(ReadError::ItemMissing(part.key()))?;
+                let bits = self.after_bits(after, known).ok_or(ReadError::ItemMissing(key))?;
                 Ok::<_, QueryError>((after, score, bits))
             };
             found.push(moves.get(direction).map(bits).transpose()?);
@@ -340,11 +374,11 @@ impl Oracle {
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
             .collect();
-        let bits = match part.value(rank)? {
-            Some(bits) => bits,
-            None => most.unwrap_or_else(|| self.past(board)),
-        };
-        part.keep(rank, bits);
+        let stored = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
+        let bits = stored.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
+        if let Some((part, rank)) = place {
+            part.keep(rank, bits);
+        }
         Ok(Evaluation {
             board,
             canonical: self.cones.packed().canonical(board),
@@ -428,10 +462,15 @@ impl Oracle {
         let (mut states, mut open) = (Vec::new(), Vec::new());
         for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
             self.check(asking)?;
-            let Some(part) = self.part(&of_part[0].0)? else { continue };
+            let part = self.part(&of_part[0].0)?;
+            if part.is_none() && self.has_reach(of_part[0].0.layer()) {
+                continue;
+            }
             for (entry, i) in of_part {
-                let Some(rank) = part.rank(entry.number) else { continue };
-                values[*i] = part.value(rank)?;
+                if let Some(part) = &part {
+                    let Some(rank) = part.rank(entry.number) else { continue };
+                    values[*i] = part.value(rank)?;
+                }
                 if values[*i].is_none() {
                     let state = self.cones.packed().canonical(boards[*i]);
                     states.push((self.layer(state), state));
@@ -439,11 +478,33 @@ impl Oracle {
                 }
             }
         }
-        let known = self.settle(states, asking)?;
+        let known = self.settle_asked(states, asking)?;
         for (i, state) in open {
             values[i] = known.get(&state).copied();
         }
         Ok(values)
+    }
+
+    /// The values of states, as [`settle`](Self::settle) has them; without those that lead to boards that the run does not
+    /// reach, of layers of which it is not stored what is reachable.
+    fn settle_asked(&self, states: Vec<(Layer, Board)>, asking: &Asking<'_>) -> Result<Known, QueryError> {
+        match self.settle(states.clone(), asking) {
+            Err(error) if is_state_missing(&error) => {}
+            settled => return settled,
+        }
+        let mut known = Known::default();
+        for state in states {
+            match self.settle(vec![state], asking) {
+                Err(error) if is_state_missing(&error) && !self.has_reach(state.0) => {}
+                settled => known.extend(settled?),
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether it is stored which boards of a layer games come to.
+    pub(crate) fn has_reach(&self, layer: Layer) -> bool {
+        self.has_reach.get(layer.number() as usize).is_some_and(|&has_reach| has_reach)
     }
 
     /// Where those boards are that may be reachable, part by part, with their places among `boards`.
@@ -519,8 +580,11 @@ impl Oracle {
         Some(Entry { key: Parts::key(layer, lane, part), parts, number })
     }
 
-    /// The decoded part that an entry is in; `None` where nothing of it is reachable.
+    /// The decoded part that an entry is in; `None` where nothing of it is reachable, or that is not stored.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
+        if !self.has_reach(entry.layer()) && !self.params.kept.keeps(entry.layer()) {
+            return Ok(None);
+        }
         Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
     }
 
@@ -547,12 +611,18 @@ impl Oracle {
     }
 }
 
-/// A reachable state whose moves were asked for.
+/// A state whose moves were asked for.
 struct Question {
     board: Board,
-    part: Arc<Part>,
-    rank: usize,
+    key: ItemKey,
+    /// Its part, and its number there; `None` where it is not stored which states of its layer are reachable.
+    found: Option<(Arc<Part>, usize)>,
     moves: LegalMoves,
+}
+
+/// Whether there is no answer since a board that the asked ones lead to is not reachable.
+fn is_state_missing(error: &QueryError) -> bool {
+    matches!(error, QueryError::Read(ReadError::StateMissing(_)))
 }
 
 /// Where an entry of a block is.
@@ -565,6 +635,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The layer.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer(self.key.layer)
+    }
+
     /// Whether values that are computed of this part are kept with it. Where a single row has more entries than parts
     /// have elsewhere, few of them are ever asked for, and room for all would be a waste.
     pub(crate) fn keeps_values(&self) -> bool {

@@ -8,10 +8,11 @@ use exact2048_storage::{FORMAT_VERSION, Location, Place, RunDir, ShardRecord, St
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Amended, Amendment, Catalog, JournalRecord, Record};
+use crate::catalog::{Amended, Amendment, Catalog, JournalRecord, Record, Removal};
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::leftovers;
-use crate::segment::{Segment, missing_segments};
+use crate::recipe::{Holdings, LayerRange, Recipe};
+use crate::segment::Segment;
 
 mod error;
 #[cfg(test)]
@@ -44,6 +45,17 @@ impl Run {
     /// Whether there is a run, or something that keeps this from being known: opening it says what.
     pub fn exists(location: impl Into<Location>) -> bool {
         !matches!(RunDir::find(location), Ok(None))
+    }
+
+    /// The parameters of the run at a location; `None` if there is no run. Reads its manifest alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunDir::find`], and what is wrong with the parameters.
+    pub fn find_params(location: impl Into<Location>) -> Result<Option<Params>, RunError> {
+        let location = location.into();
+        let found = RunDir::find(&location)?;
+        found.map(|found| parse_params(&location.place(), found.params)).transpose()
     }
 
     /// Opens a run to read it.
@@ -256,10 +268,46 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`TypedRun::commit`].
+    /// As for [`TypedRun::commit`]; [`RunError::CountedOtherwise`] where layers were enumerated again with another
+    /// outcome.
     pub fn append(&mut self, record: JournalRecord) -> Result<(), RunError> {
+        if let JournalRecord::Commit(record) = &record
+            && let Some((before, now)) = self.catalog.counted_otherwise(&record.commit)
+        {
+            return Err(RunError::CountedOtherwise { place: self.dir.place().clone(), before, now });
+        }
         self.dir.commit(&record)?;
         self.take_records()
+    }
+
+    /// Lets go of the reach of ranges that a [`Recipe`] names: records that it does not count any more, then removes its
+    /// shards. Where that fails or is interrupted, shards that are left are removed when the run is next opened.
+    ///
+    /// # Errors
+    ///
+    /// As for [`append`](Self::append), and a failure of the system or the store.
+    pub fn remove_reach(&mut self, removed: Vec<LayerRange>) -> Result<(), RunError> {
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let shards = self.catalog.reach_of(&removed);
+        self.append(JournalRecord::Removal(Removal { removed }))?;
+        Ok(self.dir.remove_needless_shards(&shards)?)
+    }
+
+    /// Limits what the run may take of the disk, as [`TypedRun::limit_disk`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TypedRun::limit_disk`].
+    pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<(), RunError> {
+        self.dir.limit_disk(limit_bytes)?;
+        Ok(())
+    }
+
+    /// What is committed.
+    pub fn holdings(&self) -> Holdings {
+        self.catalog.holdings()
     }
 
     /// The parameters: those of the manifest, and what the journal amends.
@@ -279,7 +327,7 @@ impl Run {
 
     /// What is still to be done.
     pub fn missing(&self) -> Vec<Segment> {
-        missing_segments(&self.params, &self.catalog.commits())
+        Recipe::new(&self.params, &self.catalog.holdings()).steps()
     }
 
     /// The commits of which a shard is not there, or is not the one of its record by its length and its header. Costs a
@@ -325,11 +373,7 @@ impl Run {
 
     /// The counts of all enumerated layers that have states, ascending.
     pub fn layer_counts(&self) -> Vec<LayerCounts> {
-        let commits = self.catalog.commits();
-        let mut layers: Vec<_> = commits.iter().flat_map(|commit| commit.layers.iter().copied()).collect();
-        layers.sort_by_key(|counts| counts.layer);
-        layers.retain(|counts| counts.states > 0);
-        layers
+        self.catalog.holdings().counts().into_values().filter(|counts| counts.states > 0).collect()
     }
 
     /// Whether every state has a value.

@@ -1,8 +1,8 @@
-//! What is still to be done of a run.
+//! Ranges of layers that one pass goes through.
 
-use exact2048_game::{KeptLayers, Layer, Params};
+use exact2048_game::{KeptLayers, Layer};
 
-use crate::commit::{Commit, Phase};
+use crate::commit::Phase;
 
 /// A range of layers that one pass has to go through; its inputs are published already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,45 +60,9 @@ impl Segment {
     }
 }
 
-/// The segments that complete a run, in the order in which they must be done, given the commits
-/// whose shards are whole. A run that lost a shard needs just that range again.
-pub fn missing_segments(params: &Params, commits: &[Commit]) -> Vec<Segment> {
-    let last = params.last_layer();
-    let mut segments = gaps(Phase::Enumerate, last, commits);
-    if params.until_layer.is_none() {
-        let mut downward = gaps(Phase::BackUp, last, commits);
-        downward.reverse();
-        segments.extend(downward);
-    }
-    segments
-}
-
-/// The ranges of layers up to `last` that no commit of the phase covers, ascending.
-fn gaps(phase: Phase, last: Layer, commits: &[Commit]) -> Vec<Segment> {
-    let mut covered: Vec<&Commit> = commits.iter().filter(|commit| commit.phase == phase).collect();
-    covered.sort_by_key(|commit| commit.first);
-    let mut gaps = Vec::new();
-    let mut next = Layer::FIRST;
-    for commit in covered {
-        if let Some(before) = commit.first.down(1).filter(|&before| next <= before) {
-            gaps.push(Segment { phase, first: next, last: before });
-        }
-        next = next.max(commit.last.up(1));
-    }
-    if next <= last {
-        gaps.push(Segment { phase, first: next, last });
-    }
-    gaps
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::{Objective, Precision, Spawn4};
-
-    fn commit(phase: Phase, first: u32, last: u32) -> Commit {
-        Commit { phase, first: Layer(first), last: Layer(last), layers: vec![], fingerprint: None }
-    }
 
     /// What comes after the end of a range builds on its last two layers.
     #[test]
@@ -117,23 +81,6 @@ mod tests {
             assert_eq!(ends_of(Phase::BackUp), ends, "{kept}");
             assert_eq!(ends_of(Phase::Enumerate).len(), 26);
         }
-    }
-
-    #[test]
-    fn what_is_missing_is_planned_upward_then_downward() {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let up = |first, last| Segment { phase: Phase::Enumerate, first: Layer(first), last: Layer(last) };
-        let down = |first, last| Segment { phase: Phase::BackUp, first: Layer(first), last: Layer(last) };
-        assert_eq!(missing_segments(&params, &[]), [up(4, 60), down(4, 60)]);
-        let commits = [
-            commit(Phase::Enumerate, 20, 30),
-            commit(Phase::Enumerate, 4, 10),
-            commit(Phase::BackUp, 48, 60),
-            commit(Phase::BackUp, 16, 30),
-        ];
-        let wanted = [up(12, 18), up(32, 60), down(32, 46), down(4, 14)];
-        assert_eq!(missing_segments(&params, &commits), wanted);
     }
 
     #[test]

@@ -208,6 +208,22 @@ pub enum StorageError {
         source: io::Error,
     },
 
+    /// The run would take more of the disk than it may.
+    #[error(
+        "{place} would take more of the disk than it may: {needed} bytes beside the {taken} that it takes, and the limit is \
+         {limit}. What was committed is safe: allow more and start again, it resumes"
+    )]
+    OverLimit {
+        /// The run.
+        place: Place,
+        /// Bytes that it may take.
+        limit: u64,
+        /// Bytes that it takes.
+        taken: u64,
+        /// Bytes that were to be written.
+        needed: u64,
+    },
+
     /// The bytes of a file are not what its format demands.
     #[error("{file} is damaged at byte {offset}: expected {expected}, found {found}. {remedy}")]
     Damaged {
@@ -381,7 +397,7 @@ impl StorageError {
             | Self::NotAFolder { .. }
             | Self::ManifestMissing { .. } => ErrorKind::DataLoss,
             Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
-            Self::Full { .. } => ErrorKind::Full,
+            Self::Full { .. } | Self::OverLimit { .. } => ErrorKind::Full,
             Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => ErrorKind::Unavailable,
             Self::UnsafeCache { .. } => ErrorKind::UnsafeCache,
             Self::NotWritable { .. } | Self::UnsafeStore { .. } | Self::Settings { .. } => ErrorKind::Refused,

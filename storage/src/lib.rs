@@ -44,6 +44,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 #![deny(unsafe_code)]
 
+mod allowance;
 mod bytes;
 mod error;
 mod ids;
@@ -61,6 +62,7 @@ mod store;
 #[cfg(feature = "stores")]
 mod urls;
 
+pub use allowance::{Allowance, ScratchFolder, file_cost};
 pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};

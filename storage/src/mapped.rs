@@ -13,26 +13,32 @@ use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::{Mmap, MmapOptions};
 
 use crate::StorageError;
+use crate::allowance::Taken;
 use crate::publish::TempFile;
 
 /// The bytes of a scratch file, mapped for reading. Lives on when the file it came from is closed.
 #[derive(Debug)]
-pub struct MappedFile(Mmap);
+pub struct MappedFile {
+    map: Mmap,
+    /// The disk is taken for as long as the map lives.
+    _taken: Arc<Taken>,
+}
 
 impl MappedFile {
     /// # Safety
     ///
     /// The first `length` bytes of `file` exist, and do not change or vanish while the map lives.
-    unsafe fn map(file: &File, path: &Path, length: u64) -> Result<Self, StorageError> {
+    unsafe fn map(file: &File, path: &Path, length: u64, taken: Arc<Taken>) -> Result<Self, StorageError> {
         let too_long = |_| StorageError::read(path, io::ErrorKind::FileTooLarge.into());
         let length = usize::try_from(length).map_err(too_long)?;
         // SAFETY: passed on to the caller.
         let map = unsafe { MmapOptions::new().len(length).map(file) };
-        map.map(Self).map_err(|e| StorageError::read(path, e))
+        map.map(|map| Self { map, _taken: taken }).map_err(|e| StorageError::read(path, e))
     }
 }
 
@@ -40,7 +46,7 @@ impl Deref for MappedFile {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        &self.map
     }
 }
 
@@ -53,6 +59,7 @@ pub struct Scratch {
     /// The name it had, for messages.
     path: PathBuf,
     length: u64,
+    taken: Arc<Taken>,
 }
 
 impl Scratch {
@@ -62,19 +69,25 @@ impl Scratch {
     ///
     /// A failure of the system.
     pub fn create(folder: &Path) -> Result<Self, StorageError> {
+        Self::counted(folder, Taken::nothing(None))
+    }
+
+    /// The same, with what it takes counted.
+    pub(crate) fn counted(folder: &Path, taken: Taken) -> Result<Self, StorageError> {
         let temp = TempFile::create(folder, "scratch")?;
         let path = temp.path().to_path_buf();
-        Ok(Self { file: temp.into_unnamed()?, path, length: 0 })
+        Ok(Self { file: temp.into_unnamed()?, path, length: 0, taken: Arc::new(taken) })
     }
 
     /// Appends `bytes`, returns the offset in bytes at which they begin.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`] or another failure of the system. The scratch stays usable: what was appended
-    /// before is unharmed.
+    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another failure of the system. The scratch stays usable:
+    /// what was appended before is unharmed.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
         let start = self.length;
+        self.taken.grow_to(start + bytes.len() as u64)?;
         self.file.write_all_at(bytes, start).map_err(|e| StorageError::write(&self.path, bytes.len(), e))?;
         self.length += bytes.len() as u64;
         Ok(start)
@@ -108,6 +121,6 @@ impl Scratch {
     pub fn map(&self) -> Result<MappedFile, StorageError> {
         // SAFETY: the first `length` bytes were written completely, `append` writes only after them, nothing
         // here shortens the file, and without a name nobody else can open it.
-        unsafe { MappedFile::map(&self.file, &self.path, self.length) }
+        unsafe { MappedFile::map(&self.file, &self.path, self.length, Arc::clone(&self.taken)) }
     }
 }

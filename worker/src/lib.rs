@@ -20,14 +20,13 @@ pub mod pieces;
 mod seal;
 mod tables;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::Step;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Blame, PayloadError, ReadError};
-use exact2048_storage::{ErrorKind, ShardKind, StorageError};
+use exact2048_storage::{ErrorKind, ScratchFolder, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
@@ -132,8 +131,13 @@ pub struct Worker<V> {
 
 impl<V: Value> Worker<V> {
     /// A worker for a run, with a folder to spill to and the published shards.
-    pub fn new(params: &Params, tuning: Tuning, scratch: PathBuf, archive: Arc<dyn Archive>) -> Self {
-        let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap_bytes, scratch));
+    pub fn new(
+        params: &Params,
+        tuning: Tuning,
+        scratch: impl Into<ScratchFolder>,
+        archive: Arc<dyn Archive>,
+    ) -> Self {
+        let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap_bytes, scratch.into()));
         Self {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),

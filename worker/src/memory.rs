@@ -6,13 +6,12 @@
 //! them at any time and read them again.
 
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
-use exact2048_storage::{MappedFile, Scratch, StorageError};
+use exact2048_storage::{MappedFile, ScratchFolder, StorageError};
 
 use crate::area::{Area, Pool};
 
@@ -24,7 +23,7 @@ const LEAST_SPILLED_BYTES: usize = 16 << 10;
 pub struct Memory {
     limit_bytes: usize,
     heap_bytes: fn() -> usize,
-    scratch: PathBuf,
+    scratch: ScratchFolder,
     pool: Arc<Pool>,
     tasks: Mutex<Tasks>,
     /// A task ended.
@@ -47,7 +46,7 @@ pub struct Reservation<'a> {
 
 impl Memory {
     /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
-    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: PathBuf) -> Self {
+    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: ScratchFolder) -> Self {
         let pool = Pool::new(limit_bytes, heap_bytes);
         Self { limit_bytes, heap_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
     }
@@ -63,7 +62,7 @@ impl Memory {
     }
 
     /// The folder of scratch files.
-    pub fn scratch(&self) -> &Path {
+    pub fn scratch(&self) -> &ScratchFolder {
         &self.scratch
     }
 
@@ -109,7 +108,7 @@ impl Memory {
         if size_of_val(data) < LEAST_SPILLED_BYTES {
             return Ok(Buffer(Inner::Heap(data.to_vec())));
         }
-        let mut file = Scratch::create(&self.scratch)?;
+        let mut file = self.scratch.create()?;
         file.append(bytemuck::cast_slice(data))?;
         Ok(Buffer(Inner::Mapped { map: Arc::new(file.map()?), element: std::marker::PhantomData }))
     }
@@ -206,7 +205,7 @@ mod tests {
     use super::*;
 
     fn memory(limit: usize) -> Memory {
-        Memory::new(limit, || 1000, std::env::temp_dir())
+        Memory::new(limit, || 1000, std::env::temp_dir().into())
     }
 
     #[test]

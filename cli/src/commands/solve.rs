@@ -11,11 +11,12 @@ use exact2048_coordinator::Workload;
 use exact2048_game::{Params, Precision};
 use exact2048_run::damaged_shards;
 use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
-use exact2048_storage::StorageError;
+use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
-use crate::embedded::solve;
+use crate::choice::Choices;
+use crate::embedded::{disk, solve};
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
@@ -29,6 +30,7 @@ use crate::{Failure, display, limits, units};
 Examples:
   exact2048 solve --board 3x3 --run runs/3x3
   exact2048 solve --board 3x3 --run runs/reach512 --objective reach:512
+  exact2048 solve --board 4x3 --run runs/4x3 --disk 60GB
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
   exact2048 solve --board 3x3 --run s3://bucket/3x3
 
@@ -46,6 +48,11 @@ pub struct Args {
     /// is]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     memory: Option<ByteSize>,
+    /// Disk that the run may take, for example 60GB: never exceeded, scratch files and journal included. What is kept is
+    /// chosen so that it fits, unless --keep says it; reach that is not needed is removed, and where room is short enumerated
+    /// again. A run that is there already may be given any limit, or another one
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    disk: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -67,10 +74,10 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let params = args.job.params()?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let tuning = tuning(args, &params, threads);
     let location = args.place.location()?;
+    let params = params(args, &location, threads)?;
+    let tuning = tuning(args, &params, threads);
     if !Run::exists(&location) {
         // Before anything is made; a run that is finished may still be asked for with any limit.
         tuning.as_ref().map_err(Failure::clone)?;
@@ -86,9 +93,14 @@ pub fn main(args: &Args) -> Result<()> {
     for shard in damaged_shards(run.catalog(), threads, read, &|| stop.load(Ordering::Relaxed), &warn)? {
         run.catalog().remove(&shard);
     }
+    if let Some(limit) = args.disk {
+        run.limit_disk(limit.as_u64())?;
+    }
     let missing = run.missing();
     let before = recorded_seconds(&run);
-    if !missing.is_empty() {
+    if missing.is_empty() {
+        disk::tidy(&mut run)?;
+    } else {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
         match run.params().precision {
@@ -111,6 +123,39 @@ pub fn main(args: &Args) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What is to be computed: where the disk is limited and it is not said which layers are kept, those that the run keeps
+/// already, or as many as there is room for.
+fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
+    let mut params = args.job.params()?;
+    let Some(limit) = args.disk.map(|limit| limit.as_u64()) else { return Ok(params) };
+    let held = Run::find_params(location)?;
+    if let Some(held) = &held
+        && args.job.keep().is_none()
+    {
+        return Ok(params.with_kept(held.kept));
+    }
+    if held.is_none() {
+        let choices = Choices::new(&params, limit);
+        let choice = args.job.keep().map_or_else(|| choices.best(), |kept| choices.with(kept));
+        let choice = choice.map_err(|least| {
+            Failure::usage(format!(
+                "--disk {} is too small: {} takes at least about {}{}",
+                units::size(limit),
+                params.board,
+                units::size_at_least(least),
+                if args.job.keep().is_some() {
+                    " with this --keep; keep fewer layers, or give more"
+                } else {
+                    ""
+                },
+            ))
+        })?;
+        display::say(&choice.text(limit, threads));
+        params = params.with_kept(choice.kept);
+    }
+    Ok(params)
 }
 
 /// Says what the job takes of the disk and of memory, and what is there.

@@ -7,7 +7,7 @@ use exact2048_cluster::client::within;
 use exact2048_cluster::names::{self, NameError};
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
-use exact2048_solution::missing_segments;
+use exact2048_solution::{Holdings, Recipe};
 
 use crate::cluster::CoordinatorPlace;
 use crate::display;
@@ -47,7 +47,8 @@ fn name(text: &str) -> Result<String, NameError> {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let params = args.job.params()?;
-    let needs = Needs::of(&params, &Workload::new(&params), &missing_segments(&params, &[]));
+    let needs =
+        Needs::of(&params, &Workload::new(&params), &Recipe::new(&params, &Holdings::default()).steps());
     let coordinator = args.place.connect()?;
     let request =
         SubmitRequest { parameters: Some((&params).into()), name: args.name.clone().unwrap_or_default() };

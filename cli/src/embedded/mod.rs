@@ -1,5 +1,6 @@
 //! A run on one machine: planner, workers and writer in this process, until nothing is missing.
 
+pub mod disk;
 mod segment;
 
 use std::collections::HashSet;
@@ -7,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use exact2048_coordinator::Workload;
 use exact2048_game::value::Value;
 use exact2048_solution::Run;
 use exact2048_text::with_causes;
@@ -16,27 +16,41 @@ use exact2048_worker::{Tuning, Worker};
 use crate::Failure;
 use crate::display;
 use crate::progress::ProgressDisplay;
+use crate::units;
+use disk::Room;
 use segment::{SegmentEnd, run_segment};
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is made again.
 pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc<AtomicBool>) -> Result<()> {
-    let scratch = run.dir().scratch_folder().to_path_buf();
-    let worker = Arc::new(Worker::<V>::new(run.params(), tuning, scratch, run.archive().clone()));
-    let progress = ProgressDisplay::new(Workload::new(run.params()));
+    let worker = Arc::new(Worker::<V>::new(run.params(), tuning, run.dir().scratch(), run.archive().clone()));
+    let progress = ProgressDisplay::of(run);
     let mut made_again = HashSet::new();
-    while let Some((&segment, later)) = run.missing().split_first() {
+    // Times that room was made since something was last finished: each time more of it.
+    let mut short = 0;
+    loop {
+        let room = disk::make_room(run, 1 + short)?;
+        let missing = run.missing();
+        let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
+        if short > 0 {
+            // What was forecast may be off; what has found no room is not.
+            require_room(run, room)?;
+        }
+        let records = run.records();
         progress.start(segment, later, &run.layer_counts());
         let ended = run_segment(&worker, run, segment, threads, stop, &progress);
         progress.finish();
         worker.release_all();
         match ended {
-            Ok(SegmentEnd::Done) => {}
+            Ok(SegmentEnd::Done) => short = 0,
             Ok(SegmentEnd::Stopped) => {
                 return Err(Failure::interrupted(format!(
                     "stopped; {} is intact, and the same command resumes it",
                     run.dir().place()
                 ))
                 .into());
+            }
+            Err(error) if error.is_over_limit() && short < MOST_SHORT => {
+                short = if run.records() > records { 1 } else { short + 1 };
             }
             Err(error) => {
                 let blamed = error.blames().and_then(|blame| run.catalog().blamed(&blame));
@@ -51,5 +65,19 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc
             }
         }
     }
-    Ok(())
+}
+
+/// How often in a row more room is made than last time, before a limit counts as too small.
+const MOST_SHORT: u64 = 4;
+
+/// Requires that a run fits into its limit.
+fn require_room(run: &Run, room: Room) -> Result<(), Failure> {
+    let (Room::Missing(bytes), Some(allowance)) = (room, run.dir().allowance()) else { return Ok(()) };
+    let limit = allowance.limit_bytes();
+    Err(Failure::usage(format!(
+        "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
+         command with more goes on",
+        units::size(limit),
+        units::size_at_least(limit + bytes),
+    )))
 }

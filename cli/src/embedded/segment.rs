@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_coordinator::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Totals, Worth};
+use exact2048_coordinator::{COMMIT_INTERVAL, Ranges, Totals, Worth};
 use exact2048_game::Layer;
 use exact2048_game::value::Value;
 use exact2048_run::member::{CrewError, Leader, Member, Next, Seat};
@@ -14,10 +14,8 @@ use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::Worker;
 
+use super::disk;
 use crate::progress::ProgressDisplay;
-
-/// Ranges do not grow while writing lags: computing waits for it.
-const WORTH: Worth = Worth { least_bytes: SHARD_BYTES, most_bytes: SHARD_BYTES, interval: COMMIT_INTERVAL };
 
 /// Ranges that may wait to be written before compute pauses.
 const WRITE_BACKLOG: u64 = 5;
@@ -44,12 +42,17 @@ pub fn run_segment<V: Value>(
     progress: &ProgressDisplay,
 ) -> Result<SegmentEnd, CrewError> {
     let seat = Seat::alone(run.params(), segment);
+    let allowance = run.dir().allowance().map(|allowance| &**allowance);
+    let (shard_bytes, least_apart) = (disk::shard_bytes(allowance), disk::least_apart(allowance));
+    let ranges = Ranges::new(segment, run.params().kept, 1, Duration::ZERO).apart(least_apart);
     let leader = OwnLeader {
         worker: Arc::clone(worker),
         progress,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
-        ranges: Mutex::new(Ranges::new(segment, run.params().kept, 1, Duration::ZERO)),
+        // Ranges do not grow while writing lags: computing waits for it.
+        worth: Worth { least_bytes: shard_bytes, most_bytes: shard_bytes, interval: COMMIT_INTERVAL },
+        ranges: Mutex::new(ranges),
         changed: Condvar::new(),
         journal: Mutex::new(Journal { run, begun: Instant::now() }),
     };
@@ -65,6 +68,7 @@ struct OwnLeader<'a, V> {
     progress: &'a ProgressDisplay,
     threads: u32,
     begun: Instant,
+    worth: Worth,
     ranges: Mutex<Ranges>,
     /// For the writing thread: there may be a range to write, or the end.
     changed: Condvar,
@@ -90,7 +94,7 @@ impl<'a, V> OwnLeader<'a, V> {
 impl<V: Value> Leader for OwnLeader<'_, V> {
     fn may_start(&self) -> bool {
         let backlog = if self.worker.is_memory_short() { 1 } else { WRITE_BACKLOG };
-        !self.ranges().is_behind(backlog, &WORTH)
+        !self.ranges().is_behind(backlog, &self.worth)
     }
 
     fn progressed(&self, totals: &Totals, frontier: Layer) {
@@ -105,7 +109,7 @@ impl<V: Value> Leader for OwnLeader<'_, V> {
 
     fn next_range(&self, is_over: bool) -> Next {
         let mut ranges = self.ranges();
-        if let Some(range) = ranges.order(&WORTH, is_over, self.begun.elapsed()) {
+        if let Some(range) = ranges.order(&self.worth, is_over, self.begun.elapsed()) {
             Next::Write(range)
         } else if is_over || ranges.is_written() {
             Next::End
@@ -131,6 +135,7 @@ impl<V: Value> Leader for OwnLeader<'_, V> {
         let took = Some(Took { seconds, threads: self.threads });
         let record = Record { commit, shards: vec![shard], threads: Vec::new(), took };
         journal.run.append(JournalRecord::Commit(record))?;
+        disk::tidy(journal.run)?;
         journal.begun = Instant::now();
         Ok(())
     }

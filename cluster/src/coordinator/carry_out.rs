@@ -170,10 +170,10 @@ impl Shell {
         let (location, params) = found.ok_or_else(unknown)?;
         lock(&self.queue).confirm()?;
         let (run, contents) = JobRun::begin(&location, &params)?;
-        let Contents { params, commits, bytes: committed_bytes } = contents;
+        let Contents { params, holdings, bytes: committed_bytes } = contents;
         let JobEstimate { least_memory, workload } = self.estimates.of(&params);
         self.hold(job, run);
-        Ok(Opened { commits, committed_bytes, least_memory, workload })
+        Ok(Opened { holdings, committed_bytes, least_memory, workload })
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use exact2048_game::Params;
-use exact2048_solution::{Commit, JournalRecord, Record, Retraction, Run, RunError, Unnamed};
+use exact2048_solution::{Commit, Holdings, JournalRecord, Record, Retraction, Run, RunError, Unnamed};
 use exact2048_storage::{Location, StorageError};
 
 use super::AppendError;
@@ -35,7 +35,7 @@ pub struct Contents {
     /// Its parameters. Those that do not change results may differ from what was asked for.
     pub params: Params,
     /// What is committed and not retracted.
-    pub commits: Vec<Commit>,
+    pub holdings: Holdings,
     /// Bytes of the committed shards.
     pub bytes: u64,
 }
@@ -44,7 +44,7 @@ impl Contents {
     /// What an open run holds.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        Self { params: run.params().clone(), commits: run.catalog().commits(), bytes: bytes_of(run) }
+        Self { params: run.params().clone(), holdings: run.holdings(), bytes: bytes_of(run) }
     }
 }
 
@@ -227,7 +227,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, contents) = JobRun::begin(&location, &params()).unwrap();
-        assert_eq!((contents.params, contents.commits, contents.bytes), (params(), vec![], 0));
+        let empty = (params(), Holdings::default(), 0);
+        assert_eq!((contents.params, contents.holdings, contents.bytes), empty);
         run.append(&record(8), || panic!("nothing has failed")).unwrap();
         // The append was not made.
         let first = run.opening();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use exact2048_coordinator::cluster::{JobId, Share};
 use exact2048_game::value::Value;
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Phase, Run, RunError, Segment, missing_segments};
+use exact2048_solution::{Recipe, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
 use exact2048_worker::{Tuning, Worker};
 
@@ -144,12 +144,7 @@ fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()
     Ok(())
 }
 
-/// Whether all that a segment builds on is committed: the layers below it on the way up, all of the way up and the
-/// layers above it on the way down.
+/// Whether all that a segment builds on is committed.
 fn has_inputs(run: &Run, segment: Segment) -> bool {
-    let missing = missing_segments(run.params(), &run.catalog().commits());
-    missing.iter().all(|gap| match segment.phase {
-        Phase::Enumerate => gap.phase == Phase::BackUp || gap.first >= segment.first,
-        Phase::BackUp => gap.phase == Phase::BackUp && gap.last <= segment.last,
-    })
+    Recipe::new(run.params(), &run.holdings()).has_inputs(segment)
 }

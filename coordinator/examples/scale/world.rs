@@ -11,7 +11,7 @@ use exact2048_coordinator::cluster::{
     WriteShard,
 };
 use exact2048_coordinator::{Stage, Totals, Workload};
-use exact2048_solution::Phase;
+use exact2048_solution::{Holdings, Phase};
 
 use crate::job::Job;
 use crate::model::Model;
@@ -139,7 +139,7 @@ impl<'a> World<'a> {
         };
         self.cluster.submit(self.now, submission).expect("the first job");
         let opened = Opened {
-            commits: Vec::new(),
+            holdings: Holdings::default(),
             committed_bytes: 0,
             least_memory: Arc::new(LeastMemory::new(Vec::new())),
             workload: Arc::new(Workload::new(&self.job.params)),

@@ -1,7 +1,7 @@
 //! What the counts that workers report can be: known before anybody computes.
 
 use exact2048_game::Layer;
-use exact2048_solution::{Phase, Segment};
+use exact2048_solution::Segment;
 
 use super::job::Plan;
 use crate::task::Totals;
@@ -26,13 +26,12 @@ impl Possible {
         let most = |layer: Layer| plan.workload.entries(layer, layer.up(1));
         let mut possible: Vec<Self> =
             layers.map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None }).collect();
-        if segment.phase == Phase::BackUp {
-            for counted in plan.commits.iter().flat_map(|commit| &commit.layers) {
-                let place =
-                    counted.layer.number().checked_sub(segment.first.number()).map(|above| above as usize);
-                if let Some(possible) = place.and_then(|place| possible.get_mut(place)) {
-                    possible.states = Some(counted.states);
-                }
+        // Those of the way up; and those of the first way up, where layers are enumerated again.
+        for counted in plan.holdings.commits().flat_map(|commit| &commit.layers) {
+            let place =
+                counted.layer.number().checked_sub(segment.first.number()).map(|above| above as usize);
+            if let Some(possible) = place.and_then(|place| possible.get_mut(place)) {
+                possible.states = Some(counted.states);
             }
         }
         possible
@@ -51,7 +50,7 @@ impl Possible {
         let states = totals.states;
         let counted = self.states.filter(|&counted| counted != states);
         let differs = counted.map(|counted| {
-            format!("layer {layer} has {states} states on the way down, and had {counted} on the way up")
+            format!("layer {layer} has {states} states, and had {counted} when it was counted first")
         });
         self.exceeded(layer, totals).or(differs)
     }

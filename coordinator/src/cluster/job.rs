@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, Phase, Segment, missing_segments};
+use exact2048_solution::{Commit, Holdings, Phase, Recipe, Segment};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct Submission {
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// What the journal says is committed and not retracted.
-    pub commits: Vec<Commit>,
+    pub holdings: Holdings,
     /// Bytes of the committed shards.
     pub committed_bytes: u64,
     /// Least memory of a worker.
@@ -202,11 +202,11 @@ impl Job {
 
     /// Takes in what its run holds.
     pub fn open(&mut self, opened: Opened) {
-        let Opened { commits, committed_bytes, least_memory, workload } = opened;
+        let Opened { holdings, committed_bytes, least_memory, workload } = opened;
         self.opening = false;
         self.least_memory = Some(least_memory);
         self.summary.bytes = committed_bytes;
-        self.plan = Some(Plan::new(&self.params, commits, workload));
+        self.plan = Some(Plan::new(&self.params, holdings, workload));
         self.sum_up();
     }
 
@@ -231,7 +231,7 @@ impl Job {
 /// What is to be done for a job whose run is open.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub commits: Vec<Commit>,
+    pub holdings: Holdings,
     pub workload: Arc<Workload>,
     /// What is to be done next, apart from commits that are under way.
     pub remaining: Option<Segment>,
@@ -247,9 +247,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(params: &Params, commits: Vec<Commit>, workload: Arc<Workload>) -> Self {
+    pub fn new(params: &Params, holdings: Holdings, workload: Arc<Workload>) -> Self {
         let mut plan = Self {
-            commits,
+            holdings,
             workload,
             remaining: None,
             fingerprint: None,
@@ -264,31 +264,32 @@ impl Plan {
 
     /// Works out what follows from the commits. Costs time in proportion to the layers that they hold.
     fn renew(&mut self, params: &Params) {
-        let missing = missing_segments(params, &self.commits);
+        let missing = Recipe::new(params, &self.holdings).steps();
         let upward = missing.iter().filter(|segment| segment.phase == Phase::Enumerate);
         self.entries_upward = upward.map(|&segment| self.workload.of(segment)).sum();
         self.entries_later = self.workload.to_back_up(&missing);
         self.remaining = missing.into_iter().next();
-        let counts = self.commits.iter().flat_map(|commit| &commit.layers);
+        let counts = self.holdings.counts().into_values();
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         self.enumerated = states.values().sum();
-        let downward = self.commits.iter().filter(|commit| commit.phase == Phase::BackUp);
-        let layers = downward.clone().flat_map(|commit| commit.first.to(commit.last));
+        let downward: Vec<&Commit> =
+            self.holdings.commits().filter(|commit| commit.phase == Phase::BackUp).collect();
+        let layers = downward.iter().flat_map(|commit| commit.first.to(commit.last));
         self.backed_up = layers.filter_map(|layer| states.get(&layer)).sum();
         let is_solved = params.until_layer.is_none() && self.remaining.is_none();
-        let parts = downward.filter_map(|commit| commit.fingerprint);
+        let parts = downward.iter().filter_map(|commit| commit.fingerprint);
         self.fingerprint = is_solved.then(|| parts.fold(0, u128::wrapping_add));
     }
 
     /// Adds what is in the journal now.
     pub fn add(&mut self, params: &Params, commit: Commit) {
-        self.commits.push(commit);
+        self.holdings.add(commit);
         self.renew(params);
     }
 
     /// Removes the commits for which that holds.
     pub fn take(&mut self, params: &Params, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
-        let taken = self.commits.extract_if(.., |commit| hit(commit)).collect();
+        let taken = self.holdings.take(hit);
         self.renew(params);
         taken
     }

@@ -7,7 +7,7 @@ mod turns;
 use std::sync::Arc;
 
 use exact2048_game::{Objective, Params, Precision, Spawn4};
-use exact2048_solution::Segment;
+use exact2048_solution::{Holdings, Segment};
 
 use super::*;
 use crate::task::Totals;
@@ -31,7 +31,7 @@ fn submission(name: &str) -> Submission {
 /// What an empty run holds, that needs so much memory.
 fn empty(least_bytes: u64) -> Opened {
     Opened {
-        commits: Vec::new(),
+        holdings: Holdings::default(),
         committed_bytes: 0,
         least_memory: Arc::new(LeastMemory::new(vec![(1, least_bytes)])),
         workload: Arc::new(Workload::new(&params())),

@@ -13,7 +13,7 @@ use exact2048_coordinator::cluster::{
     JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission,
     WorkerFailure, WorkerId,
 };
-use exact2048_solution::{Commit, Phase, missing_segments};
+use exact2048_solution::{Commit, Phase};
 
 use crate::random::{Random, mix};
 use crate::store::{EPOCHS, Store};
@@ -338,7 +338,7 @@ impl World {
             coordinator.answered.insert(job.clone(), issued);
             let least_memory = Arc::new(LeastMemory::new(vec![(1, 100)]));
             let workload = Arc::clone(&self.workload);
-            let opened = Opened { commits, committed_bytes: 0, least_memory, workload };
+            let opened = Opened { holdings: commits.into(), committed_bytes: 0, least_memory, workload };
             coordinator.cluster.opened(now, &job, opened);
         }
         self.act(by);

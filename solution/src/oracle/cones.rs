@@ -259,10 +259,10 @@ impl Oracle {
         for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
             self.check(asking)?;
             let key = of_part[0].0.key;
-            let part = self.part(&of_part[0].0)?.ok_or(ReadError::ItemMissing(key))?;
+            let part = self.part(&of_part[0].0)?.ok_or(ReadError::StateMissing(key))?;
             for (entry, at) in of_part {
-                let bits = part.rank(entry.number).map(|rank| part.value(rank)).transpose()?.flatten();
-                values[*at] = bits.ok_or(ReadError::ItemMissing(key))?;
+                let rank = part.rank(entry.number).ok_or(ReadError::StateMissing(key))?;
+                values[*at] = part.value(rank)?.ok_or(ReadError::ItemMissing(key))?;
             }
         }
         Ok(values)

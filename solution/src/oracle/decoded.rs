@@ -124,11 +124,6 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Which part it is.
-    pub(crate) fn key(&self) -> ItemKey {
-        self.key
-    }
-
     /// The number of an entry (row × columns + column, within the part) among the reachable ones; `None` where
     /// it is not reachable.
     pub(crate) fn rank(&self, entry: usize) -> Option<usize> {

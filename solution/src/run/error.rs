@@ -4,6 +4,7 @@ use exact2048_game::ParamsError;
 use exact2048_storage::{ErrorKind, Place, StorageError};
 
 use crate::archive::Blame;
+use crate::commit::LayerCounts;
 use crate::segment::Segment;
 
 /// Why a run cannot be opened or continued.
@@ -55,6 +56,20 @@ pub enum RunError {
         /// Its format version.
         found: u32,
     },
+    /// Layers that were enumerated again came out in another way.
+    #[error(
+        "layer {} of {place} has {} states and {} afterstates, and had {} and {} when it was enumerated first: the memory or \
+         the processor of a machine makes mistakes, or the program does. What is committed is as it was", now.layer,
+        now.states, now.afterstates, before.states, before.afterstates
+    )]
+    CountedOtherwise {
+        /// The run.
+        place: Place,
+        /// What the journal says.
+        before: LayerCounts,
+        /// What was found now.
+        now: LayerCounts,
+    },
     /// The parameters asked for.
     #[error(transparent)]
     Params(#[from] ParamsError),
@@ -82,6 +97,7 @@ impl RunError {
         match self {
             Self::Storage(error) => error.kind(),
             Self::Manifest { .. } | Self::Journal { .. } | Self::UnnamedShards { .. } => ErrorKind::DataLoss,
+            Self::CountedOtherwise { .. } => ErrorKind::Internal,
             Self::Params(_) | Self::OlderFormat { .. } => ErrorKind::Refused,
             Self::OtherJob { .. } => ErrorKind::Occupied,
         }

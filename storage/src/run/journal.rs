@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::JOURNAL;
 use super::opening::Opening;
+use crate::allowance::{Allowance, file_cost};
 use crate::error::Remedy;
 use crate::publish::{TempFile, crash_point, list_if_there, sync_folder};
 use crate::store::{Created, Store};
@@ -184,12 +185,15 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     }
 
     /// Publishes the next record and returns its number. Only for the writer.
-    pub(super) fn append(&mut self, record: &R) -> Result<u64, StorageError> {
+    pub(super) fn append(&mut self, record: &R, allowance: Option<&Allowance>) -> Result<u64, StorageError> {
         if self.failed {
             return Err(StorageError::EarlierFailure { place: self.place() });
         }
         let sequence = self.next;
         let sealed = seal(&Numbered { run_id: self.run, sequence, record })?;
+        if let Some(allowance) = allowance {
+            allowance.take_for_journal(file_cost(sealed.len() as u64))?;
+        }
         self.failed = true;
         match &self.home {
             Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {

@@ -20,14 +20,16 @@ use self::lock::Lock;
 use self::manifest::{Manifest, find_record};
 use self::shards::Home;
 pub use self::shards::Shards;
+use crate::allowance::{Allowance, ScratchFolder, file_cost};
 use crate::ids::writer_of;
 use crate::location::{Medium, StorePlace};
 use crate::publish::{
-    TEMP_PREFIX, create_folder, list, list_if_there, not_a_folder, parent_of, remove_temps, sync_folder,
+    Listed, TEMP_PREFIX, crash_point, create_folder, list, list_if_there, not_a_folder, parent_of,
+    remove_temps, sync_folder,
 };
 use crate::shard::Target;
 use crate::store::Store;
-use crate::{Location, Place, RunId, Scratch, ShardId, ShardIdentity, StorageError};
+use crate::{Location, Place, RunId, Scratch, ShardId, ShardIdentity, ShardRecord, StorageError};
 
 const MANIFEST: &str = "manifest.json";
 const JOURNAL: &str = "journal";
@@ -49,6 +51,8 @@ pub struct TypedRun<R> {
     home: Home,
     manifest: Manifest,
     journal: Journal<R>,
+    /// What it may take of the disk, where that is limited.
+    allowance: Option<Arc<Allowance>>,
     /// `None` for a run opened for reading.
     writer: Option<Writer>,
 }
@@ -212,7 +216,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     fn in_folder(path: &Path, manifest: Manifest, writer: Option<Writer>) -> Result<Self, StorageError> {
         let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
-        Ok(Self { home: Home::Folder(path.to_path_buf()), place: path.into(), manifest, journal, writer })
+        let (home, place) = (Home::Folder(path.to_path_buf()), path.into());
+        Ok(Self { home, place, manifest, journal, allowance: None, writer })
     }
 
     /// The run in a store, for reading.
@@ -220,7 +225,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         let store = &place.store;
         let journal = Journal::replay_store(Arc::clone(store), manifest.run_id)?;
         let home = Home::Store(Arc::clone(store), place.open_cache()?);
-        Ok(Self { place: store.place(), home, manifest, journal, writer: None })
+        Ok(Self { place: store.place(), home, manifest, journal, allowance: None, writer: None })
     }
 
     /// The run of a store, for writing from now on.
@@ -326,7 +331,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// record is there, and every later call fails with [`StorageError::EarlierFailure`]: open the run again.
     pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
         self.writer()?;
-        self.journal.append(record)
+        self.journal.append(record, self.allowance.as_deref())
     }
 
     /// Requires that this process is still the one that may write, as far as the journal says: it holds nothing that
@@ -378,28 +383,81 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.number(place)
     }
 
+    /// Limits what the run may take of the disk, or of its store, from now on: nothing more is written than that, by this
+    /// value, by writers of shards that it makes, and in scratch files that count towards it. Costs a list of the files.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<Arc<Allowance>, StorageError> {
+        let taken = self.files()?.into_iter().map(file_cost).sum();
+        let allowance = Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken));
+        self.allowance = Some(Arc::clone(&allowance));
+        Ok(allowance)
+    }
+
+    /// What the run may take of the disk, where that is limited.
+    #[must_use]
+    pub fn allowance(&self) -> Option<&Arc<Allowance>> {
+        self.allowance.as_ref()
+    }
+
+    /// A folder for scratch files that count towards what the run may take.
+    #[must_use]
+    pub fn scratch(&self) -> ScratchFolder {
+        ScratchFolder::within(self.scratch_folder().to_path_buf(), self.allowance.clone())
+    }
+
     /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.
     ///
     /// # Errors
     ///
     /// A failure of the system or the store.
     pub fn bytes_on_disk(&self) -> Result<u64, StorageError> {
-        let mut total = 0u64;
+        Ok(self.files()?.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// The lengths of all files or objects of the run.
+    fn files(&self) -> Result<Vec<u64>, StorageError> {
+        let mut files = Vec::new();
         match &self.home {
             Home::Folder(path) => {
                 for folder in [path.clone(), path.join(JOURNAL), path.join(SHARDS)] {
                     for entry in list_if_there(&folder)? {
-                        total = total.saturating_add(entry.file_bytes()?);
+                        files.push(entry.file_bytes()?);
                     }
                 }
             }
             Home::Store(store, _) => {
-                for object in store.list(None, None)? {
-                    total = total.saturating_add(object.bytes);
-                }
+                files.extend(store.list(None, None)?.into_iter().map(|object| object.bytes));
             }
         }
-        Ok(total)
+        Ok(files)
+    }
+
+    /// Removes shards that no record needs any more. Who has one of them open reads on.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::ReadOnly`] or a failure of the system or the store: then some of them are left, and are removed
+    /// with what is not referenced.
+    pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
+        self.writer()?;
+        crash_point!("removal.committed");
+        if let Home::Store(store, _) = &self.home {
+            store.remove(shards.iter().map(|shard| format!("{SHARDS}/{}", shard.file)))?;
+        }
+        for shard in shards {
+            if let Home::Folder(path) = &self.home {
+                let path = path.join(SHARDS).join(&shard.file);
+                Listed { name: shard.file.clone(), path }.remove()?;
+            }
+            if let Some(allowance) = &self.allowance {
+                allowance.give_back(file_cost(shard.bytes));
+            }
+            crash_point!("removal.begun");
+        }
+        Ok(())
     }
 
     /// The shards that there are, committed or not, each with its bytes. Costs a list of them.
@@ -494,7 +552,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// [`StorageError::ReadOnly`] or a failure of the system.
     pub fn create_scratch(&self) -> Result<Scratch, StorageError> {
         self.writer()?;
-        Scratch::create(self.scratch_folder())
+        self.scratch().create()
     }
 
     /// Where the next shard is to be published. Every call gives another name where there is an opening record.

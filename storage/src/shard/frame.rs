@@ -2,11 +2,10 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
-use crate::{ItemKey, MappedFile, Scratch, StorageError};
+use crate::{ItemKey, MappedFile, ScratchFolder, StorageError};
 
 /// A compressed, checksummed group of items, ready to be written.
 #[derive(Clone, Debug)]
@@ -93,8 +92,8 @@ impl Frame {
     /// # Errors
     ///
     /// [`StorageError::Full`] or another failure of the system; the frames stay as they are.
-    pub fn spill(frames: &mut [Self], folder: &Path) -> Result<(), StorageError> {
-        let mut scratch = Scratch::create(folder)?;
+    pub fn spill(frames: &mut [Self], folder: &ScratchFolder) -> Result<(), StorageError> {
+        let mut scratch = folder.create()?;
         for frame in frames.iter() {
             scratch.append(frame.bytes())?;
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Frame;
 use super::header::{HEADER_BYTES, Header};
 use super::index::IndexBuilder;
+use crate::allowance::{Taken, file_cost};
 use crate::bytes::{as_hex64, index};
 use crate::publish::{TempFile, crash_point, sync_folder};
 use crate::store::{Cache, Store};
@@ -74,6 +75,16 @@ impl Target {
             Self::Store { cache, file, .. } => cache.create_temp(file),
         }
     }
+
+    /// What an earlier shard of the same name takes of the disk.
+    fn replaced_bytes(&self) -> u64 {
+        match self {
+            Self::Folder { folder, file } => {
+                folder.join(file).symlink_metadata().map_or(0, |found| file_cost(found.len()))
+            }
+            Self::Store { .. } => 0,
+        }
+    }
 }
 
 /// Writes one shard. Dropped before [`finish`](Self::finish) it leaves nothing behind.
@@ -87,6 +98,7 @@ pub struct ShardWriter {
     target: Target,
     temp: TempFile,
     index: IndexBuilder,
+    taken: Taken,
     /// Where the next frame goes, in bytes from the start of the file.
     offset: u64,
     /// A write failed: what the file holds is uncertain.
@@ -104,7 +116,8 @@ impl ShardWriter {
     where
         R: Serialize + DeserializeOwned + Clone,
     {
-        Self::begin(run.shard_target(&identity)?, run.run_id(), identity)
+        let taken = Taken::nothing(run.allowance().cloned());
+        Self::begin(run.shard_target(&identity)?, run.run_id(), identity, taken)
     }
 
     /// Begins a shard that another process will commit: the one that has the run open for writing.
@@ -118,19 +131,26 @@ impl ShardWriter {
         identity: ShardIdentity,
         attempt: Attempt,
     ) -> Result<Self, StorageError> {
-        Self::begin(shards.target(&identity, attempt), shards.run_id(), identity)
+        let target = shards.target(&identity, attempt);
+        Self::begin(target, shards.run_id(), identity, Taken::nothing(None))
     }
 
-    fn begin(target: Target, run: RunId, identity: ShardIdentity) -> Result<Self, StorageError> {
+    fn begin(
+        target: Target,
+        run: RunId,
+        identity: ShardIdentity,
+        taken: Taken,
+    ) -> Result<Self, StorageError> {
         if identity.run != run || identity.first_layer > identity.last_layer {
             return Err(StorageError::InvalidInput {
                 what: format!("the run {run} cannot have a shard {identity:?}"),
             });
         }
+        taken.grow_to(HEADER_BYTES.into())?;
         let mut temp = target.create_temp()?;
         write(&mut temp, &[0; index(HEADER_BYTES)])?; // the place of the header
         let index = IndexBuilder::default();
-        Ok(Self { identity, target, temp, index, offset: u64::from(HEADER_BYTES), failed: false })
+        Ok(Self { identity, target, temp, index, taken, offset: u64::from(HEADER_BYTES), failed: false })
     }
 
     /// Appends a frame. Frames may come in any order of keys.
@@ -139,8 +159,8 @@ impl ShardWriter {
     ///
     /// [`StorageError::InvalidInput`] if an item is of a layer outside the shard, [`StorageError::TooLarge`] if
     /// the shard would have too many items for its index (about 50 million); both leave the writer as it was.
-    /// [`StorageError::Full`] or another failure of the system, after which every call fails with
-    /// [`StorageError::EarlierFailure`].
+    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another failure of the system, after which every call fails
+    /// with [`StorageError::EarlierFailure`].
     pub fn push(&mut self, frame: Frame) -> Result<(), StorageError> {
         let layers = self.identity.first_layer..=self.identity.last_layer;
         if let Some((key, _)) = frame.items.iter().find(|(key, _)| !layers.contains(&key.layer)) {
@@ -192,7 +212,9 @@ impl ShardWriter {
         seek.map_err(|e| StorageError::io("write", self.temp.path(), e))?;
         write(&mut self.temp, &bytes)?;
 
+        let replaced = self.target.replaced_bytes();
         let file = publish(self.temp, self.target, &self.identity, &header, header_checksum)?;
+        self.taken.keep(replaced);
 
         let ShardIdentity { kind, first_layer, last_layer, .. } = self.identity;
         let (frames, items) = (u64::from(header.frames), header.items);
@@ -213,7 +235,8 @@ impl ShardWriter {
         if self.failed {
             return Err(StorageError::EarlierFailure { place: self.temp.path().into() });
         }
-        write(&mut self.temp, bytes).inspect_err(|_| self.failed = true)?;
+        let room = self.taken.grow_to(self.offset + bytes.len() as u64);
+        room.and_then(|()| write(&mut self.temp, bytes)).inspect_err(|_| self.failed = true)?;
         self.offset += bytes.len() as u64;
         Ok(())
     }

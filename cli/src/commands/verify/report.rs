@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use exact2048_run::verify::{CheckOutcome, Problem, Span};
-use exact2048_solution::{Phase, Run};
+use exact2048_solution::{Phase, ReachSource, Recipe, Run};
 use serde::Serialize;
 
 use super::Args;
@@ -52,6 +52,8 @@ pub struct Report {
     fingerprints: u64,
     fingerprint: Option<String>,
     missing: Vec<Missing>,
+    /// Layers whose reach was removed, so that whole layers cannot be gone through; of a sample none.
+    removed: Vec<[u32; 2]>,
     problems: Vec<Told>,
     /// What is left after an interruption, for `--layers`.
     go_on_with: Option<String>,
@@ -88,7 +90,10 @@ impl Report {
         let problems: Vec<Told> = shards.problems.iter().chain(&content.problems).map(tell).collect();
         let missing: Vec<Missing> = missing(run, span);
         let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
-        let enough = (missing.is_empty() || args.partial) && content.checked.values_left_out == 0 && !nothing;
+        let removed = if sampled { Vec::new() } else { removed(run, span) };
+        let is_whole = missing.is_empty() && removed.is_empty() || args.partial;
+        let left_out = removed.is_empty() && content.checked.values_left_out > 0;
+        let enough = is_whole && !left_out && !nothing;
         let verdict = match () {
             () if !problems.is_empty() => Verdict::Wrong,
             () if content.stopped => Verdict::Interrupted,
@@ -120,6 +125,7 @@ impl Report {
             fingerprints: content.checked.fingerprints,
             fingerprint: content.checked.fingerprint.map(|fingerprint| format!("{fingerprint:032x}")),
             missing,
+            removed,
             problems,
             go_on_with: go_on.map(|left| format!("{}..{}", left.first, left.last)),
             seconds: took.as_secs_f64(),
@@ -218,7 +224,13 @@ impl Report {
         for Missing { of, first, last } in &self.missing {
             say(&format!("not committed, and so not checked: {of} of layers {first} to {last}"));
         }
-        if self.values_left_out > 0 {
+        if !self.removed.is_empty() {
+            let (layers, values) = (units::layers(&self.removed), count(self.values_left_out));
+            say(&format!(
+                "not checked: layers {layers}, of which it is not stored any more what is reachable, and {values} stored \
+                 values that follow from theirs; --sample N draws values and follows them through such layers"
+            ));
+        } else if self.values_left_out > 0 {
             let values = count(self.values_left_out);
             say(&format!(
                 "not checked: {values} stored values, as those that they follow from are not committed"
@@ -234,6 +246,9 @@ impl Report {
                 say(
                     "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",
                 );
+            }
+            (Verdict::Unfinished, _) if self.missing.is_empty() && !self.removed.is_empty() => {
+                say("what was checked is right; --partial is content with that");
             }
             (Verdict::Unfinished, _) => say(
                 "what was checked is right, but the run is not finished. The solve command that began it goes on with \
@@ -256,6 +271,14 @@ impl Report {
 
 fn tell(problem: &Problem) -> Told {
     Told { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
+}
+
+/// The layers of a span that are enumerated and whose reach is not stored.
+fn removed(run: &Run, span: Span) -> Vec<[u32; 2]> {
+    let holdings = run.holdings();
+    let recipe = Recipe::new(run.params(), &holdings);
+    let layers = span.first.to(span.last).filter(|&layer| recipe.reach(layer) == ReachSource::Recomputed);
+    units::joined(layers.map(|layer| [layer.0, layer.0]))
 }
 
 /// What of a span is not committed.

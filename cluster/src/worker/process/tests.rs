@@ -5,7 +5,7 @@ use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
-use exact2048_solution::missing_segments;
+use exact2048_solution::{Holdings, Recipe};
 
 use super::*;
 use crate::wire::Assignment;
@@ -63,7 +63,7 @@ fn assigned(epoch: u64) -> Answer {
     let share = Share {
         job: JobId("job".to_owned()),
         epoch,
-        segment: missing_segments(&params, &[])[0],
+        segment: Recipe::new(&params, &Holdings::default()).steps()[0],
         params,
         members: Vec::new(),
         window_layers: 4,

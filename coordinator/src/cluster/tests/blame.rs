@@ -225,7 +225,7 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let [Errand::Open { job }] = &cluster.take_errands()[..] else { panic!("its run is opened") };
     let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
     let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-    cluster.opened(now, job, Opened { commits: vec![commit], ..empty(100) });
+    cluster.opened(now, job, Opened { holdings: vec![commit].into(), ..empty(100) });
     (cluster, workers, now)
 }
 

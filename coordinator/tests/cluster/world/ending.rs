@@ -33,7 +33,7 @@ impl World {
             let journal = &self.store.journals[job];
             let commits: Vec<Commit> = journal.live.iter().map(|live| live.commit.clone()).collect();
             assert_eq!(
-                missing_segments(&self.truth.params, &commits),
+                Recipe::new(&self.truth.params, &commits.clone().into()).steps(),
                 [],
                 "I7: done, and something is missing"
             );

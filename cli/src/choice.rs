@@ -1,0 +1,181 @@
+//! Which layers' values a run keeps where the disk is limited, and what that means for who asks it.
+
+use exact2048_coordinator::{DiskNeeds, Forecast, Workload};
+use exact2048_game::{KeptLayers, Params};
+
+use crate::embedded::disk;
+use crate::job::kept_text;
+use crate::plan;
+use crate::units;
+
+/// Of how many layers two may be kept, the least first.
+const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// Bytes that are left for journal and shards while they are written, beside the usual room.
+const WORK_BYTES: u64 = 256 << 10;
+
+/// What a limit allows.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The layers that are kept.
+    pub kept: KeptLayers,
+    /// What the run takes of the disk.
+    pub needs: DiskNeeds,
+    /// Whether reach has to be enumerated twice.
+    pub is_tight: bool,
+    /// What would be kept with so many bytes, which are more.
+    pub more: Option<(KeptLayers, u64)>,
+}
+
+/// What a run takes of a limit, whichever layers it keeps.
+pub struct Choices {
+    forecast: Forecast,
+    limit_bytes: u64,
+}
+
+impl Choices {
+    /// Of a run with these parameters, but for the layers that they say are kept.
+    pub fn new(params: &Params, limit_bytes: u64) -> Self {
+        Self { forecast: plan::forecast(params, &Workload::new(params)), limit_bytes }
+    }
+
+    /// Keeps these layers.
+    ///
+    /// # Errors
+    ///
+    /// The least limit with which that would do.
+    pub fn with(&self, kept: KeptLayers) -> Result<Choice, u64> {
+        let needs = self.needs(kept);
+        if needs.least_bytes > self.limit_bytes {
+            return Err(needs.least_bytes);
+        }
+        let is_tight = needs.peak_bytes > self.limit_bytes;
+        let of_more = candidates().filter(|more| more.share() > kept.share()).last();
+        let more = of_more.map(|more| (more, self.needs(more).peak_bytes));
+        Ok(Choice { kept, needs, is_tight, more })
+    }
+
+    /// Keeps as much as there is room for: first of all so that nothing has to be enumerated twice.
+    ///
+    /// # Errors
+    ///
+    /// The least limit with which anything would do.
+    pub fn best(&self) -> Result<Choice, u64> {
+        let fits = |kept: &KeptLayers| self.needs(*kept).peak_bytes <= self.limit_bytes;
+        let is_enough = |kept: &KeptLayers| self.needs(*kept).least_bytes <= self.limit_bytes;
+        match candidates().find(fits).or_else(|| candidates().find(is_enough)) {
+            Some(kept) => self.with(kept),
+            None => Err(candidates().map(|kept| self.needs(kept).least_bytes).min().unwrap_or_default()),
+        }
+    }
+
+    fn needs(&self, kept: KeptLayers) -> DiskNeeds {
+        let needs = self.forecast.whole(kept);
+        DiskNeeds {
+            peak_bytes: disk::with_headroom(needs.peak_bytes + WORK_BYTES),
+            least_bytes: disk::with_headroom(needs.least_bytes + WORK_BYTES),
+            ..needs
+        }
+    }
+}
+
+/// What may be kept, the most first.
+pub fn candidates() -> impl Iterator<Item = KeptLayers> {
+    let some = PERIODS.into_iter().filter_map(|period| KeptLayers::new(period, 2).ok());
+    std::iter::once(KeptLayers::ALL).chain(some)
+}
+
+/// States that a state half way between kept layers leads to, where two are kept in every 16, and how that grows with the
+/// number of layers: measured on 5x2.
+const CONE_STATES: f64 = 40e3;
+const CONE_GROWTH: f64 = 3.1;
+
+/// Seconds of one thread for each of them.
+const CONE_SECONDS: f64 = 1.2e-6;
+
+/// How long a query of a state half way between kept layers takes, in seconds, about.
+pub fn query_seconds(kept: KeptLayers, threads: usize) -> f64 {
+    let periods = f64::from(kept.period()) / 16.0;
+    CONE_STATES * periods.powf(CONE_GROWTH) * CONE_SECONDS / threads.max(1) as f64
+}
+
+/// The same in words.
+pub fn query_text(kept: KeptLayers, threads: usize) -> String {
+    match query_seconds(kept, threads) {
+        seconds if seconds < 0.05 => "some milliseconds".to_owned(),
+        seconds => format!("about {}", units::about(seconds)),
+    }
+}
+
+impl Choice {
+    /// What is chosen, in some sentences.
+    pub fn text(&self, limit_bytes: u64, threads: usize) -> String {
+        let DiskNeeds { peak_bytes, end_bytes, .. } = self.needs;
+        let kept = kept_text(self.kept);
+        let peak = units::size(peak_bytes.min(limit_bytes));
+        let (limit, end) = (units::size(limit_bytes), units::size(end_bytes));
+        let mut text = format!(
+            "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; layers whose values are \
+             kept: {kept}; a query of a state half way between them takes {}",
+            query_text(self.kept, threads)
+        );
+        if self.is_tight {
+            text += "; most layers are enumerated twice, which takes about a third longer";
+        }
+        if let Some((kept, bytes)) = self.more {
+            text += &format!("; with {} it would keep {}", units::size_at_least(bytes), kept_text(kept));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use super::*;
+    use exact2048_game::{Objective, Precision, Spawn4};
+
+    fn choices(board: &str, limit_bytes: u64) -> Choices {
+        let params =
+            Params::new(board.parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None);
+        Choices::new(&params.unwrap(), limit_bytes)
+    }
+
+    #[test]
+    fn more_disk_keeps_more() {
+        let mut periods = Vec::new();
+        for limit in [60e6, 100e6, 200e6, 400e6, 1e9, 2.5e9, 5e9] {
+            let choice = choices("5x2", limit as u64).best().unwrap();
+            assert!(choice.needs.least_bytes <= limit as u64, "{choice:?}");
+            assert!(
+                choice.needs.end_bytes <= choice.needs.least_bytes
+                    && choice.needs.end_bytes <= choice.needs.peak_bytes
+            );
+            if let Some((more, bytes)) = choice.more {
+                assert!(more.share() > choice.kept.share() && bytes > choice.needs.end_bytes, "{choice:?}");
+            }
+            periods.push(choice.kept.period());
+        }
+        assert!(periods.is_sorted_by(|less, more| less >= more), "{periods:?}");
+        assert_eq!(periods.last(), Some(&1), "all of it");
+        assert!(choices("5x2", 60_000_000).best().unwrap().is_tight, "reach alone takes 100 MB");
+        assert!(!choices("5x2", 200_000_000).best().unwrap().is_tight);
+    }
+
+    #[test]
+    fn too_little_is_told_with_the_least() {
+        let least = choices("5x2", 1_000_000).best().unwrap_err();
+        assert!((8_000_000..60_000_000).contains(&least), "{least}");
+        assert!(choices("5x2", least + least / 4).best().is_ok());
+        let least = choices("5x2", 200_000_000).with(KeptLayers::TWO_IN_FOUR).unwrap_err();
+        assert!((1_400_000_000..2_000_000_000).contains(&least), "{least}");
+    }
+
+    #[test]
+    fn queries_take_longer_where_less_is_kept() {
+        let seconds = |period| query_seconds(KeptLayers::new(period, 2).unwrap(), 2);
+        assert!((0.01..0.2).contains(&seconds(16)) && (10.0..45.0).contains(&seconds(128)));
+        assert_eq!(query_text(KeptLayers::TWO_IN_FOUR, 2), "some milliseconds");
+    }
+}

@@ -1,0 +1,135 @@
+//! What of a run goes from the disk, so that it keeps its limit: what the recipe needs no more, as soon as that is so; and
+//! where that is not enough, reach that can be enumerated again.
+
+use std::sync::Arc;
+
+use exact2048_coordinator::{Forecast, SHARD_BYTES};
+use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
+use exact2048_storage::{Allowance, file_cost};
+
+/// Bytes that are left free for what is written next: shards wait for nothing.
+const MOST_HEADROOM: u64 = 64 << 20;
+
+/// The part of a limit that is left free at most.
+const HEADROOM_SHARE: u64 = 8;
+
+/// The part of a limit that a shard may take, and from which on reach that may be removed has shards of its own.
+const SHARD_SHARE: u64 = 32;
+const APART_SHARE: u64 = 256;
+
+/// Bytes of reach that are worth shards of their own, where the limit is large.
+const MOST_APART: u64 = 1 << 20;
+
+/// What is left free of a limit for what is written next.
+pub fn headroom(limit_bytes: u64) -> u64 {
+    (limit_bytes / HEADROOM_SHARE).min(MOST_HEADROOM)
+}
+
+/// The least limit that leaves so many bytes beside its headroom.
+pub fn with_headroom(bytes: u64) -> u64 {
+    let share = bytes.div_ceil(HEADROOM_SHARE - 1);
+    bytes + share.min(MOST_HEADROOM)
+}
+
+/// Bytes from which on a range is worth a shard.
+pub fn shard_bytes(allowance: Option<&Allowance>) -> u64 {
+    allowance.map_or(SHARD_BYTES, |allowance| (allowance.limit_bytes() / SHARD_SHARE).min(SHARD_BYTES))
+}
+
+/// Bytes from which on reach that may be removed is written apart from that of kept layers.
+pub fn least_apart(allowance: Option<&Allowance>) -> Option<u64> {
+    allowance.map(|allowance| (allowance.limit_bytes() / APART_SHARE).min(MOST_APART))
+}
+
+/// After a commit: lets go of what nothing needs any more, and on the way up of as much as there has to be room for what is
+/// written next.
+pub fn tidy(run: &mut Run) -> Result<(), RunError> {
+    if run.dir().allowance().is_none() {
+        return Ok(());
+    }
+    let holdings = run.holdings();
+    let recipe = Recipe::new(run.params(), &holdings);
+    let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
+    run.remove_reach(passed)?;
+    if is_climbing { make_room_to_climb(run, 1) } else { Ok(()) }
+}
+
+/// Lets go of reach that can be enumerated again until so many times the usual room is free.
+fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
+    let Some(allowance) = run.dir().allowance() else { return Ok(()) };
+    let wanted = (times * headroom(allowance.limit_bytes())).cast_signed();
+    let mut free = allowance.free_bytes();
+    if free >= wanted {
+        return Ok(());
+    }
+    let holdings = run.holdings();
+    let mut removed = Vec::new();
+    for range in Recipe::new(run.params(), &holdings).repeatable() {
+        if free >= wanted {
+            break;
+        }
+        free += reach_bytes(run, range).cast_signed();
+        removed.push(range);
+    }
+    run.remove_reach(removed)
+}
+
+/// What became of a search for room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// There is enough, as far as is known.
+    Enough,
+    /// So many bytes are missing, whatever is let go of.
+    Missing(u64),
+}
+
+/// Before a segment, or once one has found no room: lets go of what has to go so that the rest of the run fits. `times` is
+/// how many times the usual room is to be left free.
+pub fn make_room(run: &mut Run, times: u64) -> Result<Room, RunError> {
+    let holdings = run.holdings();
+    let recipe = Recipe::new(run.params(), &holdings);
+    let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
+    let Some(allowance) = run.dir().allowance() else { return Ok(Room::Enough) };
+    let allowance = Arc::clone(allowance);
+    run.remove_reach(passed)?;
+    if is_climbing {
+        make_room_to_climb(run, times)?;
+        let missing = headroom(allowance.limit_bytes()).cast_signed() - allowance.free_bytes();
+        return Ok(if missing > 0 { Room::Missing(missing.unsigned_abs()) } else { Room::Enough });
+    }
+    let free = allowance.free_bytes() - (times * headroom(allowance.limit_bytes())).cast_signed();
+    let holdings = run.holdings();
+    let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
+    run.remove_reach(relief.removed)?;
+    Ok(match relief.missing_bytes {
+        0 => Room::Enough,
+        missing => Room::Missing(missing),
+    })
+}
+
+/// What the layers of an enumerated run take, by what is known of it.
+fn forecast(run: &Run) -> Forecast {
+    let counts = run.layer_counts();
+    let forecast = Forecast::of_counts(run.params(), &counts);
+    match value_bytes(run, &counts) {
+        Some(bytes) => forecast.with_value_bytes(&counts, bytes),
+        None => forecast,
+    }
+}
+
+/// What a value takes that is stored already; `None` where there are too few to tell.
+fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
+    let (mut bytes, mut states) = (0, 0);
+    for shard in run.catalog().shards().iter().filter(|shard| shard.commit.phase == Phase::BackUp) {
+        bytes += shard.record.bytes;
+        let layers = shard.commit.first..=shard.commit.last;
+        let kept = counts.iter().filter(|counts| layers.contains(&counts.layer));
+        states += kept.filter(|counts| run.params().kept.keeps(counts.layer)).map(|c| c.states).sum::<u64>();
+    }
+    (bytes >= SHARD_BYTES && states > 0).then(|| bytes as f64 / states as f64)
+}
+
+/// What the shards of a range of reach take of the disk.
+fn reach_bytes(run: &Run, range: LayerRange) -> u64 {
+    run.catalog().reach_of(&[range]).iter().map(|shard| file_cost(shard.bytes)).sum()
+}

@@ -1,0 +1,227 @@
+//! What a run takes of the disk: as a whole before it begins, and what is left of it while it is worked on.
+
+use exact2048_game::{KeptLayers, Layer, Params, Precision};
+use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
+
+/// Bytes of a stored value, compressed, measured: 1.5 to 1.8 of 32 bits where few layers are kept, up to 2.0 where many
+/// are, and 2.6 of 64.
+const VALUE_BYTES: (f64, f64) = (1.8, 2.6);
+
+/// What files take beside their contents: blocks that are not full, names, and the journal.
+const OVERHEAD: f64 = 1.01;
+
+/// Bytes of a run without a layer: manifest, lock, folders, and some records.
+const FIXED_BYTES: f64 = 200e3;
+
+/// Bytes of the reach of a state, by the number of states of its layer, measured. The more states a layer has, the larger
+/// is the part of its entries that is reachable, and the less there is to say about each.
+fn reach_bytes_of_state(states_of_layer: f64) -> f64 {
+    let tens = states_of_layer.max(1.0).log10();
+    let at = REACH_BYTES.partition_point(|point| point.0 < tens).clamp(1, REACH_BYTES.len() - 1);
+    let ((low, few), (high, many)) = (REACH_BYTES[at - 1], REACH_BYTES[at]);
+    let share = ((tens - low) / (high - low)).clamp(0.0, 1.0);
+    few + share * (many - few)
+}
+
+/// Powers of ten of states of a layer, each with bytes of a state: measured on whole runs of 4x2, 3x3 and 5x2, and on the
+/// first tenth of 4x3.
+const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.0, 0.049)];
+
+/// What the layers of a run take.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    layers: Vec<LayerBytes>,
+    params: Params,
+}
+
+/// What a layer takes, by its number.
+#[derive(Clone, Copy, Default, Debug)]
+struct LayerBytes {
+    reach: f64,
+    values: f64,
+}
+
+/// What a run that keeps some layers takes of the disk.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DiskNeeds {
+    /// Bytes at most, where reach stays until the way down has passed it.
+    pub peak_bytes: u64,
+    /// Bytes at most where as much reach as possible is enumerated twice: with less disk it cannot be solved.
+    pub least_bytes: u64,
+    /// Bytes of the finished run.
+    pub end_bytes: u64,
+}
+
+/// What has to go for the rest of a way down to fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Relief {
+    /// Ranges of reach that are to be enumerated again, later.
+    pub removed: Vec<LayerRange>,
+    /// Bytes that are missing even so.
+    pub missing_bytes: u64,
+}
+
+impl Forecast {
+    /// Of a run whose layers have about so many states.
+    pub fn new(params: &Params, states: impl Fn(Layer) -> f64) -> Self {
+        let value = match params.precision {
+            Precision::Bits32 => VALUE_BYTES.0,
+            Precision::Bits64 => VALUE_BYTES.1,
+        };
+        let of_layer = |layer| {
+            let states = states(layer);
+            let reach = states * reach_bytes_of_state(states) * OVERHEAD;
+            LayerBytes { reach, values: states * value * OVERHEAD }
+        };
+        let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
+        Self { layers, params: params.clone() }
+    }
+
+    /// The same of an enumerated run, whose states are known.
+    pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
+        let mut states = vec![0.0; params.last_layer().number() as usize + 1];
+        for counts in counts {
+            if let Some(states) = states.get_mut(counts.layer.number() as usize) {
+                *states = counts.states as f64;
+            }
+        }
+        Self::new(params, |layer| states[layer.number() as usize])
+    }
+
+    /// What the whole run takes if it keeps these layers, without what has to be free for what is being written.
+    pub fn whole(&self, kept: KeptLayers) -> DiskNeeds {
+        let enumerates_only = self.params.until_layer.is_some();
+        let stays = |n: usize| enumerates_only || kept.keeps(layer(n));
+        let all: f64 = self.layers.iter().map(|layer| layer.reach).sum();
+        let (mut taken, mut peak, mut end, mut between, mut most_between) =
+            (all, all, 0.0_f64, 0.0_f64, 0.0_f64);
+        for (n, bytes) in self.layers.iter().enumerate().rev() {
+            if stays(n) {
+                let values = if enumerates_only { 0.0 } else { bytes.values };
+                taken += values;
+                end += values + bytes.reach;
+                between = 0.0;
+            } else {
+                taken -= bytes.reach;
+                between += bytes.reach;
+                most_between = most_between.max(between);
+            }
+            peak = peak.max(taken);
+        }
+        let with = |bytes: f64| (FIXED_BYTES + bytes) as u64;
+        DiskNeeds { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
+    }
+
+    /// The same, if a kept state's value turns out to take so many bytes.
+    #[must_use]
+    pub fn with_value_bytes(mut self, counts: &[LayerCounts], value_bytes: f64) -> Self {
+        for counts in counts {
+            if let Some(layer) = self.layers.get_mut(counts.layer.number() as usize) {
+                layer.values = counts.states as f64 * value_bytes * OVERHEAD;
+            }
+        }
+        self
+    }
+
+    /// Bytes that a segment adds in a run that keeps what the parameters say.
+    pub fn added_bytes(&self, segment: Segment) -> u64 {
+        let of_layer = |layer: Layer| {
+            let bytes = self.layers.get(number(layer)).copied().unwrap_or_default();
+            match segment.phase {
+                Phase::Enumerate => bytes.reach,
+                Phase::BackUp if self.params.kept.keeps(layer) => bytes.values,
+                Phase::BackUp => 0.0,
+            }
+        };
+        segment.first.to(segment.last).map(of_layer).sum::<f64>() as u64
+    }
+
+    /// The most bytes that the reach of layers between two cuts takes.
+    fn most_between(&self) -> f64 {
+        let add = |(sum, most): (f64, f64), (n, bytes): (usize, &LayerBytes)| {
+            let sum = if self.params.kept.keeps(layer(n)) { 0.0 } else { sum + bytes.reach };
+            (sum, most.max(sum))
+        };
+        self.layers.iter().enumerate().fold((0.0, 0.0), add).1
+    }
+
+    /// What has to go before the way down of a run goes on, of which this is committed, so that it fits into `free_bytes`
+    /// to the end. `reach_bytes` says what a range of stored reach takes. Less than
+    /// nothing is free where more is taken already than may be.
+    pub fn relief(
+        &self,
+        holdings: &Holdings,
+        reach_bytes: impl Fn(LayerRange) -> u64,
+        free_bytes: i64,
+    ) -> Relief {
+        let recipe = Recipe::new(&self.params, holdings);
+        let repeatable = recipe.repeatable();
+        let levels = self.levels(holdings, &recipe, &reach_bytes);
+        // The highest level from each layer upward: what is removed further below lowers all of it.
+        let mut above = levels;
+        for n in (0..above.len().saturating_sub(1)).rev() {
+            above[n] = above[n].max(above[n + 1]);
+        }
+        let (mut free, mut freed, mut removed) = (free_bytes as f64, 0.0, Vec::new());
+        let mut ranges = repeatable.into_iter().peekable();
+        loop {
+            let lowest = ranges.peek().map_or(0, |range| number(range.first));
+            let level = above.get(lowest).copied().unwrap_or_default();
+            if level - freed <= free {
+                return Relief { removed, missing_bytes: 0 };
+            }
+            match ranges.next() {
+                Some(range) => {
+                    if removed.is_empty() {
+                        // What is removed comes back, a part after the other.
+                        free -= self.most_between();
+                    }
+                    freed += reach_bytes(range) as f64;
+                    removed.push(range);
+                }
+                None => return Relief { removed, missing_bytes: (level - freed - free) as u64 },
+            }
+        }
+    }
+
+    /// How much more than now is taken when the way down has come to each layer.
+    fn levels(
+        &self,
+        holdings: &Holdings,
+        recipe: &Recipe<'_>,
+        reach_bytes: &impl Fn(LayerRange) -> u64,
+    ) -> Vec<f64> {
+        let mut backed_up = vec![false; self.layers.len()];
+        for commit in holdings.commits().filter(|commit| commit.phase == Phase::BackUp) {
+            for n in number(commit.first)..=number(commit.last).min(self.layers.len() - 1) {
+                backed_up[n] = true;
+            }
+        }
+        // What is let go of when a layer has values.
+        let mut freed = vec![0.0; self.layers.len()];
+        for range in recipe.removable() {
+            freed[number(range.first)] += reach_bytes(range) as f64;
+        }
+        let (mut level, mut again, mut levels) = (0.0, 0.0, vec![0.0; self.layers.len()]);
+        for n in (0..self.layers.len()).rev() {
+            let (bytes, keeps) = (self.layers[n], self.params.kept.keeps(layer(n)));
+            if keeps {
+                again = 0.0;
+                level += if backed_up[n] { 0.0 } else { bytes.values };
+            } else if !backed_up[n] && recipe.reach(layer(n)) == ReachSource::Recomputed {
+                again += bytes.reach;
+            }
+            levels[n] = level + again;
+            level -= freed[n];
+        }
+        levels
+    }
+}
+
+fn layer(number: usize) -> Layer {
+    Layer::FIRST.up(number as u32)
+}
+
+fn number(layer: Layer) -> usize {
+    layer.number() as usize
+}

@@ -1,0 +1,307 @@
+//! What is still to be done of a run, and what of it need not be stored any more.
+//!
+//! Both follow from the parameters, above all from which layers are kept, and from what is committed. The passes know
+//! nothing of it: they go through one [`Segment`] after the other, each time the first step of the recipe as it is then.
+//! Where reach is not stored any more it is enumerated again, from the next two layers below whose reach is stored:
+//! kept layers always have theirs, so that every cut is a checkpoint.
+
+use std::collections::BTreeMap;
+
+use exact2048_game::{Layer, Params};
+use serde::{Deserialize, Serialize};
+
+use crate::commit::{Commit, LayerCounts, Phase};
+use crate::segment::Segment;
+
+/// Consecutive layers, both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerRange {
+    /// The lowest layer.
+    pub first: Layer,
+    /// The highest layer.
+    pub last: Layer,
+}
+
+impl LayerRange {
+    /// Whether all layers of a commit are among them.
+    pub fn covers(self, commit: &Commit) -> bool {
+        self.first <= commit.first && commit.last <= self.last
+    }
+}
+
+/// Where the reach of a layer comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReachSource {
+    /// From its shards.
+    Stored,
+    /// It was enumerated and removed: it is enumerated again where it is needed.
+    Recomputed,
+    /// It was not enumerated yet, or its shards are lost.
+    Missing,
+}
+
+/// A committed range of layers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The commit.
+    pub commit: Commit,
+    /// Whether its shards count; not where its reach was removed.
+    pub is_stored: bool,
+}
+
+/// What is committed of a run.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Holdings {
+    ranges: Vec<Held>,
+}
+
+impl Holdings {
+    /// Commits and whether their shards count, in the order of the journal.
+    pub fn new(ranges: Vec<Held>) -> Self {
+        Self { ranges }
+    }
+
+    /// Adds a range whose shards count.
+    pub fn add(&mut self, commit: Commit) {
+        self.ranges.push(Held { commit, is_stored: true });
+    }
+
+    /// Takes out the commits for which that holds.
+    pub fn take(&mut self, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
+        self.ranges.extract_if(.., |held| hit(&held.commit)).map(|held| held.commit).collect()
+    }
+
+    /// The reach of these layers is stored no more: of each enumerated range that is one of theirs.
+    pub fn remove(&mut self, removed: &[LayerRange]) {
+        for held in &mut self.ranges {
+            if is_removed(&held.commit, removed) {
+                held.is_stored = false;
+            }
+        }
+    }
+
+    /// All commits.
+    pub fn commits(&self) -> impl Iterator<Item = &Commit> {
+        self.ranges.iter().map(|held| &held.commit)
+    }
+
+    /// The commits whose shards count.
+    pub fn stored(&self) -> impl Iterator<Item = &Commit> {
+        self.ranges.iter().filter(|held| held.is_stored).map(|held| &held.commit)
+    }
+
+    /// The counts of all enumerated layers, each once.
+    pub fn counts(&self) -> BTreeMap<Layer, LayerCounts> {
+        self.commits().flat_map(|commit| &commit.layers).map(|counts| (counts.layer, *counts)).collect()
+    }
+}
+
+impl From<Vec<Commit>> for Holdings {
+    /// Commits whose shards all count.
+    fn from(commits: Vec<Commit>) -> Self {
+        Self { ranges: commits.into_iter().map(|commit| Held { commit, is_stored: true }).collect() }
+    }
+}
+
+/// Whether a commit is one of reach in one of these ranges of layers.
+pub fn is_removed(commit: &Commit, removed: &[LayerRange]) -> bool {
+    commit.phase == Phase::Enumerate && removed.iter().any(|range| range.covers(commit))
+}
+
+/// What follows from what a run keeps and what is committed of it.
+#[derive(Debug)]
+pub struct Recipe<'a> {
+    params: &'a Params,
+    holdings: &'a Holdings,
+    /// By the number of the layer.
+    layers: Vec<Standing>,
+}
+
+/// How a layer stands.
+#[derive(Clone, Copy, Default, Debug)]
+struct Standing {
+    is_counted: bool,
+    has_reach: bool,
+    is_backed_up: bool,
+}
+
+impl<'a> Recipe<'a> {
+    /// Of a run with these parameters, of which this is committed. Cost: a step a layer.
+    pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
+        let mut layers = vec![Standing::default(); params.last_layer().number() as usize + 1];
+        for Held { commit, is_stored } in &holdings.ranges {
+            let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
+            for standing in layers.iter_mut().skip(number(commit.first)).take(covered) {
+                match commit.phase {
+                    Phase::Enumerate => {
+                        standing.is_counted = true;
+                        standing.has_reach |= is_stored;
+                    }
+                    Phase::BackUp => standing.is_backed_up = true,
+                }
+            }
+        }
+        Self { params, holdings, layers }
+    }
+
+    /// Where the reach of a layer comes from.
+    pub fn reach(&self, layer: Layer) -> ReachSource {
+        match self.layers.get(layer.number() as usize) {
+            Some(Standing { has_reach: true, .. }) => ReachSource::Stored,
+            Some(Standing { is_counted: true, .. }) => ReachSource::Recomputed,
+            _ => ReachSource::Missing,
+        }
+    }
+
+    /// The segments that complete the run, in the order in which they must be done. A fresh run has one upward and one
+    /// downward; one that lost a shard needs just that range again; where reach was removed that is needed, it is
+    /// enumerated again just before the values of its layers.
+    pub fn steps(&self) -> Vec<Segment> {
+        let mut steps = Steps { layers: self.layers.clone(), steps: Vec::new() };
+        let is_missing =
+            |n: usize, layer: &Standing| !layer.is_counted || self.keeps_reach(n) && !layer.has_reach;
+        let all = 0..self.layers.len();
+        for gap in runs(all.clone().filter(|&n| is_missing(n, &self.layers[n]))) {
+            steps.enumerate(gap);
+        }
+        if self.params.until_layer.is_none() {
+            let gaps: Vec<_> = runs(all.filter(|&n| !self.layers[n].is_backed_up)).collect();
+            gaps.into_iter().rev().for_each(|gap| self.back_up(gap, &mut steps));
+        }
+        steps.steps
+    }
+
+    /// Adds the steps that give values to some layers.
+    fn back_up(&self, gap: Gap, steps: &mut Steps) {
+        let mut last = gap.last;
+        while let Some(lost) = (gap.first..=last).rev().find(|&n| !steps.layers[n].has_reach) {
+            let end = self.params.kept.next_cut(layer(lost + 1)).number() as usize;
+            if end <= last {
+                steps.push(Phase::BackUp, end, last);
+                last = end - 1;
+            }
+            steps.enumerate(Gap { first: lost, last: lost });
+        }
+        steps.push(Phase::BackUp, gap.first, last);
+    }
+
+    /// Whether everything that a segment builds on is stored: on the way up the reach of the two layers below it; on
+    /// the way down its own, and the values of all layers above.
+    pub fn has_inputs(&self, segment: Segment) -> bool {
+        let (first, last) = (segment.first.number() as usize, segment.last.number() as usize);
+        let have_reach = |mut layers: std::ops::Range<usize>| {
+            layers.all(|n| self.layers.get(n).is_none_or(|layer| layer.has_reach))
+        };
+        match segment.phase {
+            Phase::Enumerate => have_reach(first.saturating_sub(LED_FROM)..first),
+            Phase::BackUp => {
+                have_reach(first..last + 1 + LED_FROM)
+                    && self.layers.iter().skip(last + 1).all(|layer| layer.is_backed_up)
+            }
+        }
+    }
+
+    /// The committed ranges of reach that are not needed for good.
+    pub fn removable(&self) -> Vec<LayerRange> {
+        self.ranges_of_reach(|n| !self.keeps_reach(n))
+    }
+
+    /// Whether some layers were never enumerated.
+    pub fn is_climbing(&self) -> bool {
+        self.layers.iter().any(|layer| !layer.is_counted)
+    }
+
+    /// The committed ranges of reach that nothing needs any more: their layers have values, or follow from those of
+    /// other layers.
+    pub fn passed(&self) -> Vec<LayerRange> {
+        self.ranges_of_reach(|n| self.layers[n].is_backed_up && !self.keeps_reach(n))
+    }
+
+    /// The committed ranges of reach that are needed later, and that can be enumerated again then from the cut below them:
+    /// those that come last on the way down, first. Of layers above the highest cut there are none, since the way up
+    /// goes on from there.
+    pub fn repeatable(&self) -> Vec<LayerRange> {
+        let is_checkpoint = |n: usize| self.params.kept.is_cut(layer(n)) && n + 1 < self.layers.len();
+        let highest = (0..self.layers.len())
+            .rev()
+            .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
+        let Some(highest) = highest else { return Vec::new() };
+        let is_passed = |n: usize| self.layers[n].is_backed_up;
+        let mut ranges = self.ranges_of_reach(|n| n < highest && !self.keeps_reach(n));
+        ranges.retain(|range| (number(range.first)..=number(range.last)).any(|n| !is_passed(n)));
+        ranges.sort_by_key(|range| range.first);
+        ranges
+    }
+
+    /// The committed ranges of reach all of whose layers are of a kind.
+    fn ranges_of_reach(&self, is_one: impl Fn(usize) -> bool) -> Vec<LayerRange> {
+        let enumerated = self.holdings.stored().filter(|commit| commit.phase == Phase::Enumerate);
+        let all = enumerated.filter(|commit| {
+            (number(commit.first)..=number(commit.last)).all(|n| n < self.layers.len() && is_one(n))
+        });
+        all.map(|commit| LayerRange { first: commit.first, last: commit.last }).collect()
+    }
+
+    /// Whether the reach of a layer is needed for good: with its values, or where the run is nothing but reach.
+    fn keeps_reach(&self, number: usize) -> bool {
+        self.params.until_layer.is_some() || self.params.kept.keeps(layer(number))
+    }
+}
+
+/// How many layers below a layer lead to it, and how many above it leads to.
+const LED_FROM: usize = 2;
+
+/// Layers by their numbers, both ends included.
+#[derive(Clone, Copy)]
+struct Gap {
+    first: usize,
+    last: usize,
+}
+
+/// A list of steps, and how the layers stand after them.
+struct Steps {
+    layers: Vec<Standing>,
+    steps: Vec<Segment>,
+}
+
+impl Steps {
+    /// Adds the step that enumerates some layers, and before them those from the next two on that are stored.
+    fn enumerate(&mut self, gap: Gap) {
+        let can_begin = |n: usize| (n.saturating_sub(LED_FROM)..n).all(|below| self.layers[below].has_reach);
+        let first = (0..=gap.first).rev().find(|&n| can_begin(n)).unwrap_or(0);
+        if (first..=gap.last).all(|n| self.layers[n].has_reach) {
+            return;
+        }
+        self.layers[first..=gap.last].iter_mut().for_each(|layer| layer.has_reach = true);
+        self.push(Phase::Enumerate, first, gap.last);
+    }
+
+    fn push(&mut self, phase: Phase, first: usize, last: usize) {
+        self.steps.push(Segment { phase, first: layer(first), last: layer(last) });
+    }
+}
+
+/// The runs of consecutive numbers among ascending ones.
+fn runs(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Gap> {
+    let mut numbers = numbers.peekable();
+    std::iter::from_fn(move || {
+        let first = numbers.next()?;
+        let mut last = first;
+        while numbers.next_if_eq(&(last + 1)).is_some() {
+            last += 1;
+        }
+        Some(Gap { first, last })
+    })
+}
+
+fn layer(number: usize) -> Layer {
+    Layer::FIRST.up(number as u32)
+}
+
+fn number(layer: Layer) -> usize {
+    layer.number() as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use exact2048_game::{KeptLayers, Objective, Precision, Spawn4};
+use proptest::prelude::*;
+
+use super::*;
+
+fn params(board: &str, kept: &str) -> Params {
+    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    params.with_kept(kept.parse().unwrap())
+}
+
+fn counts(layer: Layer) -> LayerCounts {
+    LayerCounts { layer, states: 1, afterstates: 2 }
+}
+
+fn commit(segment: Segment) -> Commit {
+    let Segment { phase, first, last } = segment;
+    let layers = match phase {
+        Phase::Enumerate => first.to(last).map(counts).collect(),
+        Phase::BackUp => Vec::new(),
+    };
+    Commit { phase, first, last, layers, fingerprint: (phase == Phase::BackUp).then_some(0) }
+}
+
+fn up(first: u32, last: u32) -> Segment {
+    Segment { phase: Phase::Enumerate, first: Layer(first), last: Layer(last) }
+}
+
+fn down(first: u32, last: u32) -> Segment {
+    Segment { phase: Phase::BackUp, first: Layer(first), last: Layer(last) }
+}
+
+fn range(first: u32, last: u32) -> LayerRange {
+    LayerRange { first: Layer(first), last: Layer(last) }
+}
+
+fn holdings(segments: &[Segment]) -> Holdings {
+    segments.iter().map(|&segment| commit(segment)).collect::<Vec<_>>().into()
+}
+
+fn steps(params: &Params, holdings: &Holdings) -> Vec<Segment> {
+    Recipe::new(params, holdings).steps()
+}
+
+#[test]
+fn what_is_missing_is_planned_upward_then_downward() {
+    let params = params("2x2", "4");
+    assert_eq!(steps(&params, &Holdings::default()), [up(4, 60), down(4, 60)]);
+    let held = holdings(&[up(20, 30), up(4, 10), down(48, 60), down(16, 30)]);
+    assert_eq!(steps(&params, &held), [up(12, 18), up(32, 60), down(32, 46), down(4, 14)]);
+}
+
+/// Kept are 4, 6, 8, and 16 and 18, 32 and 34, 48 and 50.
+#[test]
+fn reach_that_was_removed_is_enumerated_again_before_its_values() {
+    let params = params("2x2", "8");
+    let ranges =
+        [up(4, 8), up(10, 14), up(16, 18), up(20, 30), up(32, 34), up(36, 46), up(48, 50), up(52, 60)];
+    let mut held = holdings(&ranges);
+    assert_eq!(steps(&params, &held), [down(4, 60)]);
+    assert_eq!(Recipe::new(&params, &held).repeatable(), [range(10, 14), range(20, 30), range(36, 46)]);
+    held.remove(&[range(10, 46)]);
+    let recipe = Recipe::new(&params, &held);
+    assert_eq!(recipe.reach(Layer(44)), ReachSource::Recomputed);
+    assert_eq!(recipe.reach(Layer(48)), ReachSource::Stored);
+    assert_eq!(recipe.reach(Layer(90)), ReachSource::Missing);
+    // The range 10 to 46 covers that of the kept layers too: nothing but their own layers lead to the others.
+    assert_eq!(recipe.steps()[..2], [up(10, 18), down(48, 60)]);
+
+    let mut held = holdings(&ranges);
+    held.remove(&[range(10, 14), range(20, 30), range(36, 46)]);
+    let expected =
+        [down(48, 60), up(36, 46), down(32, 46), up(20, 30), down(16, 30), up(10, 14), down(4, 14)];
+    assert_eq!(steps(&params, &held), expected);
+    // Only a part of what lies between two cuts.
+    let mut held = holdings(&[up(4, 18), up(20, 24), up(26, 60)]);
+    held.remove(&[range(20, 24)]);
+    assert_eq!(steps(&params, &held), [down(32, 60), up(20, 24), down(4, 30)]);
+}
+
+#[test]
+fn what_is_passed_needs_no_reach() {
+    let params = params("2x2", "8");
+    let mut held = holdings(&[up(4, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60), down(32, 60)]);
+    let recipe = Recipe::new(&params, &held);
+    assert_eq!(recipe.passed(), [range(36, 44)], "46 to 60 has 48 and 50, which are kept");
+    assert_eq!(recipe.repeatable(), [range(20, 30)]);
+    held.remove(&[range(36, 44), range(20, 30)]);
+    assert_eq!(Recipe::new(&params, &held).passed(), []);
+    assert_eq!(steps(&params, &held), [up(20, 30), down(4, 30)]);
+    held.add(commit(up(20, 30)));
+    held.add(commit(down(4, 30)));
+    assert_eq!(Recipe::new(&params, &held).passed(), [range(20, 30)]);
+    assert_eq!(steps(&params, &held), []);
+    assert_eq!(held.counts().len(), 29);
+    // Where nothing but reach is wanted, all of it is.
+    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(60)).unwrap();
+    let recipe = Recipe::new(&params, &held);
+    assert_eq!((recipe.passed(), recipe.repeatable()), (vec![], vec![]));
+}
+
+#[test]
+fn a_way_up_goes_on_from_the_highest_layers_that_are_stored() {
+    let params = params("2x2", "8");
+    let mut held = holdings(&[up(4, 18), up(20, 30), up(32, 34), up(36, 40)]);
+    assert_eq!(Recipe::new(&params, &held).repeatable(), [range(20, 30)]);
+    assert!(Recipe::new(&params, &held).has_inputs(up(42, 60)));
+    held.remove(&[range(36, 40)]);
+    assert!(!Recipe::new(&params, &held).has_inputs(up(42, 60)));
+    assert_eq!(steps(&params, &held)[0], up(36, 60));
+    assert!(Recipe::new(&params, &held).has_inputs(up(36, 60)));
+    assert!(!Recipe::new(&params, &held).has_inputs(down(48, 60)));
+}
+
+fn policies() -> impl Strategy<Value = KeptLayers> {
+    let some = (3u32..40).prop_flat_map(|period| {
+        (2..period.min(6)).prop_map(move |width| KeptLayers::new(period, width).unwrap())
+    });
+    prop_oneof![1 => Just(KeptLayers::ALL), 1 => Just(KeptLayers::STARTS), 6 => some]
+}
+
+proptest! {
+    /// However ranges end, are let go of and lost: following the first step again and again completes the run, each step
+    /// finds what it needs, no needed reach goes, and at the end kept layers have their reach.
+    #[test]
+    fn the_first_step_over_and_over_completes_a_run(
+        kept in policies(),
+        choices in prop::collection::vec((0u32..12, 0u32..8, any::<prop::sample::Index>()), 1..400),
+    ) {
+        let params = params("3x2", "4").with_kept(kept);
+        let mut held = Holdings::default();
+        let mut choices = choices.into_iter().chain(std::iter::repeat((20, 7, 0.into())).take(2000));
+        let mut lost = 0;
+        while let Some(&step) = steps(&params, &held).first() {
+            let (layers, event, which) = choices.next().expect("it comes to an end");
+            prop_assert!(Recipe::new(&params, &held).has_inputs(step), "{step:?} of {held:?}");
+            // A part of the step is committed.
+            let ends = (0..step.layers()).filter(|&at| step.may_end_at(step.layer(at), kept));
+            let ends: Vec<u32> = ends.filter(|&at| at >= layers || at + 1 == step.layers()).collect();
+            let end = ends.first().copied().unwrap_or(step.layers() - 1);
+            let done = commit(step.range(0..end + 1));
+            held.take(|old| old.phase == Phase::BackUp && old.phase == done.phase && old.first >= done.first && old.last <= done.last);
+            held.add(done);
+            let recipe = Recipe::new(&params, &held);
+            let gone = match event {
+                0..=2 => recipe.passed(),
+                3 | 4 => recipe.repeatable().into_iter().take(3).collect(),
+                5 if lost < 3 => {
+                    lost += 1;
+                    let commits: Vec<Commit> = held.stored().cloned().collect();
+                    let victim = which.get(&commits).clone();
+                    held.take(|old| *old == victim);
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            };
+            held.remove(&gone);
+        }
+        let recipe = Recipe::new(&params, &held);
+        for layer in Layer::FIRST.to(params.last_layer()).filter(|&layer| kept.keeps(layer)) {
+            prop_assert_eq!(recipe.reach(layer), ReachSource::Stored);
+        }
+        prop_assert_eq!(recipe.repeatable(), vec![]);
+    }
+}
