@@ -1,6 +1,6 @@
 //! Which layers' values a run keeps where the disk is limited, and what that means for who asks it.
 
-use exact2048_coordinator::{DiskNeeds, Forecast, Workload};
+use exact2048_coordinator::{Forecast, ForecastTotals, Workload};
 use exact2048_game::{KeptLayers, Params};
 
 use crate::embedded::disk;
@@ -20,7 +20,7 @@ pub struct Choice {
     /// The layers that are kept.
     pub kept: KeptLayers,
     /// What the run takes of the disk.
-    pub needs: DiskNeeds,
+    pub needs: ForecastTotals,
     /// Whether reach has to be enumerated twice.
     pub is_tight: bool,
     /// What would be kept with so many bytes, which are more.
@@ -69,9 +69,9 @@ impl Choices {
         }
     }
 
-    fn needs(&self, kept: KeptLayers) -> DiskNeeds {
+    fn needs(&self, kept: KeptLayers) -> ForecastTotals {
         let needs = self.forecast.whole(kept);
-        DiskNeeds {
+        ForecastTotals {
             peak_bytes: disk::with_headroom(needs.peak_bytes + WORK_BYTES),
             least_bytes: disk::with_headroom(needs.least_bytes + WORK_BYTES),
             ..needs
@@ -110,7 +110,7 @@ pub fn query_text(kept: KeptLayers, threads: usize) -> String {
 impl Choice {
     /// What is chosen, in some sentences.
     pub fn text(&self, limit_bytes: u64, threads: usize) -> String {
-        let DiskNeeds { peak_bytes, end_bytes, .. } = self.needs;
+        let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
         let kept = kept_text(self.kept);
         let peak = units::size(peak_bytes.min(limit_bytes));
         let (limit, end) = (units::size(limit_bytes), units::size(end_bytes));

@@ -52,15 +52,19 @@ pub fn forecast(params: &Params, workload: &Workload) -> Forecast {
     Forecast::new(params, |layer| states * workload.entries(layer, layer.up(1)))
 }
 
-fn states(params: &Params, entries: f64) -> f64 {
+/// States of a whole run with these parameters, where they are published.
+pub fn known_states(params: &Params) -> Option<f64> {
     let (rows, cols) = (params.board.rows(), params.board.cols());
     let size = (rows.max(cols), rows.min(cols));
-    let known = PUBLISHED.iter().find(|(board, _)| *board == size).map(|(_, states)| *states);
-    match (params.objective, params.until_layer) {
-        (Objective::Score, None) => known.unwrap_or(STATES_AN_ENTRY * entries),
-        (Objective::Reach { .. } | Objective::Lose { .. }, None) => STATES_AN_ENTRY * entries,
-        (_, Some(_)) => STATES_AN_ENTRY_OF_FIRST_LAYERS * entries,
-    }
+    let is_whole = params.objective == Objective::Score && params.until_layer.is_none();
+    PUBLISHED.iter().find(|(board, _)| is_whole && *board == size).map(|(_, states)| *states)
+}
+
+/// The same, or about as many as such a run has, whose blocks have so many entries.
+pub fn states(params: &Params, entries: f64) -> f64 {
+    let an_entry =
+        if params.until_layer.is_some() { STATES_AN_ENTRY_OF_FIRST_LAYERS } else { STATES_AN_ENTRY };
+    known_states(params).unwrap_or(an_entry * entries)
 }
 
 /// A disk as it is, and memory.

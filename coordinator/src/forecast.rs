@@ -27,6 +27,9 @@ fn reach_bytes_of_state(states_of_layer: f64) -> f64 {
 /// first tenth of 4x3.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.0, 0.049)];
 
+/// In the first layers of a large board a smaller part of the entries is reachable, and a state takes so many times as much.
+const OF_FIRST_LAYERS: f64 = 2.0;
+
 /// What the layers of a run take.
 #[derive(Clone, Debug)]
 pub struct Forecast {
@@ -43,7 +46,7 @@ struct LayerBytes {
 
 /// What a run that keeps some layers takes of the disk.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct DiskNeeds {
+pub struct ForecastTotals {
     /// Bytes at most, where reach stays until the way down has passed it.
     pub peak_bytes: u64,
     /// Bytes at most where as much reach as possible is enumerated twice: with less disk it cannot be solved.
@@ -68,9 +71,10 @@ impl Forecast {
             Precision::Bits32 => VALUE_BYTES.0,
             Precision::Bits64 => VALUE_BYTES.1,
         };
+        let of_first_layers = if params.until_layer.is_some() { OF_FIRST_LAYERS } else { 1.0 };
         let of_layer = |layer| {
             let states = states(layer);
-            let reach = states * reach_bytes_of_state(states) * OVERHEAD;
+            let reach = states * reach_bytes_of_state(states) * of_first_layers * OVERHEAD;
             LayerBytes { reach, values: states * value * OVERHEAD }
         };
         let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
@@ -89,7 +93,7 @@ impl Forecast {
     }
 
     /// What the whole run takes if it keeps these layers, without what has to be free for what is being written.
-    pub fn whole(&self, kept: KeptLayers) -> DiskNeeds {
+    pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
         let enumerates_only = self.params.until_layer.is_some();
         let stays = |n: usize| enumerates_only || kept.keeps(layer(n));
         let all: f64 = self.layers.iter().map(|layer| layer.reach).sum();
@@ -109,7 +113,7 @@ impl Forecast {
             peak = peak.max(taken);
         }
         let with = |bytes: f64| (FIXED_BYTES + bytes) as u64;
-        DiskNeeds { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
+        ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
     }
 
     /// The same, if a kept state's value turns out to take so many bytes.

@@ -12,7 +12,7 @@ pub mod sizes;
 mod task;
 mod workload;
 
-pub use forecast::{DiskNeeds, Forecast, Relief};
+pub use forecast::{Forecast, ForecastTotals, Relief};
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::Blame;
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
-use crate::recipe::{Held, Holdings, LayerRange, is_removed};
+use crate::recipe::{Holding, Holdings, LayerRange, is_removed};
 
 /// Shards that a range may have: [`assign`] knows no more members.
 const MOST_SHARDS: usize = 1 << 16;
@@ -127,7 +127,7 @@ pub struct CatalogShard {
     shards: Arc<Shards>,
     /// Apart from it, as most shards of a large run are not open.
     reader: OnceLock<Box<ShardReader>>,
-    /// Held while it is opened: to fetch a shard from a store twice would be a waste.
+    /// Holding while it is opened: to fetch a shard from a store twice would be a waste.
     opening: Mutex<()>,
 }
 
@@ -325,7 +325,7 @@ impl Catalog {
     /// What the journal holds.
     pub fn holdings(&self) -> Holdings {
         let held =
-            |range: &Range| Held { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };
+            |range: &Range| Holding { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };
         Holdings::new(self.read().iter().map(held).collect())
     }
 

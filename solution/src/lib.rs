@@ -22,7 +22,8 @@ mod segment;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{
-    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, Took, kind_of,
+    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, Took,
+    kind_of,
 };
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
@@ -32,6 +33,6 @@ pub use oracle::{
 };
 pub use owners::{Owners, assign};
 pub use parts::{PART_ENTRIES, Parts, PayloadError};
-pub use recipe::{Held, Holdings, LayerRange, ReachSource, Recipe};
+pub use recipe::{Holding, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{NotSolved, Run, RunError, Unnamed};
 pub use segment::Segment;

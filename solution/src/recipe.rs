@@ -43,7 +43,7 @@ pub enum ReachSource {
 
 /// A committed range of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Held {
+pub struct Holding {
     /// The commit.
     pub commit: Commit,
     /// Whether its shards count; not where its reach was removed.
@@ -53,18 +53,18 @@ pub struct Held {
 /// What is committed of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Holdings {
-    ranges: Vec<Held>,
+    ranges: Vec<Holding>,
 }
 
 impl Holdings {
     /// Commits and whether their shards count, in the order of the journal.
-    pub fn new(ranges: Vec<Held>) -> Self {
+    pub fn new(ranges: Vec<Holding>) -> Self {
         Self { ranges }
     }
 
     /// Adds a range whose shards count.
     pub fn add(&mut self, commit: Commit) {
-        self.ranges.push(Held { commit, is_stored: true });
+        self.ranges.push(Holding { commit, is_stored: true });
     }
 
     /// Takes out the commits for which that holds.
@@ -100,7 +100,7 @@ impl Holdings {
 impl From<Vec<Commit>> for Holdings {
     /// Commits whose shards all count.
     fn from(commits: Vec<Commit>) -> Self {
-        Self { ranges: commits.into_iter().map(|commit| Held { commit, is_stored: true }).collect() }
+        Self { ranges: commits.into_iter().map(|commit| Holding { commit, is_stored: true }).collect() }
     }
 }
 
@@ -130,7 +130,7 @@ impl<'a> Recipe<'a> {
     /// Of a run with these parameters, of which this is committed. Cost: a step a layer.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
         let mut layers = vec![Standing::default(); params.last_layer().number() as usize + 1];
-        for Held { commit, is_stored } in &holdings.ranges {
+        for Holding { commit, is_stored } in &holdings.ranges {
             let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
             for standing in layers.iter_mut().skip(number(commit.first)).take(covered) {
                 match commit.phase {

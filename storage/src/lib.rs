@@ -62,7 +62,7 @@ mod store;
 #[cfg(feature = "stores")]
 mod urls;
 
-pub use allowance::{Allowance, ScratchFolder, file_cost};
+pub use allowance::{Allowance, ScratchPlace, file_cost};
 pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};

@@ -26,7 +26,7 @@ use exact2048_game::lane::Step;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Blame, PayloadError, ReadError};
-use exact2048_storage::{ErrorKind, ScratchFolder, ShardKind, StorageError};
+use exact2048_storage::{ErrorKind, ScratchPlace, ShardKind, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
@@ -134,7 +134,7 @@ impl<V: Value> Worker<V> {
     pub fn new(
         params: &Params,
         tuning: Tuning,
-        scratch: impl Into<ScratchFolder>,
+        scratch: impl Into<ScratchPlace>,
         archive: Arc<dyn Archive>,
     ) -> Self {
         let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap_bytes, scratch.into()));

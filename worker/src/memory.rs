@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
-use exact2048_storage::{MappedFile, ScratchFolder, StorageError};
+use exact2048_storage::{MappedFile, ScratchPlace, StorageError};
 
 use crate::area::{Area, Pool};
 
@@ -23,7 +23,7 @@ const LEAST_SPILLED_BYTES: usize = 16 << 10;
 pub struct Memory {
     limit_bytes: usize,
     heap_bytes: fn() -> usize,
-    scratch: ScratchFolder,
+    scratch: ScratchPlace,
     pool: Arc<Pool>,
     tasks: Mutex<Tasks>,
     /// A task ended.
@@ -46,7 +46,7 @@ pub struct Reservation<'a> {
 
 impl Memory {
     /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
-    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: ScratchFolder) -> Self {
+    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: ScratchPlace) -> Self {
         let pool = Pool::new(limit_bytes, heap_bytes);
         Self { limit_bytes, heap_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
     }
@@ -62,7 +62,7 @@ impl Memory {
     }
 
     /// The folder of scratch files.
-    pub fn scratch(&self) -> &ScratchFolder {
+    pub fn scratch(&self) -> &ScratchPlace {
         &self.scratch
     }
 

@@ -13,6 +13,7 @@ pub mod forget;
 pub mod info;
 pub mod inspect;
 pub mod layers;
+pub mod plan;
 pub mod play;
 pub mod query;
 #[cfg(feature = "net")]
@@ -49,6 +50,8 @@ pub enum Command {
     Info(info::Args),
     /// Show the header, the frames and the items of a shard file
     Inspect(inspect::Args),
+    /// Say what a solve would take: hours, memory, and disk with each choice of kept layers
+    Plan(plan::Args),
     /// Play many games and say what came of them
     Play(play::Args),
     /// Say how much a player loses against perfect play
@@ -75,6 +78,7 @@ impl Command {
             Command::Verify(args) => verify::main(args),
             Command::Info(args) => info::main(args),
             Command::Inspect(args) => inspect::main(args),
+            Command::Plan(args) => plan::main(args),
             Command::Play(args) => play::main(args),
             Command::Evaluate(args) => evaluate::main(args),
             Command::Stats(args) => stats::main(args),

@@ -74,37 +74,25 @@ fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
     run.remove_reach(removed)
 }
 
-/// What became of a search for room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room {
-    /// There is enough, as far as is known.
-    Enough,
-    /// So many bytes are missing, whatever is let go of.
-    Missing(u64),
-}
-
-/// Before a segment, or once one has found no room: lets go of what has to go so that the rest of the run fits. `times` is
-/// how many times the usual room is to be left free.
-pub fn make_room(run: &mut Run, times: u64) -> Result<Room, RunError> {
+/// Before a segment, or once one has found no room: lets go of what has to go so that the rest of the run fits, with so
+/// many times the usual room left free. Returns how many bytes are missing even so, as far as is known.
+pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
     let holdings = run.holdings();
     let recipe = Recipe::new(run.params(), &holdings);
     let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
-    let Some(allowance) = run.dir().allowance() else { return Ok(Room::Enough) };
+    let Some(allowance) = run.dir().allowance() else { return Ok(0) };
     let allowance = Arc::clone(allowance);
     run.remove_reach(passed)?;
     if is_climbing {
         make_room_to_climb(run, times)?;
         let missing = headroom(allowance.limit_bytes()).cast_signed() - allowance.free_bytes();
-        return Ok(if missing > 0 { Room::Missing(missing.unsigned_abs()) } else { Room::Enough });
+        return Ok(u64::try_from(missing).unwrap_or(0));
     }
     let free = allowance.free_bytes() - (times * headroom(allowance.limit_bytes())).cast_signed();
     let holdings = run.holdings();
     let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
     run.remove_reach(relief.removed)?;
-    Ok(match relief.missing_bytes {
-        0 => Room::Enough,
-        missing => Room::Missing(missing),
-    })
+    Ok(relief.missing_bytes)
 }
 
 /// What the layers of an enumerated run take, by what is known of it.

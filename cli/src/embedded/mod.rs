@@ -17,7 +17,6 @@ use crate::Failure;
 use crate::display;
 use crate::progress::ProgressDisplay;
 use crate::units;
-use disk::Room;
 use segment::{SegmentEnd, run_segment};
 
 /// Runs what is missing; a shard that turns out to be damaged on the way is made again.
@@ -28,12 +27,12 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc
     // Times that room was made since something was last finished: each time more of it.
     let mut short = 0;
     loop {
-        let room = disk::make_room(run, 1 + short)?;
+        let missing_bytes = disk::make_room(run, 1 + short)?;
         let missing = run.missing();
         let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
-        if short > 0 {
+        if short > 0 && missing_bytes > 0 {
             // What was forecast may be off; what has found no room is not.
-            require_room(run, room)?;
+            return Err(too_small(run, missing_bytes).into());
         }
         let records = run.records();
         progress.start(segment, later, &run.layer_counts());
@@ -70,14 +69,13 @@ pub fn solve<V: Value>(run: &mut Run, tuning: Tuning, threads: usize, stop: &Arc
 /// How often in a row more room is made than last time, before a limit counts as too small.
 const MOST_SHORT: u64 = 4;
 
-/// Requires that a run fits into its limit.
-fn require_room(run: &Run, room: Room) -> Result<(), Failure> {
-    let (Room::Missing(bytes), Some(allowance)) = (room, run.dir().allowance()) else { return Ok(()) };
-    let limit = allowance.limit_bytes();
-    Err(Failure::usage(format!(
+/// A run that does not fit into its limit.
+fn too_small(run: &Run, missing_bytes: u64) -> Failure {
+    let limit = run.dir().allowance().map_or(0, |allowance| allowance.limit_bytes());
+    Failure::usage(format!(
         "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
          command with more goes on",
         units::size(limit),
-        units::size_at_least(limit + bytes),
-    )))
+        units::size_at_least(limit + missing_bytes),
+    ))
 }

@@ -13,7 +13,7 @@ use exact2048_coordinator::cluster::{
     JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission,
     WorkerFailure, WorkerId,
 };
-use exact2048_solution::{Commit, Phase};
+use exact2048_solution::{Commit, Phase, Recipe};
 
 use crate::random::{Random, mix};
 use crate::store::{EPOCHS, Store};

@@ -20,7 +20,7 @@ use self::lock::Lock;
 use self::manifest::{Manifest, find_record};
 use self::shards::Home;
 pub use self::shards::Shards;
-use crate::allowance::{Allowance, ScratchFolder, file_cost};
+use crate::allowance::{Allowance, ScratchPlace, file_cost};
 use crate::ids::writer_of;
 use crate::location::{Medium, StorePlace};
 use crate::publish::{
@@ -404,8 +404,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// A folder for scratch files that count towards what the run may take.
     #[must_use]
-    pub fn scratch(&self) -> ScratchFolder {
-        ScratchFolder::within(self.scratch_folder().to_path_buf(), self.allowance.clone())
+    pub fn scratch(&self) -> ScratchPlace {
+        ScratchPlace::within(self.scratch_folder().to_path_buf(), self.allowance.clone())
     }
 
     /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
-use crate::{ItemKey, MappedFile, ScratchFolder, StorageError};
+use crate::{ItemKey, MappedFile, ScratchPlace, StorageError};
 
 /// A compressed, checksummed group of items, ready to be written.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Frame {
     /// # Errors
     ///
     /// [`StorageError::Full`] or another failure of the system; the frames stay as they are.
-    pub fn spill(frames: &mut [Self], folder: &ScratchFolder) -> Result<(), StorageError> {
+    pub fn spill(frames: &mut [Self], folder: &ScratchPlace) -> Result<(), StorageError> {
         let mut scratch = folder.create()?;
         for frame in frames.iter() {
             scratch.append(frame.bytes())?;

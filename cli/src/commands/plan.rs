@@ -1,0 +1,274 @@
+//! `exact2048 plan`: what a solve would take, without doing it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use bytesize::ByteSize;
+use exact2048_coordinator::{ForecastTotals, Workload};
+use exact2048_count::{Bounds, Counted};
+use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{Phase, Run, Unnamed};
+use exact2048_worker::Tuning;
+use serde::Serialize;
+
+use crate::choice::{Choices, candidates, query_seconds};
+use crate::embedded;
+use crate::job::{JobArgs, kept_text};
+use crate::output::{table, write_field, write_table};
+use crate::plan::{forecast, known_states, states};
+use crate::{Failure, display, limits, units};
+
+/// Options of `plan`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 plan --board 5x2
+  exact2048 plan --board 4x3 --disk 60GB
+  exact2048 plan --board 4x3 --threads 8 --json | jq .policies
+
+What a solve takes with each choice of layers whose values are kept: disk at most and in the end, and how long a query of \
+a state half way between kept layers takes. With less disk than that, reach is enumerated twice, down to the least. \
+Hours are by the speed with which 3x3 is solved here and now, which takes some seconds.")]
+pub struct Args {
+    #[command(flatten)]
+    job: JobArgs,
+    /// Disk that the run may take, for example 60GB: says what would be kept
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    disk: Option<ByteSize>,
+    /// Memory that the run may take: says whether it is enough [default: half of what there is]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    memory: Option<ByteSize>,
+    /// Compute threads [default: all cores]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The plan, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Plan {
+    params: Params,
+    threads: usize,
+    /// States, where they are published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    states: Option<u64>,
+    /// About as many, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    states_about: Option<f64>,
+    /// No more than so many, by formulas; as text, since it may be large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    states_at_most: Option<String>,
+    least_memory_bytes: u64,
+    memory_bytes: u64,
+    /// States of 3x3 a second on this machine, on the way up and down.
+    measured_states_per_second: [f64; 2],
+    policies: Vec<Policy>,
+    /// What `--disk` allows: one of the policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chosen: Option<String>,
+}
+
+/// What a choice of kept layers takes.
+#[derive(Debug, Serialize)]
+struct Policy {
+    keep: String,
+    #[serde(skip)]
+    kept: KeptLayers,
+    peak_disk_bytes: u64,
+    least_disk_bytes: u64,
+    end_disk_bytes: u64,
+    hours: f64,
+    /// Where reach is enumerated twice, with the least disk.
+    hours_at_least_disk: f64,
+    query_seconds: f64,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let params = args.job.params()?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    // Before the seconds of measuring.
+    let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()));
+    let chosen = args.disk.map(|_| match args.job.keep() {
+        Some(kept) => choices.with(kept),
+        None => choices.best(),
+    });
+    let rates = measure(threads)?;
+    let workload = Workload::new(&params);
+    let policies = match args.job.keep() {
+        Some(kept) => vec![kept],
+        None => candidates().chain([KeptLayers::STARTS]).collect(),
+    };
+    let policies = policies.into_iter().map(|kept| policy(&params, &workload, kept, &rates, threads));
+    let known = known_states(&params);
+    let plan = Plan {
+        threads,
+        states: known.map(|states| states as u64),
+        states_about: known.is_none().then(|| states(&params, workload.whole())),
+        states_at_most: if known.is_none() { at_most(&params)? } else { None },
+        least_memory_bytes: exact2048_worker::least_memory_bytes(&params, threads),
+        memory_bytes,
+        measured_states_per_second: [Phase::Enumerate, Phase::BackUp]
+            .map(|phase| rates.states_per_second(phase)),
+        policies: policies.collect(),
+        chosen: chosen.and_then(Result::ok).map(|choice| choice.kept.to_string()),
+        params,
+    };
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&plan)?)?;
+    } else {
+        plan.write(&mut out)?;
+        if let Some(Ok(choice)) = chosen {
+            writeln!(out, "\n{}", choice.text(args.disk.map_or(0, |disk| disk.as_u64()), threads))?;
+        }
+    }
+    if let Some(Err(least)) = chosen {
+        let least = units::size_at_least(least);
+        return Err(Failure::usage(format!("--disk is too small: expected at least about {least}")).into());
+    }
+    Ok(())
+}
+
+fn policy(params: &Params, workload: &Workload, kept: KeptLayers, rates: &Rates, threads: usize) -> Policy {
+    let ForecastTotals { peak_bytes, least_bytes, end_bytes } = forecast(params, workload).whole(kept);
+    let (up, down) = (rates.seconds(workload, Phase::Enumerate), rates.seconds(workload, Phase::BackUp));
+    let down = if params.until_layer.is_some() { 0.0 } else { down };
+    Policy {
+        keep: kept.to_string(),
+        kept,
+        peak_disk_bytes: peak_bytes,
+        least_disk_bytes: least_bytes,
+        end_disk_bytes: end_bytes,
+        hours: (up + down) / 3600.0,
+        hours_at_least_disk: (2.0 * up + down) / 3600.0,
+        query_seconds: query_seconds(kept, threads),
+    }
+}
+
+/// Boards that could be states, up to symmetry, by formulas.
+fn at_most(params: &Params) -> Result<Option<String>> {
+    let target = match params.objective {
+        Objective::Score => None,
+        Objective::Reach { exponent } => Some(1 << exponent),
+    };
+    let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
+    Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()))
+}
+
+/// How fast this machine is.
+struct Rates {
+    states: f64,
+    /// What the passes of the run that was measured cost, and how many seconds they took.
+    passes: [(f64, f64); 2],
+}
+
+impl Rates {
+    fn of(&self, phase: Phase) -> (f64, f64) {
+        self.passes[usize::from(phase == Phase::BackUp)]
+    }
+
+    fn states_per_second(&self, phase: Phase) -> f64 {
+        self.states / self.of(phase).1
+    }
+
+    /// Seconds that a pass through all layers takes.
+    fn seconds(&self, workload: &Workload, phase: Phase) -> f64 {
+        let (cost, seconds) = self.of(phase);
+        workload.whole_cost(phase) * seconds / cost
+    }
+}
+
+/// A folder that is removed in the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing depends on it; the system clears such folders as well.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Bytes of memory for what is measured: more than 3x3 can use.
+const MEASURED_MEMORY: u64 = 1 << 30;
+
+/// Solves 3x3 in a folder of its own, which takes some seconds and 50 MB of the disk.
+fn measure(threads: usize) -> Result<Rates> {
+    display::say("note: measuring how fast 3x3 is solved here");
+    let folder = Folder(std::env::temp_dir().join(format!("exact2048-plan-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).with_context(|| format!("cannot create {}", folder.0.display()))?;
+    let rates = solve_sample(&folder.0, threads);
+    drop(folder);
+    rates
+}
+
+fn solve_sample(folder: &Path, threads: usize) -> Result<Rates> {
+    let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
+    let mut run = Run::open_or_create(folder.join("3x3").as_path(), &params, Unnamed::Refuse)?;
+    let limit_bytes = exact2048_worker::heap_limit_bytes(MEASURED_MEMORY, threads);
+    let tuning = Tuning {
+        limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
+        heap_bytes: limits::heap_bytes,
+        dense_rows: Tuning::DENSE_ROWS,
+        piece_bytes: Tuning::PIECE_BYTES,
+    };
+    embedded::solve::<u32>(&mut run, tuning, threads, &Arc::new(AtomicBool::new(false)))?;
+    let workload = Workload::new(&params);
+    let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
+    let pass = |phase| Ok::<_, anyhow::Error>((workload.whole_cost(phase), took(phase)?));
+    let states = run.layer_counts().iter().map(|counts| counts.states as f64).sum();
+    Ok(Rates { states, passes: [pass(Phase::Enumerate)?, pass(Phase::BackUp)?] })
+}
+
+impl Plan {
+    fn write(&self, out: &mut impl Write) -> Result<()> {
+        write_field(out, "board", self.params.board)?;
+        write_field(out, "objective", self.params.objective)?;
+        let states = match (self.states, self.states_about) {
+            (Some(states), _) => units::count(states),
+            (None, Some(about)) => {
+                let most = self.states_at_most.as_deref().and_then(|most| most.parse().ok());
+                let most =
+                    most.map_or(String::new(), |most: f64| format!(", at most {}", units::rough(most)));
+                format!("about {}{most}", units::rough(about))
+            }
+            (None, None) => "not known".to_owned(),
+        };
+        write_field(out, "states", states)?;
+        let memory = format!(
+            "at least {} with {}; {} may be used",
+            units::size_at_least(self.least_memory_bytes),
+            units::several(self.threads, "thread"),
+            units::size(self.memory_bytes)
+        );
+        write_field(out, "memory", memory)?;
+        let [up, down] = self.measured_states_per_second.map(units::rate);
+        write_field(out, "measured", format!("3x3 at {up} upward and {down} downward"))?;
+        writeln!(out)?;
+        let rows = self.policies.iter().map(|policy| {
+            vec![
+                format!("{} ({})", policy.keep, kept_text(policy.kept)),
+                units::size(policy.peak_disk_bytes),
+                units::size(policy.least_disk_bytes),
+                units::size(policy.end_disk_bytes),
+                units::about(policy.hours * 3600.0),
+                units::about(policy.hours_at_least_disk * 3600.0),
+                units::about(policy.query_seconds),
+            ]
+        });
+        let header =
+            ["--keep", "disk at most", "least disk", "in the end", "time", "with the least", "a query"];
+        write_table(out, &table(&header, &[0], rows))?;
+        if self.memory_bytes < self.least_memory_bytes {
+            writeln!(out, "\nThere is too little memory: solve would refuse to begin.")?;
+        }
+        Ok(())
+    }
+}
