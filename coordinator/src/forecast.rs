@@ -1,11 +1,14 @@
 //! What a run takes of the disk: as a whole before it begins, and what is left of it while it is worked on.
 
-use exact2048_game::{KeptLayers, Layer, Params, Precision};
+use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
-/// Bytes of a stored value, compressed, measured: 1.5 to 1.8 of 32 bits where few layers are kept, up to 2.0 where many
-/// are, and 2.6 of 64.
-const VALUE_BYTES: (f64, f64) = (1.8, 2.6);
+/// Bytes of a stored value of 32 bits, compressed, measured: a score takes 1.5 to 2.0, a probability 2.2.
+const SCORE_BYTES: f64 = 1.8;
+const PROBABILITY_BYTES: f64 = 2.2;
+
+/// How much more a value of 64 bits takes.
+const WIDE: f64 = 1.5;
 
 /// What files take beside their contents: blocks that are not full, names, and the journal.
 const OVERHEAD: f64 = 1.01;
@@ -68,8 +71,11 @@ impl Forecast {
     /// Of a run whose layers have about so many states.
     pub fn new(params: &Params, states: impl Fn(Layer) -> f64) -> Self {
         let value = match params.precision {
-            Precision::Bits32 => VALUE_BYTES.0,
-            Precision::Bits64 => VALUE_BYTES.1,
+            Precision::Bits32 => 1.0,
+            Precision::Bits64 => WIDE,
+        } * match params.objective {
+            Objective::Score => SCORE_BYTES,
+            Objective::Reach { .. } => PROBABILITY_BYTES,
         };
         let of_first_layers = if params.until_layer.is_some() { OF_FIRST_LAYERS } else { 1.0 };
         let of_layer = |layer| {

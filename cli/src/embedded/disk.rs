@@ -92,7 +92,12 @@ pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
     let holdings = run.holdings();
     let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
     run.remove_reach(relief.removed)?;
-    Ok(relief.missing_bytes)
+    let usual = headroom(allowance.limit_bytes());
+    Ok(match relief.missing_bytes {
+        0 => 0,
+        // What is told as the least leaves the usual room.
+        missing => missing.saturating_sub((times - 1) * usual).max(usual),
+    })
 }
 
 /// What the layers of an enumerated run take, by what is known of it.
