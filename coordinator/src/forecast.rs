@@ -27,8 +27,8 @@ fn reach_bytes_of_state(states_of_layer: f64) -> f64 {
 }
 
 /// Powers of ten of states of a layer, each with bytes of a state: measured on whole runs of 4x2, 3x3 and 5x2, and on the
-/// first tenth of 4x3.
-const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.0, 0.049)];
+/// first two thirds of 4x3.
+const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.0, 0.037)];
 
 /// In the first layers of a large board a smaller part of the entries is reachable, and a state takes so many times as much.
 const OF_FIRST_LAYERS: f64 = 2.0;
