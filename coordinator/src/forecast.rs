@@ -203,9 +203,8 @@ impl Forecast {
     ) -> Vec<f64> {
         let mut backed_up = vec![false; self.layers.len()];
         for commit in holdings.commits().filter(|commit| commit.phase == Phase::BackUp) {
-            for n in number(commit.first)..=number(commit.last).min(self.layers.len() - 1) {
-                backed_up[n] = true;
-            }
+            let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
+            backed_up.iter_mut().skip(number(commit.first)).take(covered).for_each(|layer| *layer = true);
         }
         // What is let go of when a layer has values.
         let mut freed = vec![0.0; self.layers.len()];
