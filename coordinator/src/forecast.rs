@@ -75,7 +75,7 @@ impl Forecast {
             Precision::Bits64 => WIDE,
         } * match params.objective {
             Objective::Score => SCORE_BYTES,
-            Objective::Reach { .. } => PROBABILITY_BYTES,
+            Objective::Reach { .. } | Objective::Lose { .. } => PROBABILITY_BYTES,
         };
         let of_first_layers = if params.until_layer.is_some() { OF_FIRST_LAYERS } else { 1.0 };
         let of_layer = |layer| {

@@ -149,16 +149,14 @@ fn policy(params: &Params, workload: &Workload, kept: KeptLayers, rates: &Rates,
         end_disk_bytes: end_bytes,
         hours: (up + down) / 3600.0,
         hours_at_least_disk: (2.0 * up + down) / 3600.0,
-        query_seconds: query_seconds(kept, threads),
+        // What lies between is at most all there is.
+        query_seconds: query_seconds(kept, threads).min(up + down),
     }
 }
 
 /// Boards that could be states, up to symmetry, by formulas.
 fn at_most(params: &Params) -> Result<Option<String>> {
-    let target = match params.objective {
-        Objective::Score => None,
-        Objective::Reach { exponent } => Some(1 << exponent),
-    };
+    let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
     let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
     Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()))
 }
