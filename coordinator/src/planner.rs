@@ -143,15 +143,16 @@ impl Planner {
         self.elsewhere = Some(self.position(frontier));
     }
 
-    /// A task that may start now, if there is one.
-    pub fn next_task(&mut self) -> Option<Task> {
+    /// A task that may start now, if there is one; where there is no room to spare, one of the lowest unfinished layer.
+    pub fn next_task(&mut self, has_room_to_spare: bool) -> Option<Task> {
         if let Some(position) = self.seals.pop_front() {
             self.in_flight += 1;
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
         let &Reverse((_, _, lane)) = self.ready.peek()?;
         let position = self.lanes[lane].second_stage;
-        if position > self.elsewhere.map_or(self.frontier, |e| e.min(self.frontier)) + RUN_AHEAD {
+        let slowest = self.elsewhere.map_or(self.frontier, |elsewhere| elsewhere.min(self.frontier));
+        if position > slowest + RUN_AHEAD || position > self.frontier && !has_room_to_spare {
             return None;
         }
         self.ready.pop();
@@ -173,6 +174,9 @@ impl Planner {
         let mut events = Vec::new();
         if let Some((layer, lane, stage)) = task.block() {
             self.stage_done(layer, lane, stage, totals);
+            if self.segment.phase == Phase::BackUp {
+                self.release_blocks(layer, lane, stage, &mut events);
+            }
             self.retire(&mut events);
         } else if let Task::Seal { layer, .. } = task {
             let position = self.position(layer);
@@ -298,6 +302,30 @@ impl Planner {
             self.seals.push_back(position);
         } else {
             self.positions[position].sealed = true;
+        }
+    }
+
+    /// Releases what a stage was the last to need of values, which take far more than bits: those of states two layers
+    /// above are needed by their own lane's means alone, those of afterstates by the lanes that move there.
+    fn release_blocks(&self, layer: Layer, lane: Lane, stage: Stage, events: &mut Vec<PlanEvent>) {
+        if stage == Stage::First {
+            let read = Release::BlockStates(layer.after(SpawnKind::Four), lane);
+            events.push(PlanEvent::Release(read));
+            return;
+        }
+        let (position, lane) = (self.position(layer), self.index[&lane]);
+        let is_done = |lane: usize| {
+            let plan = &self.lanes[lane];
+            !plan.owned || !(plan.first..plan.end).contains(&position) || plan.second_stage > position
+        };
+        for &read in self.lanes[lane].depends_on.iter().chain([&lane]) {
+            let plan = &self.lanes[read];
+            if (plan.first..plan.end).contains(&position)
+                && is_done(read)
+                && plan.needed_by.iter().all(|&lane| is_done(lane))
+            {
+                events.push(PlanEvent::Release(Release::BlockAfterstates(layer, plan.lane)));
+            }
         }
     }
 

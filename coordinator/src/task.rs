@@ -115,6 +115,10 @@ pub enum Release {
     States(Layer),
     /// A layer's afterstates, or their values.
     Afterstates(Layer),
+    /// The values of a block's states.
+    BlockStates(Layer, Lane),
+    /// The values of a block's afterstates.
+    BlockAfterstates(Layer, Lane),
     /// The tables of a lane.
     Lane(Lane),
 }

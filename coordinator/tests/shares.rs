@@ -73,7 +73,7 @@ fn run(
             share.planner.finished_elsewhere(layer, lane);
         }
         let share = &mut shares[me];
-        if let Some(task) = share.planner.next_task() {
+        if let Some(task) = share.planner.next_task(true) {
             if let Some((layer, lane, stage)) = task.block() {
                 assert_eq!(owners.owner(lane), me, "only what it owns");
                 let inputs = segment.phase.needs(lane, params);

@@ -15,11 +15,12 @@ use exact2048_storage::ShardKind;
 
 use crate::area::Area;
 use crate::blocks::{Entries, ValueBlock};
-use crate::enumerate::OccurringMoves;
+use crate::enumerate::{OccurringMoves, Place};
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
+use crate::memory::Reservation;
 use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -54,8 +55,9 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(());
         };
-        let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
-        let after = self.mean_over_spawns(layer, class, &tables, helpers, &mut tables.maps())?;
+        let mut reserved = self.reserve(self.means_bytes(layer, lane))?;
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let after = self.mean_over_spawns(&place, &mut tables.maps(), &mut reserved)?;
         self.after_values.insert(layer, lane, after);
         Ok(())
     }
@@ -72,14 +74,16 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
-        let _reserved = self.reserve(self.back_up_bytes(layer, lane))?;
+        let mut reserved = self.reserve(self.maxima_bytes(layer, lane))?;
         let mut cache = tables.maps();
         let Some(reach) = self.read_reach(layer, lane)? else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
         let transitions = self.class_transitions(class, reach.matrix.rows())?;
-        let states = self.max_over_moves(layer, &tables, &transitions, &reach, helpers, &mut cache);
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let mut states = reserved.area(transitions.rows().len() * stride(&tables));
+        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states);
         if keep {
             self.pack_values(layer, class, &tables, &reach, &states)?;
         }
@@ -94,13 +98,11 @@ impl<V: Value> Worker<V> {
     /// reachable states. That covers the reachable afterstates; the others are read by no state.
     fn mean_over_spawns(
         &self,
-        layer: Layer,
-        class: &Class,
-        tables: &Arc<LaneTables>,
-        helpers: usize,
+        place: &Place<'_>,
         cache: &mut MapCache,
+        reserved: &mut Reservation<'_>,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        let lane = tables.columns.lane();
+        let Place { layer, lane, class, tables, helpers } = *place;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
         if twos.values.is_empty() || fours.values.is_empty() {
@@ -112,7 +114,7 @@ impl<V: Value> Worker<V> {
         let spawns = self.tables.spawns(&transitions);
         let permutations = self.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
-        let mut values = self.memory.area(rows.len() * stride);
+        let mut values = reserved.area(rows.len() * stride);
         let plan =
             Means { backup: &self.backup, spawns, maps: &maps, twos: twos.rows(), fours: fours.rows() };
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
@@ -145,24 +147,22 @@ impl<V: Value> Worker<V> {
     /// The states' values of a block, for the rows that hold reachable states.
     fn max_over_moves(
         &self,
-        layer: Layer,
-        tables: &LaneTables,
+        place: &Place<'_>,
         transitions: &Transitions,
         reach: &Entries,
-        helpers: usize,
         cache: &mut MapCache,
-    ) -> Area<V> {
+        states: &mut [V],
+    ) {
+        let Place { layer, lane: own_lane, tables, helpers, .. } = *place;
         let stride = stride(tables);
         let occupied = &reach.summary.occupied;
         let slots = transitions.rows().len();
         let (moves, potential) =
             (self.tables.moves(transitions), &self.tables.skeletons(transitions).potential);
         let pieces = self.value_pieces(slots, stride).at_most(most_pieces(helpers));
-        let mut states = self.memory.area(slots * stride);
-        pieces.map_of(&mut states, stride, |slots, states| {
+        pieces.map_of(states, stride, |slots, states| {
             self.end_games(tables, (moves, potential), occupied, slots, states);
         });
-        let own_lane = tables.columns.lane();
         for group in &moves.groups {
             let occurring = OccurringMoves::new(group, occupied);
             for target_lane in own_lane.after(group.step, self.tables.params()) {
@@ -181,13 +181,12 @@ impl<V: Value> Worker<V> {
                 maps.for_each_some(&occurring.patterns, |patterns, maps| {
                     let runs = occurring.runs(patterns, maps);
                     let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
-                    pieces.map_of(&mut states, stride, |slots, states| {
+                    pieces.map_of(states, stride, |slots, states| {
                         self.kernels.maxima(&plan, slots, states);
                     });
                 });
             }
         }
-        states
     }
 
     /// The values of some slots' states as if no move were legal, but for those that win.

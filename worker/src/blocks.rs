@@ -136,6 +136,11 @@ impl<B> BlockMap<B> {
         self.lock().get(&layer)?.get(&lane).cloned()
     }
 
+    /// Whether a block is held.
+    pub fn holds(&self, layer: Layer, lane: Lane) -> bool {
+        self.lock().get(&layer).is_some_and(|lanes| lanes.contains_key(&lane))
+    }
+
     /// Holds a block.
     pub fn insert(&self, layer: Layer, lane: Lane, block: B) -> Arc<B> {
         let block = Arc::new(block);
@@ -147,6 +152,12 @@ impl<B> BlockMap<B> {
     pub fn release(&self, layer: Layer) {
         let released = self.lock().remove(&layer);
         drop(released); // after the lock: blocks can be large
+    }
+
+    /// Lets go of one block.
+    pub fn release_block(&self, layer: Layer, lane: Lane) {
+        let released = self.lock().get_mut(&layer).and_then(|lanes| lanes.remove(&lane));
+        drop(released); // after the lock, too
     }
 
     /// Lets go of all blocks.

@@ -9,7 +9,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane;
 use exact2048_game::transitions::Transitions;
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Params};
+use exact2048_game::{Lane, Layer, Params, SpawnKind};
 
 use crate::kernels::index_map::stride;
 use crate::{Tuning, Worker};
@@ -90,9 +90,20 @@ impl<V: Value> Worker<V> {
         enumerate_bytes(rows, columns) as usize
     }
 
-    pub(crate) fn back_up_bytes(&self, layer: Layer, lane: Lane) -> usize {
+    /// To back a block's afterstates up: their values, and those of states that have to be read.
+    pub(crate) fn means_bytes(&self, layer: Layer, lane: Lane) -> usize {
         let (rows, columns) = self.shape(layer, lane);
-        back_up_bytes(rows, columns, size_of::<V>() as u64) as usize
+        let are_held = SpawnKind::ALL.iter().all(|&spawn| self.values.holds(layer.after(spawn), lane));
+        let lists = if are_held { 1 } else { 2 };
+        let values = rows * lists * stride(columns as usize) as u64 * size_of::<V>() as u64;
+        rows as usize * Transitions::BYTES_TO_MAKE_A_ROW + values as usize
+    }
+
+    /// To back a block's states up: their values, beside what reading their entries takes.
+    pub(crate) fn maxima_bytes(&self, layer: Layer, lane: Lane) -> usize {
+        let (rows, columns) = self.shape(layer, lane);
+        let values = rows * stride(columns as usize) as u64 * size_of::<V>() as u64;
+        (enumerate_bytes(rows, columns) + values) as usize
     }
 
     /// Rows and columns of a block; of rows that are held only where they occur a guess.

@@ -173,6 +173,16 @@ impl<V: Value> Worker<V> {
         self.after_values.release(layer);
     }
 
+    /// Lets go of the values of one block's states.
+    pub fn release_block_states(&self, layer: Layer, lane: Lane) {
+        self.values.release_block(layer, lane);
+    }
+
+    /// Lets go of the values of one block's afterstates.
+    pub fn release_block_afterstates(&self, layer: Layer, lane: Lane) {
+        self.after_values.release_block(layer, lane);
+    }
+
     /// Lets go of every block and of items that were not sealed.
     pub fn release_all(&self) {
         self.reach.clear();
@@ -214,6 +224,11 @@ impl<V: Value> Worker<V> {
     /// Whether memory is short: whoever holds data that could be on disk had better put it there.
     pub fn is_memory_short(&self) -> bool {
         !self.memory.fits(0)
+    }
+
+    /// Whether there is memory for blocks that are not needed yet.
+    pub fn has_room_to_spare(&self) -> bool {
+        self.memory.fits(self.memory.limit_bytes() / 4)
     }
 
     /// Waits until a task may use so many bytes.

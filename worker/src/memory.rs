@@ -37,7 +37,7 @@ struct Tasks {
     reserved_bytes: usize,
 }
 
-/// The right of a task to use some memory, until it is dropped.
+/// The right of a task to use so much more memory, until it is dropped.
 #[derive(Debug)]
 pub struct Reservation<'a> {
     memory: &'a Memory,
@@ -134,6 +134,17 @@ impl Store for &Memory {
 
     fn store<T: Pod + Send + Sync>(&mut self, list: &[T]) -> Result<Table<T>, StorageError> {
         Ok(Table::elsewhere(self.spill(list)?))
+    }
+}
+
+impl Reservation<'_> {
+    /// A long list, as [`Memory::area`] makes it. It is on the heap from now on, and no longer counted as to come.
+    pub fn area<T: Pod>(&mut self, len: usize) -> Area<T> {
+        let area = self.memory.area(len);
+        let came = size_of_val(&*area).min(self.bytes);
+        self.bytes -= came;
+        self.memory.lock().reserved_bytes -= came;
+        area
     }
 }
 

@@ -17,6 +17,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
     assert!(events.is_empty(), "every layer has blocks");
     let (mut running, mut done) = (Vec::new(), HashSet::new());
     let mut released = HashSet::new();
+    let (mut released_states, mut released_afterstates) = (HashSet::new(), HashSet::new());
     let mut reported: Vec<(Layer, Totals)> = Vec::new();
     let mut sealed = HashSet::new();
     let lanes = lane::lanes(params);
@@ -28,7 +29,11 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
     };
     loop {
         while running.len() < workers {
-            let Some(task) = planner.next_task() else { break };
+            let has_room_to_spare = choices(2) == 0;
+            let frontier = planner.frontier();
+            let Some(task) = planner.next_task(has_room_to_spare) else { break };
+            let at = task.block().map_or(frontier, |(layer, ..)| layer);
+            assert!(has_room_to_spare || at == frontier, "nothing runs ahead where memory is short");
             if let Some((layer, lane, stage)) = task.block() {
                 assert!(!done.contains(&(layer, lane, stage)) && exists(layer, lane), "each stage once");
                 assert!(
@@ -45,7 +50,13 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
                 for other in needed.into_iter().filter(|_| stage == Stage::Second) {
                     let ready = !exists(layer, other) || done.contains(&(layer, other, Stage::First));
                     assert!(ready, "inputs first: {layer} {lane:?} {other:?}");
+                    assert!(!released_afterstates.contains(&(layer, other)), "{layer} {lane:?} {other:?}");
                 }
+                let read = SpawnKind::ALL.map(|spawn| (layer.after(spawn), lane));
+                assert!(
+                    stage == Stage::Second || !read.iter().any(|block| released_states.contains(block)),
+                    "{layer} {lane:?}"
+                );
                 for needed in [layer.0, layer.0.saturating_sub(2), layer.0.saturating_sub(4)] {
                     let needed = match segment.phase {
                         Phase::Enumerate => needed,
@@ -77,6 +88,12 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
                 PlanEvent::Release(Release::Afterstates(layer)) if segment.phase == Phase::Enumerate => {
                     released.insert(layer);
                 }
+                PlanEvent::Release(Release::BlockStates(layer, lane)) => {
+                    assert!(released_states.insert((layer, lane)), "once");
+                }
+                PlanEvent::Release(Release::BlockAfterstates(layer, lane)) => {
+                    assert!(released_afterstates.insert((layer, lane)), "once");
+                }
                 _ => {}
             }
         }
@@ -85,6 +102,9 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
     let layers = (0..segment.layers()).map(|position| segment.layer(position));
     let blocks = |layer| lanes.iter().filter(|&&lane| exists(layer, lane)).count();
     assert_eq!(done.len(), 2 * layers.clone().map(blocks).sum::<usize>());
+    if segment.phase == Phase::BackUp {
+        assert_eq!((released_states.len(), released_afterstates.len()), (done.len() / 2, done.len() / 2));
+    }
     let is_sealed = |layer| segment.phase == Phase::Enumerate || params.kept.keeps(layer);
     let wanted = layers.map(|layer| {
         let (states, sealed_bytes) = (2 * blocks(layer) as u64, u64::from(is_sealed(layer)));

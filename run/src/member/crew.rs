@@ -220,7 +220,7 @@ impl<V: Value, L: Leader> Crew<V, L> {
                 return None;
             }
             if self.dispatch.may_start()
-                && let Some(task) = plan.planner.next_task()
+                && let Some(task) = plan.planner.next_task(self.worker.has_room_to_spare())
             {
                 plan.running += 1;
                 return Some((task, plan.threads - plan.running));
@@ -317,6 +317,8 @@ impl<V: Value, L: Leader> Crew<V, L> {
             match release {
                 Release::States(layer) => self.worker.release_states(layer),
                 Release::Afterstates(layer) => self.worker.release_afterstates(layer),
+                Release::BlockStates(layer, lane) => self.worker.release_block_states(layer, lane),
+                Release::BlockAfterstates(layer, lane) => self.worker.release_block_afterstates(layer, lane),
                 Release::Lane(lane) => self.worker.release_lane(lane),
             }
         }
