@@ -14,7 +14,6 @@
 mod boards;
 mod solved;
 mod solver;
-mod spawns;
 
 pub use solved::{Solved, SolvedLayer, Values};
 pub use solver::{ConeError, Limits, Progress, Solver, TooLarge};

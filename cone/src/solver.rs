@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
+use exact2048_game::spawn_images::SpawnImages;
 use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
@@ -12,7 +13,6 @@ use rayon::prelude::*;
 
 use crate::boards::Boards;
 use crate::solved::{Solved, SolvedLayer, Values};
-use crate::spawns::SpawnImages;
 
 /// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
 const SLOTS_AT_ONCE: usize = 2048;

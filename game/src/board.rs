@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
+/// Most cells of a board.
+pub const MOST_CELLS: usize = 16;
+
 /// Characters of what was given that an error quotes: a board of 16 cells has no more.
 const QUOTED: usize = 80;
 

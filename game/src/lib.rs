@@ -50,6 +50,7 @@ pub mod rules;
 pub mod shapes;
 pub mod skeleton;
 pub mod slide;
+pub mod spawn_images;
 pub mod spawning;
 pub mod symmetry;
 pub mod table;

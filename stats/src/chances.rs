@@ -24,21 +24,53 @@ pub struct Chance {
 }
 
 /// What is sent to boards of a layer, by bucket.
-pub struct ChanceList([Vec<(Board, f64)>; BUCKETS]);
-
-impl ChanceList {
-    /// Adds something for a board.
-    pub fn push(&mut self, board: Board, chance: f64) {
-        self.0[bucket_of(hash(board))].push((board, chance));
-    }
+pub struct ChanceList {
+    by_bucket: [Vec<(Board, f64)>; BUCKETS],
+    /// The bucket of each board in the order in which they were sent, where that is to be known.
+    order: Option<Vec<u8>>,
 }
+
+/// In an order: what was not sent.
+const NOT_SENT: u8 = u8::MAX;
 
 impl ChanceList {
     /// With room for so many boards.
-    fn with_room(boards: usize) -> Self {
-        Self(std::array::from_fn(|_| Vec::with_capacity(boards / BUCKETS)))
+    fn with_room(boards: usize, with_order: bool) -> Self {
+        let by_bucket = std::array::from_fn(|_| Vec::with_capacity(boards / BUCKETS));
+        Self { by_bucket, order: with_order.then(|| Vec::with_capacity(boards)) }
+    }
+
+    /// Adds something for a board.
+    #[inline]
+    pub fn push(&mut self, board: Board, chance: f64) {
+        let bucket = bucket_of(hash(board));
+        self.by_bucket[bucket].push((board, chance));
+        if let Some(order) = &mut self.order {
+            order.push(bucket as u8);
+        }
+    }
+
+    /// Leaves a board out, which has no place then.
+    #[inline]
+    pub fn skip(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.push(NOT_SENT);
+        }
     }
 }
+
+/// Where a board is in a [`ChanceTable`], for as long as that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChancePlace {
+    /// Its bucket.
+    pub bucket: u8,
+    /// Its entry there.
+    pub entry: u32,
+}
+
+/// Where the boards are that were sent from one bucket to one table, in the order in which they were sent; `None` for
+/// those that were left out.
+pub type ChancePlaces = Vec<Option<ChancePlace>>;
 
 /// ChanceTable sent for one, about.
 const SENT_FOR_ONE: usize = 4;
@@ -69,34 +101,53 @@ impl ChanceTable {
     /// What is sent was rounded `roundings` times on its way.
     pub fn send<const N: usize, T: Send>(
         &self,
-        mut to: [&mut ChanceTable; N],
+        to: [&mut ChanceTable; N],
         roundings: u64,
         send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
     ) -> Vec<T> {
+        self.send_some::<N, T, false>(to, roundings, send).0
+    }
+
+    /// The same, and by bucket where in these layers is what was sent.
+    pub fn send_to_places<const N: usize, T: Send>(
+        &self,
+        to: [&mut ChanceTable; N],
+        roundings: u64,
+        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
+    ) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
+        self.send_some::<N, T, true>(to, roundings, send)
+    }
+
+    fn send_some<const N: usize, T: Send, const PLACES: bool>(
+        &self,
+        mut to: [&mut ChanceTable; N],
+        roundings: u64,
+        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
+    ) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
         let reached = self.roundings() + roundings;
-        let mut found = Vec::with_capacity(BUCKETS);
+        to.iter_mut().for_each(|boards| boards.sent_roundings = boards.sent_roundings.max(reached));
+        let (mut found, mut places) = (Vec::with_capacity(BUCKETS), Vec::new());
         for (group, buckets) in self.buckets.chunks(SENT_TOGETHER).enumerate() {
-            let (sent, of_group): (Vec<_>, Vec<_>) = buckets
-                .par_iter()
-                .enumerate()
-                .map(|(at, bucket)| {
-                    let mut sent =
-                        std::array::from_fn(|_| ChanceList::with_room(SENT_FOR_ONE * bucket.entries.len()));
-                    let found = send(group * SENT_TOGETHER + at, bucket, &mut sent);
-                    (sent, found)
-                })
-                .unzip();
-            for (layer, boards) in to.iter_mut().enumerate() {
-                boards.sent_roundings = boards.sent_roundings.max(reached);
-                boards.buckets.par_iter_mut().enumerate().for_each(|(at, bucket)| {
-                    for sent in &sent {
-                        sent[layer].0[at].iter().for_each(|&(board, chance)| bucket.add(board, chance));
-                    }
-                });
+            let sent = buckets.par_iter().enumerate().map(|(at, bucket)| {
+                let room = SENT_FOR_ONE * bucket.entries.len();
+                let mut sent = std::array::from_fn(|_| ChanceList::with_room(room, PLACES));
+                let found = send(group * SENT_TOGETHER + at, bucket, &mut sent);
+                (sent, found)
+            });
+            let (sent, of_group): (Vec<_>, Vec<_>) = sent.unzip();
+            let added: [Vec<_>; N] = std::array::from_fn(|layer| {
+                let buckets = to[layer].buckets.par_iter_mut().enumerate();
+                buckets.map(|(at, bucket)| bucket.add_all::<N, PLACES>(&sent, layer, at)).collect()
+            });
+            if PLACES {
+                let of = |source: usize| {
+                    std::array::from_fn(|layer| in_order(&sent[source][layer], source, &added[layer]))
+                };
+                places.par_extend((0..sent.len()).into_par_iter().map(of));
             }
             found.extend::<Vec<T>>(of_group);
         }
-        found
+        (found, places)
     }
 
     /// Adds to the chance of one board.
@@ -154,7 +205,30 @@ pub struct ChanceBucket {
 const FEWEST_SLOTS: usize = 16;
 
 impl ChanceBucket {
-    fn add(&mut self, board: Board, chance: f64) {
+    /// Adds what came for this bucket, the `at`th of a layer; gives the entry of each by source.
+    fn add_all<const N: usize, const PLACES: bool>(
+        &mut self,
+        sent: &[[ChanceList; N]],
+        layer: usize,
+        at: usize,
+    ) -> Vec<Vec<u32>> {
+        let mut entries = Vec::new();
+        for sent in sent {
+            let boards = sent[layer].by_bucket[at].iter();
+            if PLACES {
+                entries.push(boards.map(|&(board, chance)| self.add(board, chance)).collect());
+            } else {
+                boards.for_each(|&(board, chance)| {
+                    self.add(board, chance);
+                });
+            }
+        }
+        entries
+    }
+
+    /// Adds to the chance of a board, and gives its entry.
+    #[inline]
+    fn add(&mut self, board: Board, chance: f64) -> u32 {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();
         }
@@ -163,11 +237,13 @@ impl ChanceBucket {
             0 => {
                 self.entries.push(Chance { board, chance, terms: 1 });
                 self.slots[slot] = self.entries.len() as u32;
+                self.entries.len() as u32 - 1
             }
             taken => {
                 let entry = &mut self.entries[taken as usize - 1];
                 entry.chance += chance;
                 entry.terms += 1;
+                taken - 1
             }
         }
     }
@@ -206,6 +282,20 @@ impl ChanceBucket {
             self.slots[slot] = place as u32 + 1;
         }
     }
+}
+
+/// The places of what one source sent to a layer, in the order in which it was sent, from the entries by bucket and
+/// source.
+fn in_order(sent: &ChanceList, source: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
+    let mut next = [0; BUCKETS];
+    let place = |&bucket: &u8| {
+        (bucket != NOT_SENT).then(|| {
+            let at = usize::from(bucket);
+            next[at] += 1;
+            ChancePlace { bucket, entry: entries[at][source][next[at] - 1] }
+        })
+    };
+    sent.order.iter().flatten().map(place).collect()
 }
 
 /// Fibonacci hashing: the upper bits depend on all bits of the board.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::packed::PackedRules;
+use exact2048_game::spawn_images::SpawnImages;
 use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
 use exact2048_solution::{Asking, Oracle, QueryError};
 
@@ -119,6 +120,7 @@ struct Pass<'a> {
     oracle: &'a Oracle,
     params: &'a Params,
     packed: PackedRules,
+    spawn_images: SpawnImages,
     least_chance: f64,
     /// Weights of a spawned 2 and 4, and their sum.
     weights: [f64; 3],
@@ -128,10 +130,12 @@ impl<'a> Pass<'a> {
     fn new(oracle: &'a Oracle, limits: StatsLimits) -> Self {
         let params = oracle.params();
         let spawn4 = params.spawn4;
+        let packed = PackedRules::new(params.board);
         Self {
             oracle,
             params,
-            packed: PackedRules::new(params.board),
+            spawn_images: SpawnImages::new(&packed),
+            packed,
             least_chance: limits.least_chance.max(StatsLimits::LEAST_CHANCE),
             weights: [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from),
         }
@@ -212,19 +216,18 @@ impl<'a> Pass<'a> {
         let [two, four, all] = self.weights;
         let mut dropped = 0.0;
         for &Chance { board, chance, .. } in &bucket.entries {
-            let cells = || rules::empty_cells(board, self.params.board);
-            let share = chance / (all * cells().count() as f64);
-            for (spawn, share, sent) in
-                [(SpawnKind::Two, share * two, &mut *with_2), (SpawnKind::Four, share * four, &mut *with_4)]
-            {
-                for cell in cells().filter(|_| share > 0.0) {
+            let share = chance / (all * f64::from(self.packed.empty(board).count_ones()));
+            let shares = [share * two, share * four];
+            self.spawn_images.for_each(&self.packed, board, |states| {
+                for ((state, share), sent) in states.into_iter().zip(shares).zip([&mut *with_2, &mut *with_4])
+                {
                     if share >= self.least_chance {
-                        sent.push(self.packed.canonical(board.with(cell, spawn.exponent())), share);
+                        sent.push(state, share);
                     } else {
                         dropped += share;
                     }
                 }
-            }
+            });
         }
         dropped
     }

@@ -13,9 +13,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::rules::{self, Move};
+use exact2048_game::spawn_images::SpawnImages;
 use exact2048_game::{Board, Objective};
 use exact2048_solution::Oracle;
-use exact2048_stats::chances::{BUCKETS, Chance, ChanceBucket, ChanceList, ChanceTable};
+use exact2048_stats::chances::{
+    BUCKETS, Chance, ChanceBucket, ChanceList, ChancePlace, ChancePlaces, ChanceTable,
+};
 use rayon::prelude::*;
 
 use super::EvaluateError;
@@ -106,7 +109,9 @@ pub fn exactly(
         let values = if limits.losses { pass.look_up(&states)? } else { Vec::new() };
         let mut afters = ChanceTable::with_room(states.len());
         let mut choices = Vec::with_capacity(BUCKETS);
-        for decided in states.send([&mut afters], 2, |_, bucket, [sent]| pass.decide(bucket, sent)) {
+        let decide = |_, bucket: &ChanceBucket, [sent]: &mut [ChanceList; 1]| pass.decide(bucket, sent);
+        let (decided, moved) = send(&states, [&mut afters], decide, limits.losses);
+        for decided in decided {
             let (found, chosen) = decided?;
             sums.take_in(&found);
             choices.push(chosen);
@@ -114,14 +119,15 @@ pub fn exactly(
         let mut with =
             |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room(states.len()));
         let [mut with_2, mut with_4] = [with(2), with(4)];
-        let dropped = afters.send([&mut with_2, &mut with_4], 2, |_, bucket, sent| pass.spawn(bucket, sent));
+        let spawn = |_, bucket: &ChanceBucket, sent: &mut [ChanceList; 2]| pass.spawn(bucket, sent);
+        let (dropped, spawned) = send(&afters, [&mut with_2, &mut with_4], spawn, limits.losses);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
         let next = [(layer + 2, with_2), (layer + 4, with_4)];
         ahead.extend(next.into_iter().filter(|(_, boards)| !boards.is_empty()));
         if limits.losses {
-            waiting.push_back(Layer { layer, states, values, choices, afters });
+            waiting.push_back(Layer { layer, states, values, choices, moved, afters, spawned });
             if waiting.len() == 3 {
                 pass.settle_first(&mut waiting, &mut table);
             }
@@ -140,6 +146,16 @@ pub fn exactly(
     Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
 }
 
+/// Sends chances on, which are rounded twice; with the places where they went to if those are wanted.
+fn send<const N: usize, T: Send>(
+    from: &ChanceTable,
+    to: [&mut ChanceTable; N],
+    send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
+    with_places: bool,
+) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
+    if with_places { from.send_to_places(to, 2, send) } else { (from.send(to, 2, send), Vec::new()) }
+}
+
 /// A layer whose moves were chosen.
 #[derive(Default)]
 struct Layer {
@@ -149,25 +165,33 @@ struct Layer {
     values: Vec<Vec<f64>>,
     /// The chosen moves, bucket by bucket; empty where lots decide.
     choices: Vec<Vec<Option<Move>>>,
+    /// Where the afterstates of the states are, but for won ones.
+    moved: Vec<[ChancePlaces; 1]>,
     afters: ChanceTable,
+    /// Where the boards after a spawned 2 are, and after a 4, cell by cell.
+    spawned: Vec<[ChancePlaces; 2]>,
 }
 
 impl Layer {
     fn bytes(&self) -> usize {
         let values = size_of::<f64>() * self.states.len();
-        self.states.bytes() + values + self.states.len() + self.afters.bytes()
+        let moved = self.moved.iter().flatten();
+        let places = moved.chain(self.spawned.iter().flatten()).map(ChancePlaces::capacity).sum::<usize>();
+        let places = size_of::<Option<ChancePlace>>() * places;
+        self.states.bytes() + values + self.states.len() + self.afters.bytes() + places
     }
 
     /// The value of a state under perfect play; `None` where its chance was too small to be kept.
-    fn value(&self, board: Board) -> Option<f64> {
-        let (bucket, place) = self.states.find(board)?;
-        Some(self.values[bucket][place])
+    fn value(&self, place: Option<ChancePlace>) -> Option<f64> {
+        let place = place?;
+        Some(self.values[usize::from(place.bucket)][place.entry as usize])
     }
 }
 
 /// What is the same for all layers.
 struct Pass<'a> {
     engine: &'a Engine,
+    spawn_images: SpawnImages,
     spec: &'a PlayerSpec,
     oracle: &'a Arc<Oracle>,
     decides: Decides,
@@ -180,12 +204,18 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn new(engine: &'a Engine, spec: &'a PlayerSpec, oracle: &'a Arc<Oracle>) -> Self {
         let target = oracle.params().winning_exponent();
-        Self { engine, spec, oracle, decides: spec.decides(), target, idle: Mutex::default() }
+        let spawn_images = SpawnImages::new(engine.packed());
+        Self { engine, spawn_images, spec, oracle, decides: spec.decides(), target, idle: Mutex::default() }
     }
 
     /// The board that stands for a board and its images, if the player treats them alike.
     fn normal(&self, board: Board) -> Board {
-        if self.decides == Decides::ByTurnedBoard { board } else { self.engine.canonical(board) }
+        if self.is_symmetric() { self.engine.canonical(board) } else { board }
+    }
+
+    /// Whether the player treats a board and its images alike.
+    fn is_symmetric(&self) -> bool {
+        self.decides != Decides::ByTurnedBoard
     }
 
     fn is_won(&self, board: Board) -> bool {
@@ -271,18 +301,27 @@ impl<'a> Pass<'a> {
         let [two, four, all] = self.weights();
         let mut dropped = 0.0;
         for &Chance { board, chance, .. } in &bucket.entries {
-            let mut empty = self.engine.empty(board);
-            let share = chance / (all * f64::from(empty.count_ones()));
-            let (share_2, share_4) = (share * two, share * four);
-            while empty != 0 {
-                let cell = empty & empty.wrapping_neg();
-                empty ^= cell;
-                for (exponent, share, sent) in [(1, share_2, &mut *with_2), (2, share_4, &mut *with_4)] {
+            let share = chance / (all * f64::from(self.engine.empty_cells(board)));
+            let shares = [share * two, share * four];
+            let mut send = |states: [Board; 2]| {
+                for ((state, share), sent) in states.into_iter().zip(shares).zip([&mut *with_2, &mut *with_4])
+                {
                     if share >= LEAST_CHANCE {
-                        sent.push(self.normal(Board(board.0 | (cell * exponent))), share);
+                        sent.push(state, share);
                     } else {
+                        sent.skip();
                         dropped += share;
                     }
+                }
+            };
+            if self.is_symmetric() {
+                self.spawn_images.for_each(self.engine.packed(), board, send);
+            } else {
+                let mut empty = self.engine.empty(board);
+                while empty != 0 {
+                    let cell = empty & empty.wrapping_neg();
+                    empty ^= cell;
+                    send([1, 2].map(|exponent| Board(board.0 | (cell * exponent))));
                 }
             }
         }
@@ -326,57 +365,69 @@ impl<'a> Pass<'a> {
 
     /// Adds what the moves of a layer lose, once the next two layers are known.
     fn settle(&self, done: &Layer, next: &Layer, after_next: &Layer, table: &mut LossTable) {
-        let [two, four, all] = self.weights();
-        // What an afterstate is worth under perfect play; `None` where that was not kept.
-        let worth = |entry: &Chance| -> Option<f64> {
-            let (mut sum, mut empty) = (0.0, self.engine.empty(entry.board));
-            let places = all * f64::from(empty.count_ones());
-            while empty != 0 {
-                let cell = empty & empty.wrapping_neg();
-                empty ^= cell;
-                for (exponent, weight, layer) in [(1, two, next), (2, four, after_next)] {
-                    if weight > 0.0 {
-                        sum += weight * layer.value(self.normal(Board(entry.board.0 | (cell * exponent))))?;
-                    }
-                }
-            }
-            Some(sum / places)
+        let worth: Vec<Vec<Option<f64>>> = {
+            let of = |(afters, places): (&ChanceBucket, &[ChancePlaces; 2])| {
+                self.worth(afters, places, [next, after_next])
+            };
+            done.afters.buckets.par_iter().zip(&done.spawned).map(of).collect()
         };
-        let worth: Vec<Vec<_>> =
-            done.afters.buckets.par_iter().map(|bucket| bucket.entries.iter().map(worth).collect()).collect();
         // No stored bit tells values apart that differ by less than this and what f64 rounds.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
-        let lost =
-            |bucket: usize, place: usize, moved: (Move, Board, u32), times: f64, table: &mut LossTable| {
-                let (direction, after, score) = moved;
-                let after = if self.is_won(after) {
-                    Some(1.0)
-                } else {
-                    done.afters.find(self.normal(after)).and_then(|(bucket, place)| worth[bucket][place])
-                };
-                let Some(after) = after else { return };
-                let board = done.states.buckets[bucket].entries[place].board;
-                let value = done.values[bucket][place];
-                let loss = value - after - if scores { f64::from(score) } else { 0.0 };
-                let loss = (loss > last_place + value * F64_ROUNDS).then_some(loss);
-                table.add(self.engine, &Made { layer: done.layer, board, direction, times, loss });
-            };
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
             let mut table = LossTable::new(self.oracle.params().objective);
-            for (place, &Chance { board, chance, .. }) in states.entries.iter().enumerate() {
+            let mut places = done.moved[bucket][0].iter();
+            let mut chosen = done.choices[bucket].iter();
+            for (&Chance { board, chance, .. }, &value) in states.entries.iter().zip(&done.values[bucket]) {
                 let moves = self.engine.moves(board);
-                let chosen = done.choices[bucket].get(place).copied().flatten();
-                let share =
+                let chosen = chosen.next().copied().flatten();
+                let times =
                     if chosen.is_some() { chance } else { chance / moves.iter().count().max(1) as f64 };
                 let made =
                     moves.iter().filter(|&(direction, ..)| chosen.is_none_or(|chosen| chosen == direction));
-                made.for_each(|moved| lost(bucket, place, moved, share, &mut table));
+                for (direction, after, score) in made {
+                    let after = if self.is_won(after) {
+                        Some(1.0)
+                    } else {
+                        let place = places.next().copied().flatten();
+                        place.and_then(|place| worth[usize::from(place.bucket)][place.entry as usize])
+                    };
+                    let Some(after) = after else { continue };
+                    let loss = value - after - if scores { f64::from(score) } else { 0.0 };
+                    let loss = (loss > last_place + value * F64_ROUNDS).then_some(loss);
+                    table.add(self.engine, &Made { layer: done.layer, board, direction, times, loss });
+                }
             }
             table
         };
         let tables: Vec<_> = done.states.buckets.par_iter().enumerate().map(of_bucket).collect();
         tables.iter().for_each(|found| table.take_in(self.engine, found));
+    }
+
+    /// What afterstates are worth under perfect play, from where their spawns are in the next two layers; `None` where
+    /// that was not kept.
+    fn worth(
+        &self,
+        afters: &ChanceBucket,
+        places: &[ChancePlaces; 2],
+        layers: [&Layer; 2],
+    ) -> Vec<Option<f64>> {
+        let [two, four, all] = self.weights();
+        let mut places = places.each_ref().map(|places| places.iter());
+        let mut of = |entry: &Chance| {
+            let empty = self.engine.empty_cells(entry.board);
+            let mut sum = Some(0.0);
+            for _ in 0..empty {
+                for ((places, weight), layer) in places.iter_mut().zip([two, four]).zip(layers) {
+                    let place = places.next().copied().flatten();
+                    if weight > 0.0 {
+                        sum = sum.zip(layer.value(place)).map(|(sum, value)| sum + weight * value);
+                    }
+                }
+            }
+            sum.map(|sum| sum / (all * f64::from(empty)))
+        };
+        afters.entries.iter().map(&mut of).collect()
     }
 }
 

@@ -1,23 +1,23 @@
-//! What spawns lead to.
+//! What spawns lead to, at speed.
 
-use exact2048_game::packed::PackedRules;
-use exact2048_game::{Board, SpawnKind};
-
-use crate::boards::AT_A_TIME;
+use crate::board::{Board, MOST_CELLS};
+use crate::layer::SpawnKind;
+use crate::packed::PackedRules;
 
 /// Finds the canonical states after spawns. A tile in a cell is a tile in one cell of each image of the board: so the images
 /// are made once for all cells.
 #[derive(Debug)]
 pub struct SpawnImages {
     /// Where each image has a cell, by cell: as the lowest bit of that cell.
-    cells: [[u64; 8]; AT_A_TIME],
+    cells: [[u64; 8]; MOST_CELLS],
     /// Images of a board that is not square: the others are the same again.
     is_square: bool,
 }
 
 /// The canonical states that a 2 and a 4 in each empty cell lead to.
+#[derive(Debug)]
 pub struct Spawned {
-    states: [[Board; AT_A_TIME]; 2],
+    states: [[Board; MOST_CELLS]; 2],
     count: usize,
 }
 
@@ -33,7 +33,7 @@ impl SpawnImages {
     /// For boards of the size of the rules.
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
-        let mut cells = [[0; 8]; AT_A_TIME];
+        let mut cells = [[0; 8]; MOST_CELLS];
         for (cell, images) in cells.iter_mut().enumerate().take(size.cells()) {
             *images = packed.images(Board(1 << (4 * cell))).map(|image| image.0);
         }
@@ -43,32 +43,51 @@ impl SpawnImages {
     /// What spawns lead to from an afterstate.
     #[inline]
     pub fn spawned(&self, packed: &PackedRules, after: Board) -> Spawned {
-        if self.is_square { self.spawned_in::<8>(packed, after) } else { self.spawned_in::<4>(packed, after) }
+        let mut spawned = Spawned { states: [[Board(0); MOST_CELLS]; 2], count: 0 };
+        self.for_each(packed, after, |states| {
+            for (all, state) in spawned.states.iter_mut().zip(states) {
+                all[spawned.count] = state;
+            }
+            spawned.count += 1;
+        });
+        spawned
+    }
+
+    /// Calls `visit` with the states that a 2 and a 4 lead to, cell by cell.
+    #[inline]
+    pub fn for_each(&self, packed: &PackedRules, after: Board, visit: impl FnMut([Board; 2])) {
+        if self.is_square {
+            self.for_each_in::<8>(packed, after, visit);
+        } else {
+            self.for_each_in::<4>(packed, after, visit);
+        }
     }
 
     #[inline]
-    fn spawned_in<const IMAGES: usize>(&self, packed: &PackedRules, after: Board) -> Spawned {
+    fn for_each_in<const IMAGES: usize>(
+        &self,
+        packed: &PackedRules,
+        after: Board,
+        mut visit: impl FnMut([Board; 2]),
+    ) {
         let images = packed.images(after);
-        let mut spawned = Spawned { states: [[Board(0); AT_A_TIME]; 2], count: 0 };
         let mut empty = packed.empty(after);
         while empty != 0 {
             let cells = &self.cells[empty.trailing_zeros() as usize / 4];
-            for (states, kind) in spawned.states.iter_mut().zip(SpawnKind::ALL) {
+            visit(SpawnKind::ALL.map(|kind| {
                 let tile = u64::from(kind.exponent());
                 let image = |image: usize| images[image].0 | (cells[image] * tile);
-                states[spawned.count] = Board((1..IMAGES).map(image).fold(image(0), u64::min));
-            }
-            spawned.count += 1;
+                Board((1..IMAGES).map(image).fold(image(0), u64::min))
+            }));
             empty &= empty - 1;
         }
-        spawned
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::rules::empty_cells;
+    use crate::rules::empty_cells;
 
     #[test]
     fn spawns_are_those_of_the_rules() {
