@@ -14,7 +14,7 @@ pub use engine::{Engine, LegalMoves};
 pub use game::{CutShort, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
 pub use player::{
     CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,
-    PlayerSpec, SpecError, Turn,
+    PlayerSpec, RandomGameCount, SpecError, Turn,
 };
 pub use stats::{Stats, WonShare};
 pub use symmetry::Image;

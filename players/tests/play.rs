@@ -47,6 +47,7 @@ fn games_follow_the_rules_and_depend_on_the_seed_alone() {
         ("3x3", "expectimax:depth=2"),
         ("3x2", "monte-carlo:runs=5"),
         ("3x3", "win-fraction:runs=5,steps=4"),
+        ("3x3", "win-fraction:runs=5,steps=4,count=steps"),
         ("3x3", "minimax:positions=100"),
         ("2x5", "linear-paths:depth=2"),
         ("3x3", "linear-paths:paths=2,depth=1"),

@@ -24,6 +24,7 @@ pub use command::CommandError;
 pub use corner::{Corner, CornerParams};
 pub use linear_paths::LinearPathsParams;
 pub use spec::{Decides, ExpectimaxParams, PlayerSpec, SpecError};
+pub use win_fraction::RandomGameCount;
 
 /// What a player sees when it is to move. At least one move is legal.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use super::linear_paths::{LinearPaths, LinearPathsParams};
 use super::minimax::Minimax;
 use super::monte_carlo::MonteCarlo;
 use super::perfect::Perfect;
-use super::win_fraction::WinFraction;
+use super::win_fraction::{RandomGameCount, WinFraction};
 use super::{Player, PlayerError, command, greedy, random};
 use crate::engine::Engine;
 
@@ -47,6 +47,8 @@ pub enum PlayerSpec {
         runs: u32,
         /// Steps of each at most.
         steps: u32,
+        /// What of these games counts.
+        counted: RandomGameCount,
     },
     /// A best move, by a solved run.
     Perfect,
@@ -120,7 +122,7 @@ impl PlayerSpec {
         "minimax[:positions=N]",
         "expectimax[:depth=N|auto,cutoff=P]",
         "monte-carlo[:runs=N]",
-        "win-fraction[:runs=N,steps=T]",
+        "win-fraction[:runs=N,steps=T,count=games|steps]",
         "perfect",
         "cmd:PROGRAM",
     ];
@@ -150,7 +152,9 @@ impl PlayerSpec {
             Self::Minimax { positions } => Box::new(Canonical(Minimax { positions: *positions })),
             Self::Expectimax(params) => Box::new(Canonical(Expectimax::new(engine, *params))),
             Self::MonteCarlo { runs } => Box::new(MonteCarlo { runs: *runs }),
-            Self::WinFraction { runs, steps } => Box::new(WinFraction { runs: *runs, steps: *steps }),
+            Self::WinFraction { runs, steps, counted } => {
+                Box::new(WinFraction { runs: *runs, steps: *steps, counted: *counted })
+            }
             Self::Perfect => {
                 let oracle = oracle.expect("the caller opened the run");
                 Box::new(Canonical(Perfect(Arc::clone(oracle))))
@@ -189,7 +193,7 @@ impl PlayerSpec {
             Self::Minimax { .. } => ("minimax", "positions, once"),
             Self::Expectimax(_) => ("expectimax", "depth or cutoff, each once"),
             Self::MonteCarlo { .. } => ("monte-carlo", "runs, once"),
-            Self::WinFraction { .. } => ("win-fraction", "runs or steps, each once"),
+            Self::WinFraction { .. } => ("win-fraction", "runs, steps or count, each once"),
             Self::Perfect => ("perfect", "none"),
             Self::Command { .. } => ("cmd", "none"),
         }
@@ -252,6 +256,9 @@ impl FromStr for PlayerSpec {
             "win-fraction" => Self::WinFraction {
                 runs: given.number("runs", 100, runs.clone())?,
                 steps: given.number("steps", 20, runs)?,
+                counted: given
+                    .one_of("count", &[("games", RandomGameCount::Games), ("steps", RandomGameCount::Steps)])?
+                    .unwrap_or(RandomGameCount::Games),
             },
             _ => return Err(SpecError::Unknown { name: name.to_owned() }),
         };
@@ -278,7 +285,10 @@ impl fmt::Display for PlayerSpec {
                 write!(f, ":depth={depth},cutoff={cutoff}")
             }
             Self::MonteCarlo { runs } => write!(f, ":runs={runs}"),
-            Self::WinFraction { runs, steps } => write!(f, ":runs={runs},steps={steps}"),
+            Self::WinFraction { runs, steps, counted } => {
+                let counted = if *counted == RandomGameCount::Games { "games" } else { "steps" };
+                write!(f, ":runs={runs},steps={steps},count={counted}")
+            }
             Self::Command { command } => write!(f, ":{command}"),
         }
     }
@@ -340,6 +350,7 @@ impl Given {
         let expected = match name {
             "corner" => "top-left, top-right, bottom-left or bottom-right",
             "forbidden" => "left, right, up or down",
+            "count" => "games or steps",
             _ => "8 or 2",
         };
         found.map(|&(_, found)| Some(found)).ok_or(SpecError::Value { name, value, expected })
@@ -365,7 +376,8 @@ mod tests {
             "expectimax:depth=3,cutoff=0.001",
             "expectimax:depth=auto,cutoff=0.0001",
             "monte-carlo:runs=7",
-            "win-fraction:runs=7,steps=9",
+            "win-fraction:runs=7,steps=9,count=games",
+            "win-fraction:runs=7,steps=9,count=steps",
             "minimax:positions=30",
             "linear-paths:paths=2,ratio=0.5,depth=1",
             "corner:corner=bottom-right,forbidden=left",
@@ -401,7 +413,8 @@ mod tests {
             ("corner:forbidden=away", "expected left, right, up or down"),
             ("win-fraction:runs=0", "runs=0 is not possible"),
             ("win-fraction:steps=", "steps= is not possible"),
-            ("win-fraction:games=3", "expected runs or steps"),
+            ("win-fraction:games=3", "expected runs, steps or count"),
+            ("win-fraction:count=3", "count=3 is not possible: expected games or steps"),
             ("perfect:depth=3", "perfect has no parameter \"depth\": expected none"),
         ] {
             let error = text.parse::<PlayerSpec>().unwrap_err().to_string();

@@ -6,8 +6,8 @@ use rand::Rng;
 
 use super::{Player, PlayerError, Turn};
 
-/// After each move, plays random games of at most so many steps, and takes the move after which the largest share of
-/// them is not lost by then; among equals it draws lots.
+/// After each move, plays random games of at most so many steps, and takes the move after which most of them are not
+/// lost by then, or after which they last longest together; among equals it draws lots.
 ///
 /// Source: a paper on Monte Carlo play that tabulates mean lengths of games by the number of runs and of steps; see
 /// docs/players.md for what its printed code does otherwise.
@@ -16,27 +16,46 @@ pub struct WinFraction {
     pub runs: u32,
     /// Moves of each at most.
     pub steps: u32,
+    /// What of them counts.
+    pub counted: RandomGameCount,
+}
+
+/// What counts of random games that are cut short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RandomGameCount {
+    /// Games that are not lost by then.
+    Games,
+    /// The steps that each game lasts.
+    Steps,
 }
 
 impl WinFraction {
-    /// Whether a random game from an afterstate on is not lost after as many steps as there are to be.
-    fn is_kept(&self, turn: &mut Turn<'_>, mut board: Board) -> bool {
-        for _ in 0..self.steps {
-            board = turn.engine.spawn(board, turn.generator).0;
+    /// What a random game from an afterstate on counts.
+    fn worth(&self, turn: &mut Turn<'_>, mut board: Board) -> u64 {
+        for step in 0..self.steps {
+            // No cell is empty where a move changed nothing on a full board.
+            if turn.engine.empty(board) != 0 {
+                board = turn.engine.spawn(board, turn.generator).0;
+            }
             let moves = turn.engine.moves(board);
             let legal = moves.iter().count();
             if legal == 0 {
-                return false;
+                return match self.counted {
+                    RandomGameCount::Games => 0,
+                    RandomGameCount::Steps => step.into(),
+                };
             }
-            let has_room = turn.engine.empty(board) != 0;
-            board = if turn.takes_idle_moves && has_room {
+            board = if turn.takes_idle_moves {
                 moves.get(Move::ALL[turn.generator.random_range(0..4)]).map_or(board, |(after, _)| after)
             } else {
                 let drawn = turn.generator.random_range(0..legal);
                 moves.iter().nth(drawn).expect("drawn from as many").1
             };
         }
-        true
+        match self.counted {
+            RandomGameCount::Games => 1,
+            RandomGameCount::Steps => self.steps.into(),
+        }
     }
 }
 
@@ -46,10 +65,10 @@ impl Player for WinFraction {
         for direction in Move::ALL {
             let idle = (turn.takes_idle_moves && turn.engine.empty(turn.board) != 0).then_some(turn.board);
             let Some(after) = turn.moves.get(direction).map(|(after, _)| after).or(idle) else { continue };
-            let kept = (0..self.runs).filter(|_| self.is_kept(turn, after)).count();
-            if best.is_none() || kept > most {
-                (best, most, equal) = (Some(direction), kept, 1);
-            } else if kept == most {
+            let worth = (0..self.runs).map(|_| self.worth(turn, after)).sum();
+            if best.is_none() || worth > most {
+                (best, most, equal) = (Some(direction), worth, 1);
+            } else if worth == most {
                 equal += 1;
                 if turn.generator.random_range(0..equal) == 0 {
                     best = Some(direction);
