@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The table of players in docs/players.md: what each is worth on 3x3, and what it loses.
+"""The tables of players in docs/players.md: what each is worth on 3x3, and what its moves lose.
 
 usage: scripts/players-table.py RUN [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-RUN is a 3x3 run that is solved for the score; options are passed on to evaluate, for example --threads 2. Takes about ten
-minutes on four free cores, and up to 3 GiB of memory. Times go to stderr.
+RUN is a 3x3 run that is solved for the score, best with --keep 1/1, so that every value is looked up; options are passed
+on to evaluate, for example --threads 2. Takes about ten minutes on four free cores, and up to 3 GiB of memory. Times go
+to stderr.
 """
 import json
 import subprocess
@@ -26,6 +27,9 @@ PLAYERS = [
     ("perfect", None),
 ]
 TILES = [128, 256, 512]
+# Losses are told by these largest tiles, and by layers from one of these tile sums to below the next.
+LARGEST = [8, 16, 32, 64, 128, 256, 512]
+LAYERS = [4, 32, 64, 128, 256, 512, 1024]
 
 
 def evaluated(program, run, player, games, options):
@@ -66,17 +70,67 @@ def row(found):
     return "| " + " | ".join(cells) + " |"
 
 
+def table(header, rows):
+    print("| " + " | ".join(header) + " |")
+    print("|---|" + "--:|" * (len(header) - 1))
+    for row in rows:
+        print(row, flush=True)
+    print()
+
+
+def loss(moves, lost, best):
+    """Mean loss of some moves, and the share of them that is best."""
+    return f"{lost / moves:,.2f}, {percent(best / moves)}" if moves else "-"
+
+
+def sums(groups):
+    """Moves, what they lose and how many are best, of some groups of them."""
+    groups = [group["losses"] for group in groups]
+    moves = sum(group["moves"] for group in groups)
+    lost = sum(group["moves"] * group["mean_loss"] for group in groups)
+    return moves, lost, sum(group["moves"] * group["share_best"] for group in groups)
+
+
+def losses_by(found, key, name, ranges):
+    cells = [f"`{found['player']}`"]
+    for least, most in ranges:
+        cells.append(loss(*sums(group for group in found["losses"][key] if least <= group[name] < most)))
+    return "| " + " | ".join(cells) + " |"
+
+
+def worst(found):
+    position = found["losses"]["worst"][:1]
+    if not position:
+        return f"| `{found['player']}` | none loses | | | | | |"
+    [position] = position
+    values = (position["values"][direction] for direction in ("left", "right", "up", "down"))
+    values = ("not legal" if value is None else f"{value:,.1f}" for value in values)
+    board, times = position["board"], position["times_a_game"]
+    often = "" if times is None else f", {times:.0e} times a game"
+    return f"| `{found['player']}` | {board} | {' | '.join(values)} | {position['move']}{often} |"
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     run, program = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "target/release/exact2048"
+    all_found = []
+
+    def rows():
+        for player, games in PLAYERS:
+            found = evaluated(program, run, player, games, sys.argv[3:])
+            print(f"{player}: {found['seconds']:.1f} s", file=sys.stderr, flush=True)
+            all_found.append(found)
+            yield row(found)
+
     header = ["Player", "Worth", "Of perfect", "Moves", "Best moves", "Loss a move", *map(str, TILES), "Boards"]
-    print("| " + " | ".join(header) + " |")
-    print("|---|" + "--:|" * (len(header) - 1))
-    for player, games in PLAYERS:
-        found = evaluated(program, run, player, games, sys.argv[3:])
-        print(f"{player}: {found['seconds']:.1f} s", file=sys.stderr)
-        print(row(found), flush=True)
+    table(header, rows())
+    by_tile = [(tile, tile + 1) for tile in LARGEST]
+    table(["Player", *map(str, LARGEST)], (losses_by(found, "by_largest_tile", "tile", by_tile) for found in all_found))
+    by_layer = list(zip(LAYERS, [*LAYERS[1:], 1 << 20]))
+    names = [f"{least} to {most - 2}" for least, most in by_layer[:-1]] + [f"{LAYERS[-1]:,} on"]
+    table(["Player", *names], (losses_by(found, "by_layer", "layer", by_layer) for found in all_found))
+    table(["Player", "Board", "Left", "Right", "Up", "Down", "Made"], map(worst, all_found))
 
 
 main()
