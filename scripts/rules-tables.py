@@ -5,7 +5,7 @@ usage: scripts/rules-tables.py [PROGRAM] [OPTION...]    default: target/release/
 
 Options are passed on to solve, for example --threads 2. Takes about five minutes of one core, 200 MiB of memory and 150 MiB
 of disk for a moment. With --wide as the first option 4x4 to 32 is solved too, and 4x3 to 64 and 128 against an adversary:
-hours of one core more, and 10 GiB.
+hours of one core more, and 14 GB.
 """
 import json
 import subprocess
