@@ -131,8 +131,11 @@ async fn slow_readers_cost_little_and_are_cut_off() {
     let mut unread = Vec::new();
     for _ in 0..STREAMS {
         let mut client = QueryClient::new(channel.clone());
-        let messages =
-            (0..16).map(|_| BatchGetValuesRequest { boards: vec![0x11; 65_536], with_moves: false });
+        let messages = (0..16).map(|_| BatchGetValuesRequest {
+            boards: vec![0x11; 65_536],
+            with_moves: false,
+            with_values: false,
+        });
         unread.push(client.batch_get_values(tokio_stream::iter(messages)).await.unwrap());
     }
     let running = "exact2048_requests_running{method=\"exact2048.v1.Query/BatchGetValues\"} ";

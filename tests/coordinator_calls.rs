@@ -405,6 +405,7 @@ async fn calls_of_any_content_do_no_harm() {
             huge_exponent: [0, 8, 0, u32::MAX][among(4)],
             kept: [None, Some((1, 1)), Some((4, u32::MAX))][among(3)]
                 .map(|(period, width)| v1::KeptLayers { period, width }),
+            best_moves: among(2) == 1,
         });
         let answer = match among(6) {
             0 | 1 => client.submit(v1::SubmitRequest { parameters, name: job }).await.map(drop),

@@ -110,6 +110,15 @@ fn crashes_while_shards_are_published() {
     check_publishing(JOB, &PUBLISHING, |publications| (0..publications).collect());
 }
 
+/// A shard of states, and some of best moves with few values.
+#[test]
+fn crashes_between_shards_of_best_moves() {
+    let job = "--board 3x3 --objective reach:512 --values best-move --keep 16";
+    check_publishing(job, &["shard.synced", "shard.folder_synced", "journal.linked"], |publications| {
+        vec![publications - 1]
+    });
+}
+
 #[test]
 fn crashes_between_shards_of_values() {
     let points = ["shard.folder_synced", "journal.synced", "journal.linked"];

@@ -213,7 +213,7 @@ async fn wrong_requests_name_the_field() {
         async |client: &mut QueryClient<Channel>, request| client.get_value(request).await.unwrap_err();
     for (request, field) in [
         (GetValueRequest::default(), "board"),
-        (GetValueRequest { board: Some(v1::Board::default()) }, "board"),
+        (GetValueRequest { board: Some(v1::Board::default()), with_values: false }, "board"),
         (text(""), "board.text"),
         (text("2 2"), "board.text"),
         (text("3 0 / 0 2 / 0 0"), "board.text"),
@@ -447,7 +447,7 @@ async fn batches_can_tell_of_moves() {
     let mut client = client(&server).await;
     let mut boards: Vec<u64> = some_boards().into_iter().step_by(17).collect();
     boards.insert(0, u64::MAX);
-    let request = BatchGetValuesRequest { boards: boards.clone(), with_moves: true };
+    let request = BatchGetValuesRequest { boards: boards.clone(), with_moves: true, with_values: false };
     let answers = client.batch_get_values(tokio_stream::iter([request])).await.unwrap();
     let batch = answers.into_inner().message().await.unwrap().unwrap();
     assert_eq!((batch.answers.len(), batch.statuses.len(), batch.values.len()), {
@@ -482,7 +482,11 @@ async fn batches_can_tell_of_moves() {
     assert!(ties > 10, "{ties} ties");
     let most = client.get_run(GetRunRequest {}).await.unwrap().into_inner().max_batch_boards_with_moves;
     for (count, code) in [(most, None), (most + 1, Some(Code::InvalidArgument))] {
-        let request = BatchGetValuesRequest { boards: vec![0x11; count as usize], with_moves: true };
+        let request = BatchGetValuesRequest {
+            boards: vec![0x11; count as usize],
+            with_moves: true,
+            with_values: false,
+        };
         let answers = client.batch_get_values(tokio_stream::iter([request])).await.unwrap();
         assert_eq!(answers.into_inner().message().await.err().map(|status| status.code()), code);
     }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 const PLAIN: &str = "\
     absorption accept activity alive answer arg arithmetic arrival ask away back between bit bound broken \
     buffer by byte call capacity carlo chain check client codec combo command connect connection content \
-    corner count cycle decide decision dense dial dir display dot draw drop end engine error estimate \
+    corner count cycle decide dense dial dir display dot draw drop end engine error estimate \
     eta evaluate evaluation exact examine expectimax explicit expose external fact failure file float format \
-    fraction free game greedy id info join keep key known lack least legal limit linear list local log many \
+    fraction free game greedy id info join keep key known lack least legal limit linear list log many \
     memory method minimax minimise model monitor monte name need net next no not number option own pack pair \
     params parse perfect permit play pool print problem progress protection random rarely rate read reason \
     refresh refuse remedy remote reply request room sample seldom send serve setting short show shown \

@@ -111,7 +111,7 @@ impl Choice {
     /// What is chosen, in some sentences.
     pub fn text(&self, limit_bytes: u64, threads: usize) -> String {
         let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
-        let kept = kept_text(self.kept);
+        let kept = kept_text(self.kept, false);
         let peak = units::size(peak_bytes.min(limit_bytes));
         let (limit, end) = (units::size(limit_bytes), units::size(end_bytes));
         let mut text = format!(
@@ -123,7 +123,8 @@ impl Choice {
             text += "; most layers are enumerated twice, which takes about a third longer";
         }
         if let Some((kept, bytes)) = self.more {
-            text += &format!("; with {} it would keep {}", units::size_at_least(bytes), kept_text(kept));
+            text +=
+                &format!("; with {} it would keep {}", units::size_at_least(bytes), kept_text(kept, false));
         }
         text
     }

@@ -58,7 +58,7 @@ pub fn are_worth_saying(kept: KeptLayers) -> bool {
 }
 
 /// What answers cost, as `--json` prints it.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Cost {
     /// States whose values were computed.
     pub computed_states: u64,

@@ -39,10 +39,27 @@ pub struct JobArgs {
     huge: Option<u8>,
     /// Which layers' values to store: N for two in every N (3 or more), all, or starts for those of the starts alone.
     /// Changes the size and how long queries take, not results: what is not stored is worked out when it is asked for
-    /// [default: 4, or as many as --disk has room for]
+    /// [default: 4, or as many as --disk has room for; with --values best-move 128]
     #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true)]
     keep: Option<KeptLayers>,
+    /// What to store: values, of the layers that --keep says; or besides, best-move, the best move of every state of all
+    /// layers, which is what a player needs and takes a tenth of a byte a state. Changes sizes, not results
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "layers")]
+    values: StoredValues,
 }
+
+/// What is stored of states.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum StoredValues {
+    /// Values of the layers that --keep says
+    Layers,
+    /// The best move of every state, and few values
+    BestMove,
+}
+
+/// Two layers in so many are kept where best moves are stored: little beside them, and a place to go on from where a solve
+/// was interrupted.
+const KEPT_BESIDE_BEST_MOVES: u32 = 128;
 
 impl JobArgs {
     /// Which layers to keep, where it is said.
@@ -65,7 +82,15 @@ impl JobArgs {
         let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
         let params = params.and_then(|params| params.with_spawner(self.spawner));
         let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
-        Ok(params.with_kept(self.keep.unwrap_or_default()))
+        let best_moves = self.values == StoredValues::BestMove;
+        let usual = || {
+            if best_moves {
+                KeptLayers::new(KEPT_BESIDE_BEST_MOVES, 2).unwrap_or_default()
+            } else {
+                KeptLayers::default()
+            }
+        };
+        Ok(params.with_kept(self.keep.unwrap_or_else(usual)).with_best_moves(best_moves))
     }
 }
 
@@ -93,11 +118,12 @@ pub fn require_usual_rules(params: &Params) -> Result<()> {
     .into())
 }
 
-/// Which layers' values a run stores, in words.
-pub fn kept_text(kept: KeptLayers) -> String {
-    match kept {
+/// Which layers' values a run stores, in words, and whether best moves.
+pub fn kept_text(kept: KeptLayers, best_moves: bool) -> String {
+    let values = match kept {
         KeptLayers::ALL => "all".to_owned(),
         KeptLayers::STARTS => "those of the starts".to_owned(),
         _ => format!("{} in every {}", kept.width(), kept.period()),
-    }
+    };
+    if best_moves { format!("{values}; of all layers best moves") } else { values }
 }

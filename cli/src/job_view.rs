@@ -384,7 +384,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     let rules = rules_text(&spawn4(&parameters), discount(&parameters), spawner(&parameters));
     write_field(out, "board", format!("{rows}x{columns}, {objective}, {rules}"))?;
     if parameters.until_layer.is_none() {
-        write_field(out, "kept layers", kept_text(kept(&parameters)))?;
+        write_field(out, "kept layers", kept_text(kept(&parameters), parameters.best_moves))?;
     }
     write_field(out, "run", &job.run_url)?;
     write_field(out, "state", doing_name(job))?;

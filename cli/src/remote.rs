@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::packed::PackedRules;
 use exact2048_game::{KeptLayers, Layer, Objective};
 use exact2048_net::client::{self, Connected};
 use exact2048_net::text::plain_words;
@@ -12,11 +13,12 @@ use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, GetValueResponse,
 };
-use exact2048_solution::{Evaluation, MoveOutcome, MoveValue};
+use exact2048_solution::{Advice, Evaluation, MoveOutcome, MoveValue};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
+use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 
@@ -31,6 +33,7 @@ pub struct Remote {
     size: BoardSize,
     objective: Objective,
     kept: KeptLayers,
+    rules: PackedRules,
 }
 
 impl Remote {
@@ -51,7 +54,7 @@ impl Remote {
         let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
         let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
         let (objective, kept) = (parameters.objective.parse()?, kept.unwrap_or_default());
-        Ok(Self { runtime, client, size, objective, kept })
+        Ok(Self { runtime, client, size, objective, kept, rules: PackedRules::new(size) })
     }
 
     /// The size of the run's board.
@@ -69,46 +72,63 @@ impl Remote {
         self.kept
     }
 
-    /// The values of boards and of their moves with what they cost, or why they have none, in the order of the boards.
-    /// The answer to all of them must fit a message.
-    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
-        self.runtime.block_on(self.evaluate_all(boards))
+    /// The values of boards and of their moves, or their best moves, with what they cost, or why they have none, in the order
+    /// of the boards; `with_values` says that values are wanted where the run stores best moves. The answer to all of them
+    /// must fit a message.
+    pub fn answer(&self, boards: &[Board], with_values: bool) -> Vec<Result<(StateAnswer, Cost)>> {
+        self.runtime.block_on(self.answer_all(boards, with_values))
     }
 
-    async fn evaluate_all(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
-        let known = if boards.len() > 1 { self.batch(boards).await } else { None };
+    async fn answer_all(&self, boards: &[Board], with_values: bool) -> Vec<Result<(StateAnswer, Cost)>> {
+        let known = if boards.len() > 1 { self.batch(boards, with_values).await } else { None };
         // The rest are asked for one by one, so that for each it is known why it has no answer.
         let known = known.unwrap_or_else(|| vec![None; boards.len()]);
         let mut answers = Vec::with_capacity(boards.len());
         for (&board, known) in boards.iter().zip(known) {
             answers.push(match known {
                 Some(known) => Ok(known),
-                None => self.one(board).await,
+                None => self.one(board, with_values).await,
             });
         }
         answers
     }
 
-    async fn one(&self, board: Board) -> Result<(Evaluation, Cost)> {
+    async fn one(&self, board: Board, with_values: bool) -> Result<(StateAnswer, Cost)> {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         // Clients of one connection are cheap, and each is its own to change.
-        let answer = self.client.clone().get_value(within(GetValueRequest { board })).await;
+        let answer = self.client.clone().get_value(within(GetValueRequest { board, with_values })).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
-        Ok((evaluation(&answer), cost(answer.cost, 1)))
+        Ok((self.read(&answer), cost(answer.cost, 1)))
     }
 
     /// Asks for all boards in one message; `None` where some cannot be answered, and for each that has no value.
-    async fn batch(&self, boards: &[Board]) -> Option<Vec<Option<(Evaluation, Cost)>>> {
+    async fn batch(&self, boards: &[Board], with_values: bool) -> Option<Vec<Option<(StateAnswer, Cost)>>> {
         let packed = boards.iter().map(|board| board.0).collect();
-        let request = BatchGetValuesRequest { boards: packed, with_moves: true };
+        let request = BatchGetValuesRequest { boards: packed, with_moves: true, with_values };
         let answers = self.client.clone().batch_get_values(within(tokio_stream::once(request))).await;
         let answer = answers.ok()?.into_inner().message().await.ok()??;
-        let is_ok = |&status: &i32| status == i32::from(BoardStatus::Ok);
+        let is_ok =
+            |status: &i32| [BoardStatus::Ok, BoardStatus::BestMoveOnly].map(i32::from).contains(status);
         let each = answer.answers.iter().zip(&answer.statuses);
         let cost = cost(answer.cost, boards.len());
         let answers: Vec<_> =
-            each.map(|(answer, status)| is_ok(status).then(|| (evaluation(answer), cost))).collect();
+            each.map(|(answer, status)| is_ok(status).then(|| (self.read(answer), cost))).collect();
         (answers.len() == boards.len()).then_some(answers)
+    }
+
+    /// An answer that came.
+    fn read(&self, answer: &GetValueResponse) -> StateAnswer {
+        if !answer.best_move_only {
+            return StateAnswer::Values(evaluation(answer));
+        }
+        let board = Board(answer.packed_board);
+        StateAnswer::BestMove(Advice {
+            board,
+            canonical: Board(answer.packed_canonical),
+            layer: Layer(answer.layer),
+            best: exact2048_server::direction_of(answer.best()),
+            moves: self.rules.moves(board),
+        })
     }
 }
 

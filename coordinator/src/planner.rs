@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use exact2048_game::lane;
-use exact2048_game::{KeptLayers, Lane, Layer, Params, SpawnKind};
+use exact2048_game::{Lane, Layer, Params, SpawnKind};
 use exact2048_solution::{Phase, Segment};
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ const RUN_AHEAD: usize = 8;
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
-    kept: KeptLayers,
+    params: Params,
     /// Whether some lanes are planned elsewhere.
     is_shared: bool,
     lanes: Vec<LanePlan>,
@@ -79,7 +79,7 @@ impl Planner {
     pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<PlanEvent>) {
         let mut planner = Self {
             segment,
-            kept: params.kept,
+            params: params.clone(),
             is_shared: false,
             lanes: Vec::new(),
             index: FxHashMap::default(),
@@ -163,7 +163,7 @@ impl Planner {
             (Phase::Enumerate, Stage::Second) => Task::EnumerateAfterstates { layer, lane },
             (Phase::BackUp, Stage::First) => Task::BackUpAfterstates { layer, lane },
             (Phase::BackUp, Stage::Second) => {
-                Task::BackUpStates { layer, lane, keep: self.kept.keeps(layer) }
+                Task::BackUpStates { layer, lane, keep: self.params.kept.keeps(layer) }
             }
         })
     }
@@ -298,7 +298,8 @@ impl Planner {
 
     /// All blocks of a layer are done: seal it, where it is stored.
     fn layer_done(&mut self, position: usize) {
-        if self.segment.phase == Phase::Enumerate || self.kept.keeps(self.layer(position)) {
+        if self.segment.phase == Phase::Enumerate || self.params.stores_on_the_way_down(self.layer(position))
+        {
             self.seals.push_back(position);
         } else {
             self.positions[position].sealed = true;

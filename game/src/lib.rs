@@ -37,6 +37,7 @@ pub mod images;
 pub mod kept;
 pub mod lane;
 pub mod layer;
+pub mod legal;
 pub mod locate;
 pub mod maps;
 pub mod move_bound;

@@ -17,7 +17,7 @@ use crate::layer::Layer;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::rowset::Row;
-use crate::skeleton::Mask;
+use crate::skeleton::{Config, Mask};
 
 /// An entry of a block: where the values of a board and its images are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,15 +90,12 @@ impl Locator {
         let column = columns.column(sequence)?;
 
         let id = ClassId::of(layer, lane)?;
-        let class_slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
-        let class = class_slot.get_or_init(|| self.class(id));
+        let class = self.class_of(id)?;
         let of_mask = &self.space.masks(lane.k)[mask as usize];
         let cells = of_mask.small_cells.len();
         let rank = self.space.configs.rank(cells, id.small_sum, config);
         let within = if has_table(of_mask, self.space.configs.count(cells, id.small_sum)) {
-            let canonical = class.canonical[mask as usize]
-                .get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)));
-            canonical.number(rank)
+            self.canonical(class, id, mask as usize).number(rank)
         } else {
             rank
         };
@@ -110,6 +107,44 @@ impl Locator {
             column,
             columns: columns.len(),
         })
+    }
+
+    /// The row of a block as it is stored: its mask, with the index of that, and its config. `None` where there is no such row.
+    /// Cost: that of [`place`](Self::place).
+    pub fn skeleton(&self, layer: Layer, lane: Lane, row: Row) -> Option<(usize, &Mask, Config)> {
+        let id = ClassId::of(layer, lane)?;
+        let class = self.class_of(id)?;
+        let index = class.first_row.partition_point(|&first| first <= row.0).checked_sub(1)?;
+        let of_mask = self.space.masks(id.k).get(index)?;
+        let (cells, within) = (of_mask.small_cells.len(), row.0 - class.first_row[index]);
+        let has_table = has_table(of_mask, self.space.configs.count(cells, id.small_sum));
+        let rank = if has_table { self.canonical(class, id, index).rank(within)? } else { within };
+        Some((index, of_mask, self.space.configs.config(cells, id.small_sum, rank)))
+    }
+
+    /// The image of a board that is stored: with the canonical skeleton, and of several the one with the smallest sequence.
+    /// `None` where the board has none.
+    pub fn stored_image(&self, board: Board) -> Option<Board> {
+        let Split { lane, mask, config, sequence, .. } = self.space.split(board)?;
+        let of_mask = &self.space.masks(lane.k)[mask as usize];
+        let with = |board: Board, cells: &[u8], packed: u64| {
+            let places = cells.iter().rev().enumerate();
+            places.fold(board, |b, (i, &cell)| b.with(cell as usize, (packed >> (4 * i)) as u8 & 15))
+        };
+        let small = with(Board::default(), &of_mask.small_cells, config);
+        Some(with(small, &of_mask.large_cells, sequence))
+    }
+
+    /// A class that boards may be in.
+    fn class_of(&self, id: ClassId) -> Option<&ClassRanks> {
+        let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
+        Some(slot.get_or_init(|| self.class(id)))
+    }
+
+    /// The canonical configs of a mask of a class that has a table of them.
+    fn canonical<'a>(&self, class: &'a ClassRanks, id: ClassId, mask: usize) -> &'a RankSet {
+        let of_mask = &self.space.masks(id.k)[mask];
+        class.canonical[mask].get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)))
     }
 
     /// Counts the columns of all lanes with as many large tiles and the same sum, by the huge ones among them.
@@ -225,6 +260,14 @@ impl RankSet {
         Self { before: before.collect(), words: words.into() }
     }
 
+    /// The rank of which as many of the set are below; `None` where the set has no more.
+    fn rank(&self, number: u32) -> Option<u32> {
+        let word = self.before.partition_point(|&before| before <= number).checked_sub(1)?;
+        let below = number - self.before[word];
+        let bits = (0..below).fold(self.words[word], |rest, _| rest & rest.wrapping_sub(1));
+        (bits != 0).then(|| word as u32 * 64 + bits.trailing_zeros())
+    }
+
     /// How many ranks of the set are below one of them.
     fn number(&self, rank: u32) -> u32 {
         let (word, bit) = (rank as usize / 64, rank % 64);
@@ -270,6 +313,12 @@ mod tests {
                     columns: columns.len() as u64,
                 };
                 assert_eq!(locator.place(board), Some(expected));
+                assert_eq!(locator.stored_image(board), Some(board));
+                let (mask, of_mask, config) = locator.skeleton(layer, lane, row).unwrap();
+                assert!(class.mask_rows(mask).contains(&(row.0 as usize)));
+                assert_eq!(of_mask.large_cells, space.masks(lane.k)[mask].large_cells);
+                let cells = of_mask.small_cells.len();
+                assert_eq!(class.row(&space.configs, cells, mask as u32, config), row);
                 found += 1;
             }
         }

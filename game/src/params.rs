@@ -69,6 +69,9 @@ pub struct Params {
     /// Who places the tiles.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spawner: Spawner,
+    /// Whether the best move of every state is stored, of all layers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best_moves: bool,
 }
 
 /// Manifests say nothing of huge tiles where there are none.
@@ -174,9 +177,21 @@ impl Params {
     ) -> Result<Self, ParamsError> {
         let kept = KeptLayers::default();
         let huge = NO_HUGE;
+        let best_moves = false;
         let (discount, spawner) = (Discount::NONE, Spawner::Random);
-        let mut params =
-            Self { board, objective, spawn4, precision, until_layer, large, huge, kept, discount, spawner };
+        let mut params = Self {
+            board,
+            objective,
+            spawn4,
+            precision,
+            until_layer,
+            large,
+            huge,
+            kept,
+            discount,
+            spawner,
+            best_moves,
+        };
         if let Some(exponent) = objective.winning_exponent() {
             // With the wanted tile as the only large one, no board that counts has a large tile.
             params.large = large.min(exponent);
@@ -210,6 +225,22 @@ impl Params {
         let params = Self { spawner, ..self };
         params.check()?;
         Ok(params)
+    }
+
+    /// The same run, with the best move of every state stored, or not; counts and values do not depend on it.
+    pub fn with_best_moves(self, best_moves: bool) -> Self {
+        Self { best_moves, ..self }
+    }
+
+    /// Whether it stays stored which states of a layer are reachable: with their values or best moves, or where the run is
+    /// nothing else.
+    pub fn keeps_reach(&self, layer: Layer) -> bool {
+        self.until_layer.is_some() || self.stores_on_the_way_down(layer)
+    }
+
+    /// Whether something is stored of a layer on the way down: values, or best moves.
+    pub fn stores_on_the_way_down(&self, layer: Layer) -> bool {
+        self.best_moves || self.kept.keeps(layer)
     }
 
     /// Checks parameters that were read from a file.
@@ -348,7 +379,12 @@ mod tests {
         let others = usual.clone().with_kept(KeptLayers::new(16, 2).unwrap());
         let with = |kept: &str| text.replace("\"large\":4", &format!("\"large\":4,\"kept\":{kept}"));
         assert_eq!(serde_json::to_string(&others).unwrap(), with(r#"{"period":16,"width":2}"#));
-        for params in [usual, others] {
+        let best_moves = usual.clone().with_best_moves(true);
+        assert_eq!(
+            serde_json::to_string(&best_moves).unwrap(),
+            text.replace("\"large\":4", "\"large\":4,\"best_moves\":true")
+        );
+        for params in [usual, others, best_moves] {
             let text = serde_json::to_string(&params).unwrap();
             assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
         }

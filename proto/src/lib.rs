@@ -48,6 +48,7 @@ impl From<&Params> for v1::RunParameters {
                 params.spawner.to_string()
             },
             kept: Some(v1::KeptLayers { period: params.kept.period(), width: params.kept.width() }),
+            best_moves: params.best_moves,
         }
     }
 }

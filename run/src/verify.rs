@@ -22,6 +22,7 @@
 //! * that every successor of a state is a state, and that every state but the starts is a successor;
 //! * that the numbers of states and afterstates are those of the journal;
 //! * that every stored value is the one that the values of the state's successors give, bit for bit;
+//! * that every stored best move is the first of those that these values make best;
 //! * that the fingerprint of every committed range is that of its states and values.
 //!
 //! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
@@ -34,6 +35,7 @@ mod journal;
 mod layers;
 mod layout;
 mod moves;
+mod policy;
 mod sampling;
 mod span;
 mod stored;
@@ -99,6 +101,10 @@ pub struct Checked {
     pub values: u64,
     /// Stored values that could not be, because those above them are not committed.
     pub values_left_out: u64,
+    /// Stored best moves that were computed again and compared.
+    pub best_moves: u64,
+    /// Stored best moves that could not be, because the values above them are not committed.
+    pub best_moves_left_out: u64,
     /// Stored values of a sample that could not be, because what they follow from takes more memory than allowed.
     pub values_too_far: u64,
     /// Answers of the oracle about states whose values are not stored, that were compared.

@@ -2,6 +2,7 @@
 //! alone, by the same code.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,8 +13,8 @@ use exact2048_coordinator::cluster::{LayerPart, WorkerId};
 use exact2048_coordinator::{Ranges, Totals, Worth};
 use exact2048_game::{KeptLayers, Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
-use exact2048_solution::{JournalRecord, Phase, Recipe, Record, Run, Segment, Unnamed, assign};
-use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
+use exact2048_solution::{Archive, JournalRecord, Phase, Recipe, Record, Run, Segment, Unnamed, assign};
+use exact2048_storage::{Attempt, ItemKey, ShardKind, ShardRecord, ShardWriter};
 use exact2048_worker::{BytesList, Tuning, Worker};
 
 const PAUSE: Duration = Duration::from_millis(1);
@@ -169,25 +170,41 @@ fn run_segment(
     epoch.run
 }
 
-/// The fingerprint of a run that so many members make, and the number of its commits.
-fn solve(count: usize) -> (u128, usize) {
+/// What values and best moves come to.
+type Items = BTreeMap<ItemKey, Vec<u8>>;
+
+/// The fingerprint of a run that so many members make, what its shards of values hold, and the number of its commits.
+fn solve(count: usize, best_moves: bool) -> (u128, Items, usize) {
     let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
     let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+    let params = params.with_best_moves(best_moves);
     let place = tempfile::tempdir().unwrap();
     let mut run = Run::open_or_create(place.path().join("run").as_path(), &params, Unnamed::Refuse).unwrap();
     let opening = run.share().unwrap();
     while let Some(&segment) = run.missing().first() {
         run = run_segment(run, opening, segment, place.path(), count, None);
     }
-    (run.fingerprint().unwrap(), run.catalog().commits().len())
+    let mut items = Items::new();
+    for shard in run.catalog().shards().iter().filter(|shard| shard.record.kind == ShardKind::Values) {
+        for entry in shard.reader().unwrap().items() {
+            let item = run.archive().read(ShardKind::Values, entry.key).unwrap().unwrap();
+            assert!(items.insert(entry.key, item).is_none(), "each item is in one shard");
+        }
+    }
+    (run.fingerprint().unwrap(), items, run.catalog().commits().len())
 }
 
 #[test]
 fn any_number_of_members_makes_the_same_run() {
-    let (alone, commits) = solve(1);
+    let (alone, values, commits) = solve(1, false);
     assert!(commits > 3, "{commits} commits");
+    let (also_alone, best_moves, _) = solve(1, true);
+    assert!(also_alone == alone && best_moves.len() > values.len() * 3 / 2);
     for count in [2, 3, 5] {
-        assert_eq!(solve(count).0, alone, "{count} members");
+        for (with_best_moves, items) in [(false, &values), (true, &best_moves)] {
+            let (fingerprint, found, _) = solve(count, with_best_moves);
+            assert!(fingerprint == alone && found == *items, "{count} members");
+        }
     }
 }
 
@@ -223,7 +240,7 @@ fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
 
 #[test]
 fn reach_that_was_removed_is_enumerated_again_by_any_number_of_members() {
-    let alone = solve(1).0;
+    let alone = solve(1, false).0;
     for (count, kept) in [(1, "8"), (3, "8"), (2, "3/20")] {
         assert_eq!(solve_sparingly(count, kept.parse().unwrap()), alone, "{count} members, {kept}");
     }

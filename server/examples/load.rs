@@ -100,7 +100,11 @@ async fn batch(client: &QueryClient<Connected>, boards: &Arc<Vec<u64>>, streams:
                 .chunks(BOARDS_A_MESSAGE)
                 .skip(stream)
                 .step_by(streams)
-                .map(|boards| BatchGetValuesRequest { boards: boards.to_vec(), with_moves: false })
+                .map(|boards| BatchGetValuesRequest {
+                    boards: boards.to_vec(),
+                    with_moves: false,
+                    with_values: false,
+                })
                 .collect();
             let wanted: usize = messages.iter().map(|message| message.boards.len()).sum();
             let mut answers = client.batch_get_values(tokio_stream::iter(messages)).await?.into_inner();
@@ -125,7 +129,7 @@ async fn single(client: &mut QueryClient<Connected>, boards: &[u64]) -> Result<V
     for &packed in boards.iter().step_by((boards.len() / SINGLE).max(1)).take(SINGLE) {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(packed)) });
         let begun = Instant::now();
-        client.get_value(GetValueRequest { board }).await?;
+        client.get_value(GetValueRequest { board, with_values: false }).await?;
         times.push(begun.elapsed());
     }
     Ok(times)

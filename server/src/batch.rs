@@ -12,7 +12,7 @@ use metrics::counter;
 use tokio::sync::Semaphore;
 use tonic::Status;
 
-use crate::messages::{is_board, packed_value};
+use crate::messages::{is_board, packed_advice, packed_value};
 use crate::observe;
 use crate::turns::Turns;
 
@@ -51,7 +51,7 @@ async fn answer_one(
     turns: &Turns,
     request: BatchGetValuesRequest,
 ) -> Result<BatchGetValuesResponse, Status> {
-    let BatchGetValuesRequest { boards, with_moves } = request;
+    let BatchGetValuesRequest { boards, with_moves, with_values } = request;
     let most = if with_moves { MAX_BOARDS_WITH_MOVES } else { MAX_BOARDS };
     if boards.len() > most {
         let moves = if with_moves { " with moves" } else { "" };
@@ -59,8 +59,15 @@ async fn answer_one(
         return Err(status::invalid_argument("boards", what));
     }
     let boards: Arc<[u64]> = boards.into();
+    let best_moves_only = oracle.params().best_moves && !with_values;
     let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-        if with_moves { evaluations(oracle, &boards, asking) } else { values(oracle, &boards, asking) }
+        if best_moves_only {
+            advice(oracle, &boards, with_moves, asking)
+        } else if with_moves {
+            evaluations(oracle, &boards, asking)
+        } else {
+            values(oracle, &boards, asking)
+        }
     };
     let (mut response, cost) = turns.ask(oracle, Some(threads), question).await?;
     response.cost = Some(cost);
@@ -101,6 +108,31 @@ fn evaluations(
     Ok(response)
 }
 
+/// The best moves of boards, and no values.
+fn advice(
+    oracle: &Oracle,
+    packed: &[u64],
+    with_moves: bool,
+    asking: &Asking<'_>,
+) -> Result<BatchGetValuesResponse, QueryError> {
+    let size = oracle.params().board;
+    let mut response = BatchGetValuesResponse::default();
+    for (advice, &packed) in
+        oracle.advise_all(&boards_of(packed, size), asking.wanted)?.into_iter().zip(packed)
+    {
+        let status = match advice {
+            Ok(_) => BoardStatus::BestMoveOnly.into(),
+            Err(_) => status_of(false, packed, size),
+        };
+        response.statuses.push(status);
+        response.values.push(0.0);
+        if with_moves {
+            response.answers.push(advice.map_or_else(|_| GetValueResponse::default(), |c| packed_advice(&c)));
+        }
+    }
+    Ok(response)
+}
+
 /// The boards of a message. What is no board is asked as the empty one, which no run reaches, so that all keep their
 /// places.
 fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
@@ -124,6 +156,7 @@ fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
 fn count(response: &BatchGetValuesResponse) {
     for (status, name) in [
         (BoardStatus::Ok, observe::OK),
+        (BoardStatus::BestMoveOnly, observe::OK),
         (BoardStatus::Unreachable, observe::UNREACHABLE),
         (BoardStatus::Invalid, observe::INVALID),
     ] {

@@ -4,7 +4,7 @@ use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_solution::{Evaluation, LayerCounts, MoveValue, Run, StartValues};
+use exact2048_solution::{Advice, Evaluation, LayerCounts, MoveValue, Run, StartValues};
 use tonic::Status;
 
 use crate::batch;
@@ -89,6 +89,43 @@ pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
         moves: answer.moves.iter().map(move_value).collect(),
         packed_board: answer.board.0,
         packed_canonical: answer.canonical.0,
+        ..v1::GetValueResponse::default()
+    }
+}
+
+/// The answer to a question about the best move of a state.
+pub(crate) fn advice(advice: &Advice, size: BoardSize) -> v1::GetValueResponse {
+    let mut message = packed_advice(advice);
+    message.board = advice.board.to_text(size);
+    message.canonical = advice.canonical.to_text(size);
+    for (to, direction) in message.moves.iter_mut().zip(Move::ALL) {
+        let after = advice.moves.get(direction).map(|(after, _)| after.to_text(size));
+        to.afterstate = after.unwrap_or_default();
+    }
+    message
+}
+
+/// The same without texts.
+pub(crate) fn packed_advice(advice: &Advice) -> v1::GetValueResponse {
+    let moves = Move::ALL.map(|made| {
+        let legal = advice.moves.get(made);
+        let (after, score) = legal.unwrap_or_default();
+        v1::MoveValue {
+            direction: direction(made).into(),
+            legal: legal.is_some(),
+            score,
+            packed_afterstate: after.0,
+            best: advice.best == Some(made),
+            ..v1::MoveValue::default()
+        }
+    });
+    v1::GetValueResponse {
+        layer: advice.layer.0,
+        best: advice.best.map_or(v1::Direction::Unspecified, direction).into(),
+        moves: moves.to_vec(),
+        packed_board: advice.board.0,
+        packed_canonical: advice.canonical.0,
+        best_move_only: true,
         ..v1::GetValueResponse::default()
     }
 }

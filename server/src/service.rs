@@ -49,11 +49,19 @@ impl Query for QueryService {
     ) -> Result<Response<GetValueResponse>, Status> {
         let snapshot = self.served.now();
         let size = snapshot.params.board;
-        let board = messages::board_of(request.into_inner().board, size)?;
+        let GetValueRequest { board, with_values } = request.into_inner();
+        let board = messages::board_of(board, size)?;
+        let best_move_only = snapshot.params.best_moves && !with_values;
         let oracle = snapshot.oracle()?;
         // For one board, "not reachable" is an answer, and it costs something too.
         let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-            Ok(oracle.evaluate_as(&[board], asking)?.swap_remove(0))
+            Ok(if best_move_only {
+                let advice = oracle.advise_all(&[board], asking.wanted)?.swap_remove(0);
+                advice.map(|advice| messages::advice(&advice, size))
+            } else {
+                let evaluation = oracle.evaluate_as(&[board], asking)?.swap_remove(0);
+                evaluation.map(|evaluation| messages::value(&evaluation, size))
+            })
         };
         let (answer, cost) = self.turns.ask(oracle, None, question).await?;
         match &answer {
@@ -64,7 +72,7 @@ impl Query for QueryService {
             Err(_) => {}
         }
         let answer = answer.map_err(|error| failures::of_query(&error))?;
-        Ok(Response::new(GetValueResponse { cost: Some(cost), ..messages::value(&answer, size) }))
+        Ok(Response::new(GetValueResponse { cost: Some(cost), ..answer }))
     }
 
     type BatchGetValuesStream = Answers<BatchGetValuesResponse>;

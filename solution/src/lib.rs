@@ -8,9 +8,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
 mod archive;
+pub mod best_moves;
 pub mod cache;
 mod catalog;
 mod commit;
+mod decisions;
 mod leftovers;
 mod oracle;
 mod owners;
@@ -28,11 +30,11 @@ pub use catalog::{
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Asking, CacheUse, CostSum, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError,
+    Advice, Asking, CacheUse, CostSum, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError,
     StartValues, Wanted,
 };
 pub use owners::{Owners, assign};
-pub use parts::{PART_ENTRIES, Parts, PayloadError};
+pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
 pub use recipe::{Holding, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{NotSolved, Run, RunError, Unnamed};
 pub use segment::Segment;

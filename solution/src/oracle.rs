@@ -24,12 +24,15 @@ use crate::parts::{PART_ENTRIES, Parts};
 use crate::recipe::{ReachSource, Recipe};
 use crate::run::Run;
 
+mod best;
 mod cone_files;
 mod cones;
 mod decoded;
 mod error;
 mod starts;
 
+pub use best::Advice;
+use best::BestMoves;
 use cone_files::ConeFiles;
 pub use cones::{Asking, CostSum};
 use cones::{Known, SolvedCones};
@@ -138,6 +141,8 @@ pub struct Oracle {
     locator: Locator,
     backup: Backup,
     parts: PartCache,
+    /// Of a run that stores best moves.
+    best: Option<BestMoves>,
     catalog: Arc<Catalog>,
     /// The layers whose reach is stored, by their numbers: of others it is not known which boards games come to.
     has_reach: Vec<bool>,
@@ -185,6 +190,7 @@ impl Oracle {
             locator: Locator::new(&params),
             backup: Backup::new(&params),
             parts: PartCache::new(archive, &params, cache_bytes),
+            best: params.best_moves.then(|| BestMoves::new(&params)),
             catalog: Arc::clone(run.catalog()),
             cones: Solver::new(&params),
             cone_bytes,
@@ -243,14 +249,7 @@ impl Oracle {
         boards: &[Board],
         asking: &Asking<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
-        let refuse = |&board: &Board| {
-            let reason = self.why_out_of_range(board).unwrap_or_default();
-            Err(QueryError::Unreachable {
-                board: board.to_text(self.params.board),
-                reason: reason.to_owned(),
-            })
-        };
-        let mut answers: Vec<_> = boards.iter().map(refuse).collect();
+        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
         for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
             match self.evaluate_some(boards, entries, asking, &mut answers) {
                 Err(error) if is_state_missing(&error) => {
@@ -538,7 +537,7 @@ impl Oracle {
         let unreadable = self.parts.unreadable();
         unreadable.iter().for_each(|&(kind, key)| self.catalog.reopen(kind, key));
         for (kind, key) in unreadable {
-            if self.parts.read(kind, key).is_err() {
+            if self.parts.read_again(kind, key).is_err() {
                 break;
             }
         }
@@ -566,6 +565,11 @@ impl Oracle {
         (layer > self.params.last_layer().0).then_some(": its tiles sum to more than any reachable board's")
     }
 
+    /// What is said of a board that the run does not reach.
+    fn refusal(&self, board: Board) -> QueryError {
+        self.unreachable(board, self.why_out_of_range(board).unwrap_or_default())
+    }
+
     fn unreachable(&self, board: Board, reason: &str) -> QueryError {
         QueryError::Unreachable { board: board.to_text(self.params.board), reason: reason.to_owned() }
     }
@@ -582,7 +586,7 @@ impl Oracle {
 
     /// The decoded part that an entry is in; `None` where nothing of it is reachable, or that is not stored.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
-        if !self.has_reach(entry.layer()) && !self.params.kept.keeps(entry.layer()) {
+        if !self.has_reach(entry.layer()) && !self.params.keeps_reach(entry.layer()) {
             return Ok(None);
         }
         Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)

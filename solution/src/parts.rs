@@ -7,12 +7,53 @@ use exact2048_game::bitset::{Number, any, for_each_bit, ones};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
-use exact2048_storage::ItemKey;
+use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::packing::pack_row;
 
 /// Entries (rows × columns) that a part has at most, unless a single row has more.
 pub const PART_ENTRIES: usize = 1 << 16;
+
+/// In the keys of best moves, added to the number of the part: no block has as many parts.
+const BEST_MOVES: u32 = 1 << 31;
+
+/// What an item holds of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// Which of its entries are reachable.
+    Reach,
+    /// The values of the reachable ones.
+    Values,
+    /// Their best moves.
+    BestMoves,
+}
+
+impl ItemKind {
+    /// The kind of the shards that hold such items.
+    pub fn shard(self) -> ShardKind {
+        match self {
+            Self::Reach => ShardKind::Reach,
+            Self::Values | Self::BestMoves => ShardKind::Values,
+        }
+    }
+
+    /// Of an item in a shard of a kind, by its key.
+    pub fn of(shard: ShardKind, key: ItemKey) -> Self {
+        match shard {
+            ShardKind::Reach => Self::Reach,
+            ShardKind::Values if key.part & BEST_MOVES != 0 => Self::BestMoves,
+            ShardKind::Values => Self::Values,
+        }
+    }
+
+    /// The key of an item of this kind of a part, whose values have the key that is given.
+    pub fn key(self, part: ItemKey) -> ItemKey {
+        match self {
+            Self::Reach | Self::Values => part,
+            Self::BestMoves => Parts::best_moves_key(part),
+        }
+    }
+}
 
 /// An item that does not parse: the file passed its checksums, so it was written by other code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -208,6 +249,11 @@ impl Parts {
             });
         }
         Ok(())
+    }
+
+    /// The key of the best moves of a part: in one shard with its values, under a number of its own.
+    pub fn best_moves_key(values: ItemKey) -> ItemKey {
+        ItemKey { part: values.part | BEST_MOVES, ..values }
     }
 
     /// The key of a part.

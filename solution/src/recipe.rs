@@ -243,9 +243,9 @@ impl<'a> Recipe<'a> {
         all.map(|commit| LayerRange { first: commit.first, last: commit.last }).collect()
     }
 
-    /// Whether the reach of a layer is needed for good: with its values, or where the run is nothing but reach.
+    /// Whether the reach of a layer is needed for good: with its values or best moves, or where the run is nothing but reach.
     fn keeps_reach(&self, number: usize) -> bool {
-        self.params.until_layer.is_some() || self.params.kept.keeps(layer(number))
+        self.params.keeps_reach(layer(number))
     }
 }
 

@@ -416,6 +416,7 @@ fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
 /// Requires that a run has the parameters asked for.
 fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
     let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
+    let values = |p: &Params| if p.best_moves { "best-move" } else { "layers" }.to_owned();
     let fields = [
         ("board", held.board.to_string(), wanted.board.to_string()),
         ("objective", held.objective.to_string(), wanted.objective.to_string()),
@@ -424,6 +425,7 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
         ("until-layer", until(held), until(wanted)),
         ("discount", held.discount.to_string(), wanted.discount.to_string()),
         ("spawner", held.spawner.to_string(), wanted.spawner.to_string()),
+        ("choice of values", values(held), values(wanted)),
         ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
     ];
     for (field, found, wanted) in fields {

@@ -36,17 +36,20 @@ pub async fn client(server: &Server) -> QueryClient<Channel> {
 
 /// Asks for a board as text.
 pub fn text(board: &str) -> GetValueRequest {
-    GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Text(board.to_owned())) }) }
+    GetValueRequest {
+        board: Some(v1::Board { spelling: Some(Spelling::Text(board.to_owned())) }),
+        with_values: false,
+    }
 }
 
 /// Asks for a packed board.
 pub fn packed(board: u64) -> GetValueRequest {
-    GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Packed(board)) }) }
+    GetValueRequest { board: Some(v1::Board { spelling: Some(Spelling::Packed(board)) }), with_values: false }
 }
 
 /// Asks for the values of packed boards.
 pub fn values_of(boards: Vec<u64>) -> BatchGetValuesRequest {
-    BatchGetValuesRequest { boards, with_moves: false }
+    BatchGetValuesRequest { boards, with_moves: false, with_values: false }
 }
 
 /// What a server says of the health of a service; of itself where the name is empty.

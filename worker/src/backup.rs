@@ -7,10 +7,10 @@ use std::sync::Arc;
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{RowSet, Slot};
-use exact2048_game::transitions::{Moves, Transitions};
+use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
-use exact2048_solution::{Parts, ReadError};
+use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::ShardKind;
 
 use crate::area::Area;
@@ -22,6 +22,7 @@ use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
 use crate::memory::Reservation;
 use crate::pieces::{SlotBits, map_parts, of_slots};
+use crate::policy::Policy;
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
@@ -82,8 +83,15 @@ impl<V: Value> Worker<V> {
         };
         let transitions = self.class_transitions(class, reach.matrix.rows())?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
-        let mut states = reserved.area(transitions.rows().len() * stride(&tables));
-        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states);
+        let values = transitions.rows().len() * stride(&tables);
+        let mut states = reserved.area(values);
+        let mut best = self.legality.is_some().then(|| reserved.area(values));
+        let moves = best.as_deref_mut();
+        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves);
+        if let (Some(legality), Some(best)) = (&self.legality, best) {
+            let (tables, transitions, reach, best) = (&tables, &transitions, &reach, &best);
+            self.pack_best_moves(legality, &Policy { layer, class, tables, transitions, reach, best })?;
+        }
         if keep {
             self.pack_values(layer, class, &tables, &reach, &states)?;
         }
@@ -144,7 +152,7 @@ impl<V: Value> Worker<V> {
         Some(Arc::new(RowSet::new(rows)))
     }
 
-    /// The states' values of a block, for the rows that hold reachable states.
+    /// The states' values of a block, for the rows that hold reachable states; and where asked for their best moves.
     fn max_over_moves(
         &self,
         place: &Place<'_>,
@@ -152,6 +160,7 @@ impl<V: Value> Worker<V> {
         reach: &Entries,
         cache: &mut MapCache,
         states: &mut [V],
+        mut best: Option<&mut [Direction]>,
     ) {
         let Place { layer, lane: own_lane, tables, helpers, .. } = *place;
         let stride = stride(tables);
@@ -163,6 +172,9 @@ impl<V: Value> Worker<V> {
         pieces.map_of(states, stride, |slots, states| {
             self.end_games(tables, (moves, potential), occupied, slots, states);
         });
+        if let Some(best) = &mut best {
+            begin_best_moves(moves, stride, best);
+        }
         for group in &moves.groups {
             let occurring = OccurringMoves::new(group, occupied);
             for target_lane in own_lane.after(group.step, self.tables.params()) {
@@ -181,9 +193,14 @@ impl<V: Value> Worker<V> {
                 maps.for_each_some(&occurring.patterns, |patterns, maps| {
                     let runs = occurring.runs(patterns, maps);
                     let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
-                    pieces.map_of(states, stride, |slots, states| {
-                        self.kernels.maxima(&plan, slots, states);
-                    });
+                    match &mut best {
+                        None => pieces.map_of(states, stride, |slots, states| {
+                            self.kernels.maxima(&plan, slots, states);
+                        }),
+                        Some(best) => pieces.map_of_both((states, best), stride, |slots, states, best| {
+                            self.kernels.best_moves(&plan, slots, states, best);
+                        }),
+                    };
                 });
             }
         }
@@ -206,8 +223,8 @@ impl<V: Value> Worker<V> {
                 *value = self.backup.terminal(small + large);
             }
         }
-        let won = of_slots(&moves.won_rows, slots.clone(), |&slot| slot);
-        for &slot in won.iter().filter(|&&slot| occupied.contains(slot)) {
+        let won = of_slots(&moves.won_rows, slots.clone(), |&(slot, _)| slot);
+        for &(slot, _) in won.iter().filter(|(slot, _)| occupied.contains(*slot)) {
             states[(slot.index() - slots.start) * stride..][..columns].fill(self.backup.won());
         }
     }
@@ -287,7 +304,15 @@ impl<V: Value> Worker<V> {
         let (held, bits) = (matrix.rows(), matrix.bits());
         let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, held, bits));
         let item = |part| parts.encode_values(part, held, bits, stride(tables), states);
-        self.pack(ShardKind::Values, layer, tables.columns.lane(), &lengths, item)
+        self.pack(ItemKind::Values, layer, tables.columns.lane(), &lengths, item)
+    }
+}
+
+/// The best moves as if no move were legal, but for those that win.
+fn begin_best_moves(moves: &Moves, stride: usize, best: &mut [Direction]) {
+    best.fill(0);
+    for &(slot, direction) in &moves.won_rows {
+        best[slot.index() * stride..][..stride].fill(direction);
     }
 }
 

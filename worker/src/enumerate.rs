@@ -11,7 +11,7 @@ use exact2048_game::patterns::PatternId;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, SpawnKind, rules};
-use exact2048_solution::{Parts, ReadError};
+use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::ShardKind;
 
 use crate::bits::{BitMatrix, Summary};
@@ -154,7 +154,7 @@ impl<V: crate::Value> Worker<V> {
                 let edges: &[MoveEdge] =
                     group_of(self.tables.moves(&transitions), *step).map_or(&[], |group| &group.edges);
                 let reached = edges.iter().filter(|edge| states.summary.occupied.contains(edge.from));
-                reached.for_each(|edge| found.insert(edge.to));
+                reached.for_each(|edge| found.insert(edge.to()));
             }
             Ok(())
         })?;
@@ -348,7 +348,7 @@ impl<V: crate::Value> Worker<V> {
         let parts = Parts::new(place.class.rows(), place.tables.columns.len());
         let lengths = map_parts(parts, |part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
         let item = |part| parts.encode_reach(part, matrix.rows(), matrix.bits());
-        self.pack(ShardKind::Reach, place.layer, place.lane, &lengths, item)
+        self.pack(ItemKind::Reach, place.layer, place.lane, &lengths, item)
     }
 }
 

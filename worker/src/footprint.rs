@@ -59,7 +59,7 @@ pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
         let task = if params.until_layer.is_some() {
             enumerate_bytes(rows, columns)
         } else {
-            back_up_bytes(rows, columns, u64::from(u8::from(params.precision)) / 8)
+            back_up_bytes(rows, columns, u64::from(u8::from(params.precision)) / 8, params.best_moves)
         };
         largest = largest.max(task);
     }
@@ -78,10 +78,10 @@ fn enumerate_bytes(rows: u64, columns: u64) -> u64 {
     rows * (Transitions::BYTES_TO_MAKE_A_ROW as u64 + 24 * columns.div_ceil(64))
 }
 
-/// To back a block up: values of afterstates and states beside what reading their entries takes.
-fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64) -> u64 {
+/// To back a block up: values of afterstates and states, and perhaps best moves, beside what reading their entries takes.
+fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64, best_moves: bool) -> u64 {
     let stride = stride(columns as usize) as u64;
-    enumerate_bytes(rows, columns) + rows * 2 * stride * value_bytes
+    enumerate_bytes(rows, columns) + rows * stride * (2 * value_bytes + u64::from(best_moves))
 }
 
 impl<V: Value> Worker<V> {
@@ -99,10 +99,11 @@ impl<V: Value> Worker<V> {
         rows as usize * Transitions::BYTES_TO_MAKE_A_ROW + values as usize
     }
 
-    /// To back a block's states up: their values, beside what reading their entries takes.
+    /// To back a block's states up: their values, and perhaps best moves, beside what reading their entries takes.
     pub(crate) fn maxima_bytes(&self, layer: Layer, lane: Lane) -> usize {
         let (rows, columns) = self.shape(layer, lane);
-        let values = rows * stride(columns as usize) as u64 * size_of::<V>() as u64;
+        let entry_bytes = size_of::<V>() + usize::from(self.legality.is_some());
+        let values = rows * stride(columns as usize) as u64 * entry_bytes as u64;
         (enumerate_bytes(rows, columns) + values) as usize
     }
 

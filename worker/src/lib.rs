@@ -17,16 +17,18 @@ mod footprint;
 pub mod kernels;
 mod memory;
 pub mod pieces;
+mod policy;
 mod seal;
 mod tables;
 
 use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::Step;
+use exact2048_game::legal::Legality;
 use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{Archive, Blame, PayloadError, ReadError};
-use exact2048_storage::{ErrorKind, ScratchPlace, ShardKind, StorageError};
+use exact2048_solution::{Archive, Blame, ItemKind, PayloadError, ReadError};
+use exact2048_storage::{ErrorKind, ScratchPlace, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
@@ -125,6 +127,9 @@ pub struct Worker<V> {
     after_values: BlockMap<ValueBlock<V>>,
     unsealed_reach: Unsealed,
     unsealed_values: Unsealed,
+    unsealed_best_moves: Unsealed,
+    /// Of a run that stores best moves: which moves there are.
+    legality: Option<Legality>,
     /// One thread at a time makes room: what it moves must not be moved twice.
     making_room: Mutex<()>,
 }
@@ -152,6 +157,8 @@ impl<V: Value> Worker<V> {
             after_values: BlockMap::default(),
             unsealed_reach: Unsealed::default(),
             unsealed_values: Unsealed::default(),
+            unsealed_best_moves: Unsealed::default(),
+            legality: params.best_moves.then(|| Legality::new(params.board)),
             making_room: Mutex::default(),
         }
     }
@@ -191,6 +198,7 @@ impl<V: Value> Worker<V> {
         self.after_values.clear();
         self.unsealed_reach.clear();
         self.unsealed_values.clear();
+        self.unsealed_best_moves.clear();
     }
 
     /// Lets go of what is kept for a lane.
@@ -214,10 +222,11 @@ impl<V: Value> Worker<V> {
         Pieces::of_bytes(rows, words * size_of::<u64>(), self.piece_bytes / 8).at_most(words / 4)
     }
 
-    fn unsealed(&self, kind: ShardKind) -> &Unsealed {
+    fn unsealed(&self, kind: ItemKind) -> &Unsealed {
         match kind {
-            ShardKind::Reach => &self.unsealed_reach,
-            ShardKind::Values => &self.unsealed_values,
+            ItemKind::Reach => &self.unsealed_reach,
+            ItemKind::Values => &self.unsealed_values,
+            ItemKind::BestMoves => &self.unsealed_best_moves,
         }
     }
 

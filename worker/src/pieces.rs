@@ -71,6 +71,21 @@ impl Pieces {
         chunks.map(|(i, piece)| visit(self.slots(i), piece)).collect()
     }
 
+    /// The same with two lists that have as many elements a row.
+    pub fn map_of_both<T: Send, U: Send, R: Send>(
+        &self,
+        (list, other): (&mut [T], &mut [U]),
+        width: usize,
+        visit: impl Fn(Range<usize>, &mut [T], &mut [U]) -> R + Sync,
+    ) -> Vec<R> {
+        if self.count() == 1 {
+            return vec![visit(0..self.rows, list, other)];
+        }
+        let length = (self.rows_each * width).max(1);
+        let chunks = list.par_chunks_mut(length).zip(other.par_chunks_mut(length)).enumerate();
+        chunks.map(|(i, (piece, other))| visit(self.slots(i), piece, other)).collect()
+    }
+
     fn slots(&self, piece: usize) -> Range<usize> {
         piece * self.rows_each..((piece + 1) * self.rows_each).min(self.rows)
     }

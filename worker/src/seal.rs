@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
-use exact2048_solution::Parts;
+use exact2048_solution::{ItemKind, Parts};
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
 use rayon::prelude::*;
 
@@ -77,10 +77,19 @@ impl Unsealed {
     }
 }
 
-fn level(kind: ShardKind) -> i32 {
+/// The items that a layer's part of a shard of a kind has, in their order.
+fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
+    match shard {
+        ShardKind::Reach => &[ItemKind::Reach],
+        ShardKind::Values => &[ItemKind::Values, ItemKind::BestMoves],
+    }
+}
+
+fn level(kind: ItemKind) -> i32 {
     match kind {
-        ShardKind::Reach => REACH_LEVEL,
-        ShardKind::Values => VALUES_LEVEL,
+        ItemKind::Reach => REACH_LEVEL,
+        // Best moves are compressed already: what finds that out soonest is best.
+        ItemKind::Values | ItemKind::BestMoves => VALUES_LEVEL,
     }
 }
 
@@ -116,7 +125,7 @@ struct Packer {
 
 impl Packer {
     /// For items of a kind.
-    fn new(kind: ShardKind) -> Self {
+    fn new(kind: ItemKind) -> Self {
         Self { level: level(kind), items: Vec::new(), bytes: 0, frames: Vec::new() }
     }
 
@@ -155,14 +164,14 @@ impl<V: Value> Worker<V> {
     /// Packs the items of a block's parts, whose lengths are given: none where that is 0.
     pub(crate) fn pack(
         &self,
-        kind: ShardKind,
+        kind: ItemKind,
         layer: Layer,
         lane: Lane,
         lengths: &[usize],
         item: impl Fn(u32) -> Vec<u8> + Sync,
     ) -> Result<(), WorkerError> {
         let items = |parts: &[u32]| -> Vec<(ItemKey, Vec<u8>)> {
-            parts.iter().map(|&part| (Parts::key(layer, lane, part), item(part))).collect()
+            parts.iter().map(|&part| (kind.key(Parts::key(layer, lane, part)), item(part))).collect()
         };
         let packed = match &frames_of(lengths)[..] {
             [] => return Ok(()),
@@ -182,14 +191,18 @@ impl<V: Value> Worker<V> {
 
     /// Packs and compresses what the blocks of a finished layer have for their shard.
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
-        let mut packer = Packer::new(kind);
-        for packed in self.unsealed(kind).take(layer) {
-            packer.add(packed)?;
+        let mut frames = Vec::new();
+        for &kind in kinds_in(kind) {
+            let mut packer = Packer::new(kind);
+            for packed in self.unsealed(kind).take(layer) {
+                packer.add(packed)?;
+            }
+            packer.close_frame()?;
+            frames.append(&mut packer.frames);
         }
-        packer.close_frame()?;
         if !self.memory.fits(0) {
-            Frame::spill(&mut packer.frames, self.memory.scratch())?;
+            Frame::spill(&mut frames, self.memory.scratch())?;
         }
-        Ok(Sealed { layer, frames: packer.frames })
+        Ok(Sealed { layer, frames })
     }
 }

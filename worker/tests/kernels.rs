@@ -3,12 +3,15 @@
 
 mod common;
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use exact2048_game::bitset::Number;
 use exact2048_game::rowset::Slot;
+use exact2048_game::transitions::Direction;
 use exact2048_game::value::Value;
 use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::BitRows;
@@ -68,7 +71,7 @@ impl<V: Value> Kernels<V> for Plain {
     fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
         for run in plan.runs {
             for edge in run.edges {
-                if let (Some(from), Some(to)) = (plan.states.row(edge.from), afterstates.row_mut(edge.to)) {
+                if let (Some(from), Some(to)) = (plan.states.row(edge.from), afterstates.row_mut(edge.to())) {
                     let columns = columns_of(from).filter_map(|column| led_to(run.map, column));
                     columns.for_each(|column| set(to, column));
                 }
@@ -107,12 +110,36 @@ impl<V: Value> Kernels<V> for Plain {
                 if !slots.contains(&edge.from.index()) || !plan.wanted.contains(edge.from) {
                     continue;
                 }
-                let after = if plan.after.has(edge.to) { plan.after.row(edge.to) } else { plan.nothing };
+                let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
                 let state = &mut states[(edge.from.index() - slots.start) * plan.stride..][..plan.stride];
                 for (column, state) in state.iter_mut().enumerate() {
                     if let Some(to) = led_to(run.map, column) {
                         *state = (*state).max(after[to]);
                     }
+                }
+            }
+        }
+    }
+
+    fn best_moves(
+        &self,
+        plan: &Maxima<'_, V>,
+        slots: Range<usize>,
+        states: &mut [V],
+        best: &mut [Direction],
+    ) {
+        for (map, edge) in plan.runs.iter().flat_map(|run| run.edges.iter().map(|edge| (run.map, edge))) {
+            if !slots.contains(&edge.from.index()) || !plan.wanted.contains(edge.from) {
+                continue;
+            }
+            let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
+            for column in 0..plan.stride {
+                let Some(to) = led_to(map, column) else { continue };
+                let at = (edge.from.index() - slots.start) * plan.stride + column;
+                match after[to].cmp(&states[at]) {
+                    Ordering::Greater => (states[at], best[at]) = (after[to], edge.direction()),
+                    Ordering::Equal => best[at] = best[at].min(edge.direction()),
+                    Ordering::Less => {}
                 }
             }
         }
@@ -142,7 +169,7 @@ impl Compared {
         }
         vectors(rows);
         assert!(words(rows) == wanted, "slots {:?}", rows.slots());
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Relaxed);
     }
 }
 
@@ -168,7 +195,7 @@ impl<V: Value> Kernels<V> for Compared {
         };
         assert_eq!(list(&found), list(&computed));
         assert!(*after == wanted, "slots {slots:?}");
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Relaxed);
         found
     }
 
@@ -177,7 +204,21 @@ impl<V: Value> Kernels<V> for Compared {
         Plain.maxima(plan, slots.clone(), &mut wanted);
         Vectors.maxima(plan, slots.clone(), states);
         assert!(*states == wanted, "slots {slots:?}");
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn best_moves(
+        &self,
+        plan: &Maxima<'_, V>,
+        slots: Range<usize>,
+        states: &mut [V],
+        best: &mut [Direction],
+    ) {
+        let (mut wanted, mut wanted_best) = (states.to_vec(), best.to_vec());
+        Plain.best_moves(plan, slots.clone(), &mut wanted, &mut wanted_best);
+        Vectors.best_moves(plan, slots.clone(), states, best);
+        assert!(*states == wanted && *best == wanted_best, "slots {slots:?}");
+        self.0.fetch_add(1, Relaxed);
     }
 }
 
@@ -187,7 +228,7 @@ fn compare<V: Value>(params: &Params, tuning: (usize, usize)) -> usize {
     let both = worker::<V>(params, &archive, tuning).with_kernels(Compared(Arc::clone(&compared)));
     let (states, fingerprint, _) = solve_by::<V>(params, &[1], vec![both], &archive);
     assert!(states > 0 && fingerprint != 0);
-    compared.load(Ordering::Relaxed)
+    compared.load(Relaxed)
 }
 
 #[test]
@@ -200,6 +241,9 @@ fn both_kernels_do_the_same_to_every_block() {
     let (board, objective): (_, Objective) = ("3x3".parse().unwrap(), "reach:64".parse().unwrap());
     let reach = Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, 3).unwrap();
     assert!(compare::<u32>(&reach, (dense, whole)) > 1_000);
+    assert!(compare::<u32>(&reach.with_best_moves(true), (dense, 300)) > 1_000);
+    let wide = params("2x2", Precision::Bits64).with_best_moves(true);
+    assert!(compare::<u64>(&wide, (sparse, whole)) > 100);
 }
 
 /// The arithmetic of discounts, of chances to lose and of adversaries, in both widths.

@@ -143,7 +143,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         write_field(out, "until layer", units::count(layer))?;
     }
     if params.until_layer.is_none() {
-        write_field(out, "kept layers", kept_text(params.kept))?;
+        write_field(out, "kept layers", kept_text(params.kept, params.best_moves))?;
     }
     write_field(out, "progress", info.progress)?;
     if let Some(writer) = &info.writer {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
+use exact2048_solution::ItemKind;
 use exact2048_storage::{Codec, FrameInfo, ShardIdentity, ShardReader};
 use serde::Serialize;
 
@@ -49,12 +50,19 @@ struct Shard<'a> {
 #[derive(Serialize)]
 struct Items {
     count: usize,
+    /// How many of them hold best moves.
+    #[serde(skip_serializing_if = "is_none")]
+    best_moves: usize,
     first_layer: Option<u32>,
     last_layer: Option<u32>,
     layers: usize,
     lanes: usize,
     least_bytes: u32,
     most_bytes: u32,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize)]
@@ -111,8 +119,10 @@ fn items(reader: &ShardReader) -> Items {
     let items = reader.items();
     let distinct = |values: &mut dyn Iterator<Item = u64>| values.collect::<BTreeSet<u64>>().len();
     let lengths = || items.iter().map(|entry| entry.length);
+    let holds = |key| ItemKind::of(reader.identity().kind, key);
     Items {
         count: items.len(),
+        best_moves: items.iter().filter(|entry| holds(entry.key) == ItemKind::BestMoves).count(),
         first_layer: items.first().map(|entry| entry.key.layer),
         last_layer: items.last().map(|entry| entry.key.layer),
         layers: distinct(&mut items.iter().map(|entry| entry.key.layer.into())),
@@ -170,6 +180,9 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
             bytes(items.most_bytes.into()),
         ),
     )?;
+    if items.best_moves > 0 {
+        output::write_field(out, "best moves", format!("{} of the items", units::count(items.best_moves)))?;
+    }
     output::write_field(
         out,
         "frames",

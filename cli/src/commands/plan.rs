@@ -100,7 +100,7 @@ pub fn main(args: &Args) -> Result<()> {
         Some(kept) => choices.with(kept),
         None => choices.best(),
     });
-    let rates = measure(threads)?;
+    let rates = measure(threads, params.best_moves)?;
     let workload = Workload::new(&params);
     let policies = match args.job.keep() {
         Some(kept) => vec![kept],
@@ -198,17 +198,18 @@ impl Drop for Folder {
 const MEASURED_MEMORY: u64 = 1 << 30;
 
 /// Solves 3x3 in a folder of its own, which takes some seconds and 50 MB of the disk.
-fn measure(threads: usize) -> Result<Rates> {
+fn measure(threads: usize, best_moves: bool) -> Result<Rates> {
     display::say("note: measuring how fast 3x3 is solved here");
     let folder = Folder(std::env::temp_dir().join(format!("exact2048-plan-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).with_context(|| format!("cannot create {}", folder.0.display()))?;
-    let rates = solve_sample(&folder.0, threads);
+    let rates = solve_sample(&folder.0, threads, best_moves);
     drop(folder);
     rates
 }
 
-fn solve_sample(folder: &Path, threads: usize) -> Result<Rates> {
+fn solve_sample(folder: &Path, threads: usize, best_moves: bool) -> Result<Rates> {
     let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
+    let params = params.with_best_moves(best_moves);
     let mut run = Run::open_or_create(folder.join("3x3").as_path(), &params, Unnamed::Refuse)?;
     let limit_bytes = exact2048_worker::heap_limit_bytes(MEASURED_MEMORY, threads);
     let tuning = Tuning {
@@ -247,12 +248,15 @@ impl Plan {
             units::size(self.memory_bytes)
         );
         write_field(out, "memory", memory)?;
+        if self.params.best_moves {
+            write_field(out, "best moves", "of every state, in what is said of the disk and of hours")?;
+        }
         let [up, down] = self.measured_states_per_second.map(units::rate);
         write_field(out, "measured", format!("3x3 at {up} upward and {down} downward"))?;
         writeln!(out)?;
         let rows = self.policies.iter().map(|policy| {
             vec![
-                format!("{} ({})", policy.keep, kept_text(policy.kept)),
+                format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
                 units::size(policy.peak_disk_bytes),
                 units::size(policy.least_disk_bytes),
                 units::size(policy.end_disk_bytes),

@@ -110,8 +110,12 @@ fn forecast(run: &Run) -> Forecast {
     }
 }
 
-/// What a value takes that is stored already; `None` where there are too few to tell.
+/// What a value takes that is stored already; `None` where there are too few to tell, or other things with them.
 fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
+    if run.params().best_moves {
+        // They are in the same shards.
+        return None;
+    }
     let (mut bytes, mut states) = (0, 0);
     for shard in run.catalog().shards().iter().filter(|shard| shard.commit.phase == Phase::BackUp) {
         bytes += shard.record.bytes;

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
-use exact2048_solution::Evaluation;
 
 use crate::Failure;
+use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::network::ClientArgs;
 
@@ -31,7 +31,7 @@ impl Remote {
         match *self {}
     }
 
-    pub fn evaluate(&self, _: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
+    pub fn answer(&self, _: &[Board], _: bool) -> Vec<Result<(StateAnswer, Cost)>> {
         match *self {}
     }
 }

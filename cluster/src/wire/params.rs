@@ -38,7 +38,7 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         params.with_spawner(spawner_of(message)?).map_err(|error| WireError::field("spawner", error))?;
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
     let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
-    Ok(params.with_kept(kept.unwrap_or_default()))
+    Ok(params.with_kept(kept.unwrap_or_default()).with_best_moves(message.best_moves))
 }
 
 /// The discount that a message spells.
@@ -97,18 +97,30 @@ pub(super) mod tests {
             ("1", "worst"),
             ("1/2", "worst"),
         ]);
-        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), (kept, rules)).prop_filter_map(
-            "not every board has every layer, nor every objective all rules",
-            |(board, objective, spawn4, wide, until, (large, huge), (kept, (discount, spawner)))| {
-                let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
-                let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-                let spawn4 = spawn4.parse().unwrap();
-                let params = Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
-                let params = params.with_discount(discount.parse().unwrap()).ok()?;
-                let params = params.with_spawner(spawner.parse().unwrap()).ok()?;
-                Some(params.with_huge(huge).ok()?.with_kept(kept.parse().unwrap()))
-            },
-        )
+        let stored = (kept, any::<bool>());
+        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), (stored, rules))
+            .prop_filter_map(
+                "not every board has every layer, nor every objective all rules",
+                |(
+                    board,
+                    objective,
+                    spawn4,
+                    wide,
+                    until,
+                    (large, huge),
+                    ((kept, best_moves), (discount, spawner)),
+                )| {
+                    let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
+                    let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
+                    let spawn4 = spawn4.parse().unwrap();
+                    let params =
+                        Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
+                    let params = params.with_discount(discount.parse().unwrap()).ok()?;
+                    let params = params.with_spawner(spawner.parse().unwrap()).ok()?;
+                    let params = params.with_huge(huge).ok()?.with_kept(kept.parse().unwrap());
+                    Some(params.with_best_moves(best_moves))
+                },
+            )
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use super::secret::Secret;
 use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

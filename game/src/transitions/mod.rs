@@ -23,7 +23,7 @@ use crate::skeleton::{Config, Mask};
 use crate::slide::TileSource;
 use crate::table::{Store, Table};
 
-pub use moves::{MoveEdge, MoveGroup, Moves};
+pub use moves::{Direction, MoveEdge, MoveGroup, Moves};
 pub use spawns::{SpawnEdge, Spawns};
 
 /// What transitions are made from: the tables of a run.

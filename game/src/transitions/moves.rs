@@ -20,9 +20,12 @@ use crate::table::{Store, Table};
 pub struct Moves {
     /// The moves, by what they do to the large tiles.
     pub groups: Vec<MoveGroup>,
-    /// Slots in which a move of small tiles alone makes the wanted tile, ascending.
-    pub won_rows: Vec<Slot>,
+    /// Slots in which a move of small tiles alone makes the wanted tile, ascending, each with the first such move.
+    pub won_rows: Vec<(Slot, Direction)>,
 }
+
+/// The number of a move in [`Move::ALL`](crate::rules::Move::ALL).
+pub type Direction = u8;
 
 /// A move of one row: from a slot to a row of the target class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -30,8 +33,38 @@ pub struct Moves {
 pub struct MoveEdge {
     /// The slot.
     pub from: Slot,
+    /// The row in the class of the target, and in the two highest bits the direction.
+    to: u32,
+}
+
+/// Bits of a [`MoveEdge`] that are the row.
+const ROW_BITS: u32 = 30;
+
+impl MoveEdge {
+    /// The move of the tiles of a slot.
+    ///
+    /// # Panics
+    ///
+    /// If the class has more than 2^30 rows: their edges would take tens of GiB.
+    #[must_use]
+    pub fn new(from: Slot, direction: Direction, to: Row) -> Self {
+        assert!(to.0 >> ROW_BITS == 0 && direction < 4, "a row and a direction fit 32 bits");
+        Self { from, to: u32::from(direction) << ROW_BITS | to.0 }
+    }
+
     /// Row in the class of the target.
-    pub to: Row,
+    #[inline(always)]
+    #[must_use]
+    pub fn to(self) -> Row {
+        Row(self.to & ((1 << ROW_BITS) - 1))
+    }
+
+    /// Where the tiles slide, on the board of the row as it is stored.
+    #[inline(always)]
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        (self.to >> ROW_BITS) as Direction
+    }
 }
 
 /// The moves of a class with the same effect on the lane.
@@ -93,8 +126,7 @@ impl Moves {
 /// A legal move of one row, before edges are sorted.
 struct Edge {
     pattern: u32,
-    from: Slot,
-    to: Row,
+    edge: MoveEdge,
 }
 
 /// The lines of one move while they slide, one after the other.
@@ -155,7 +187,7 @@ struct Builder<'a> {
     id: ClassId,
     numbers: Numbers,
     groups: Vec<Group<'a>>,
-    won_rows: Vec<Slot>,
+    won_rows: Vec<(Slot, Direction)>,
 }
 
 impl Builder<'_> {
@@ -196,8 +228,8 @@ impl Builder<'_> {
     /// Adds one legal move: finds the canonical row of the target, and files the edge.
     fn add_move(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) {
         if slid.births > 0 && self.space.params().winning_exponent() == Some(self.space.params().large) {
-            if self.won_rows.last() != Some(&sliding.slot) {
-                self.won_rows.push(sliding.slot);
+            if self.won_rows.last().is_none_or(|&(slot, _)| slot != sliding.slot) {
+                self.won_rows.push((sliding.slot, sliding.direction as Direction));
             }
             return;
         }
@@ -217,11 +249,9 @@ impl Builder<'_> {
         let Group { class, edges, .. } = &mut self.groups[group as usize];
         let digits = image.digits(cells, slid.digits);
         let rank = self.space.configs.rank_of(class.id().small_sum, digits);
-        edges.push(Edge {
-            pattern: image.pattern,
-            from: sliding.slot,
-            to: class.row_of_rank(effect.mask, rank),
-        });
+        let to = class.row_of_rank(effect.mask, rank);
+        let edge = MoveEdge::new(sliding.slot, sliding.direction as Direction, to);
+        edges.push(Edge { pattern: image.pattern, edge });
     }
 
     /// Finds out what a move does to the L cells of a mask.
@@ -367,9 +397,9 @@ impl Group<'_> {
         let used = (0..ids.len()).filter(|&p| start[p + 1] > start[p]);
         let (patterns, ends) = used.map(|p| (ids[p], start[p + 1])).unzip();
         let mut sorted = vec![MoveEdge::default(); edges.len()];
-        for edge in edges {
-            let slot = &mut start[edge.pattern as usize];
-            sorted[*slot as usize] = MoveEdge { from: edge.from, to: edge.to };
+        for Edge { pattern, edge } in edges {
+            let slot = &mut start[pattern as usize];
+            sorted[*slot as usize] = edge;
             *slot += 1;
         }
         MoveGroup { step, target, patterns, ends, edges: sorted.into() }

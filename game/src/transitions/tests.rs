@@ -124,7 +124,7 @@ fn moves_lead_where_the_rules_say() {
                     let (target, to) =
                         (game.space.class(group.target).unwrap(), Columns::new(&game.params, lane));
                     for (edges, &pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
-                        let edges = edges.iter().map(|edge| (edge.from, edge.to));
+                        let edges = edges.iter().map(|edge| (edge.from, edge.to()));
                         game.follow(&mut found, (columns, &to), target, pattern, edges);
                     }
                 }
@@ -202,7 +202,7 @@ fn rows_that_are_left_out_change_nothing() {
         let mut found = BTreeSet::new();
         for group in &transitions.moves(game.maker()).groups {
             for (edges, pattern) in group.edges_of(0..group.patterns.len()).zip(&group.patterns) {
-                let of_row = |edge: &MoveEdge| (transitions.rows().row(edge.from), *pattern, edge.to);
+                let of_row = |edge: &MoveEdge| (transitions.rows().row(edge.from), *pattern, edge.to());
                 found.extend(edges.iter().map(of_row));
             }
         }

@@ -22,6 +22,42 @@ pub struct Items {
 /// Decoded frames, by the serial number of their shard and their own.
 pub type FrameCache = WeighedCache<(u64, u32), Arc<Vec<u8>>>;
 
+/// What items hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Which entries are reachable.
+    Reach,
+    /// Values.
+    Values,
+    /// Best moves, which are with the values, with this bit in the number of the part.
+    BestMoves,
+}
+
+/// Set in the number of the part of an item of best moves.
+const BEST_MOVES: u32 = 1 << 31;
+
+impl Content {
+    /// The kind of shard that such items are in.
+    pub fn kind(self) -> ShardKind {
+        if self == Self::Reach { ShardKind::Reach } else { ShardKind::Values }
+    }
+
+    /// The key of the part that an item belongs to.
+    fn part_of(self, key: ItemKey) -> ItemKey {
+        let part = if self == Self::BestMoves { key.part & !BEST_MOVES } else { key.part };
+        ItemKey { part, ..key }
+    }
+
+    /// What an item of a kind of shard holds.
+    pub fn of(kind: ShardKind, key: ItemKey) -> Self {
+        match kind {
+            ShardKind::Reach => Self::Reach,
+            ShardKind::Values if key.part & BEST_MOVES != 0 => Self::BestMoves,
+            ShardKind::Values => Self::Values,
+        }
+    }
+}
+
 /// One of them.
 #[derive(Clone, Copy)]
 pub struct Item {
@@ -29,18 +65,21 @@ pub struct Item {
     shard: usize,
     /// Where it is there.
     entry: Entry,
+    /// The key of its part.
+    key: ItemKey,
 }
 
 impl Item {
-    /// Its key.
+    /// The key of its part.
     pub fn key(&self) -> ItemKey {
-        self.entry.key
+        self.key
     }
 }
 
 impl Items {
     /// Reads the items of a layer; `None` where no shard covers it.
-    pub fn read(catalog: &Catalog, kind: ShardKind, layer: u32) -> Result<Option<Self>, Problem> {
+    pub fn read(catalog: &Catalog, content: Content, layer: u32) -> Result<Option<Self>, Problem> {
+        let kind = content.kind();
         let shards = catalog.find_layer(kind, layer);
         if shards.is_empty() {
             return Ok(None);
@@ -50,7 +89,12 @@ impl Items {
             let all = shard.reader()?.items();
             let first = all.partition_point(|entry| entry.key.layer < layer);
             let of_layer = all[first..].iter().take_while(|entry| entry.key.layer == layer);
-            items.extend(of_layer.map(|&entry| Item { shard: number, entry }));
+            let of_layer = of_layer.filter(|entry| Content::of(kind, entry.key) == content);
+            items.extend(of_layer.map(|&entry| Item {
+                shard: number,
+                entry,
+                key: content.part_of(entry.key),
+            }));
         }
         items.sort_by_key(Item::key);
         let mut needed: Vec<_> = items.iter().map(|item| (item.shard, item.entry.frame)).collect();
@@ -68,16 +112,18 @@ impl Items {
     /// shard covers its layer.
     pub fn read_one(
         catalog: &Catalog,
-        kind: ShardKind,
+        content: Content,
         key: ItemKey,
         cache: &FrameCache,
     ) -> Result<Option<Self>, Problem> {
-        let Some(shard) = catalog.find(kind, key) else { return Ok(None) };
+        let part = if content == Content::BestMoves { key.part | BEST_MOVES } else { key.part };
+        let key = ItemKey { part, ..key };
+        let Some(shard) = catalog.find(content.kind(), key) else { return Ok(None) };
         let (mut items, mut frames) = (Vec::new(), FxHashMap::default());
         if let Some(&entry) = shard.reader()?.find(key) {
             let read = || Ok::<_, Problem>(Arc::new(shard.reader()?.read_frame(entry.frame)?));
             frames.insert((0, entry.frame), cache.get_or_insert_with(&(shard.serial, entry.frame), read)?);
-            items.push(Item { shard: 0, entry });
+            items.push(Item { shard: 0, entry, key: content.part_of(entry.key) });
         }
         Ok(Some(Self { shards: vec![shard], items, frames }))
     }
@@ -92,6 +138,12 @@ impl Items {
         self.items.get(i).copied()
     }
 
+    /// The item of a part.
+    pub fn find(&self, part: ItemKey) -> Option<Item> {
+        let at = self.items.binary_search_by_key(&part, Item::key).ok()?;
+        self.get(at)
+    }
+
     /// Its bytes.
     pub fn bytes(&self, item: &Item) -> &[u8] {
         let frame = self.frames.get(&(item.shard, item.entry.frame));
@@ -103,8 +155,12 @@ impl Items {
         let shard = &self.shards[item.shard];
         let frames = shard.reader().ok().map(|reader| reader.frames());
         let frame = frames.and_then(|frames| frames.get(item.entry.frame as usize));
-        let ItemKey { layer, lane, part } = item.entry.key;
-        let what = format!("{} {}", shard.record.kind, item_text(layer, lane, part));
+        let ItemKey { layer, lane, part } = item.key();
+        let of = match Content::of(shard.record.kind, item.entry.key) {
+            Content::BestMoves => "best moves of the".to_owned(),
+            _ => shard.record.kind.to_string(),
+        };
+        let what = format!("{of} {}", item_text(layer, lane, part));
         Problem::Content {
             file: shard.place.clone(),
             offset: frame.map(|frame| frame.file_offset),

@@ -134,7 +134,10 @@ impl Descent<'_> {
         }
         let committed = self.covers(ShardKind::Values, layer);
         let is_kept = self.verifier.game().keeps(layer.0);
-        let parts = self.stored.layer(layer.0, committed && is_kept);
+        let with_best_moves =
+            committed && self.verifier.run().params().best_moves && layer >= self.span.first;
+        let parts =
+            self.stored.layer(layer.0, committed && is_kept, with_best_moves && layer <= self.span.last);
         let mut parts = parts.map_err(|problem| self.outcome.problems.push(problem)).ok()?;
         let in_span = self.span.contains(layer);
         if in_span {
@@ -156,9 +159,10 @@ impl Descent<'_> {
         let valued = parts.is_empty() || committed && (back_up || is_kept);
         if back_up {
             self.take_values(layer, &mut parts, found.values);
-        } else if in_span && committed && is_kept {
-            self.outcome.checked.values_left_out +=
-                parts.iter().map(|part| part.values.len() as u64).sum::<u64>();
+        } else if in_span && committed {
+            let count = |of: fn(&Part) -> usize| parts.iter().map(|part| of(part) as u64).sum::<u64>();
+            self.outcome.checked.values_left_out += count(|part| part.values.len());
+            self.outcome.checked.best_moves_left_out += count(|part| part.best.len());
         }
         if in_span {
             let checked = &mut self.outcome.checked;
@@ -220,10 +224,16 @@ impl Descent<'_> {
         }
     }
 
-    /// Compares computed values with the stored ones, and puts them in their place where none are stored.
-    fn take_values(&mut self, layer: Layer, parts: &mut [Part], computed: Vec<Vec<u64>>) {
+    /// Compares computed values and best moves with the stored ones, and puts values in their place where none are stored.
+    fn take_values(&mut self, layer: Layer, parts: &mut [Part], computed: Vec<(Vec<u64>, Vec<u8>)>) {
         let is_kept = self.verifier.game().keeps(layer.0);
-        for (part, computed) in parts.iter_mut().zip(computed) {
+        for (part, (computed, best)) in parts.iter_mut().zip(computed) {
+            let differs = |&i: &usize| part.best[i] != best[i];
+            for i in (0..part.best.len()).filter(differs).take(MOST_PROBLEMS) {
+                let problem = self.stored.best_move_problem(layer.0, part.images[i], best[i], part.best[i]);
+                self.outcome.problems.push(problem);
+            }
+            self.outcome.checked.best_moves += part.best.len() as u64;
             if !is_kept {
                 part.values = computed;
                 continue;

@@ -75,7 +75,7 @@ fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut BlockStates> {
 
 /// The legal moves of the states of a part.
 struct Moves {
-    /// How many each state has.
+    /// Which each state has, one bit each.
     legal: Vec<u8>,
     /// Which of `lanes` each leads to.
     targets: Vec<u8>,
@@ -100,8 +100,9 @@ pub struct Successors {
     pub afterstates: u64,
     /// Afterstates and what they can become, where that is no state; not all of them.
     pub missing: Vec<(u64, u64)>,
-    /// The values of the states of each part, where they were asked for.
-    pub values: Vec<Vec<u64>>,
+    /// The values of the states of each part, where they were asked for, and the number of the first of the best moves of
+    /// each; 0 where none is legal.
+    pub values: Vec<(Vec<u64>, Vec<u8>)>,
 }
 
 /// Moves the states of a layer, looks their spawns up in the layers 2 and 4 above, where those are given, and
@@ -112,7 +113,7 @@ pub fn successors(
     [twos, fours]: [Option<&mut States>; 2],
     back_up: bool,
 ) -> Successors {
-    let moves: Vec<Moves> = parts.par_iter().map(|part| Moves::new(game, &part.boards)).collect();
+    let moves: Vec<Moves> = parts.par_iter().map(|part| Moves::new(game, part.as_stored())).collect();
     let (mut moves, mut arrivals) = (moves, Vec::new());
     for (part, moves) in moves.iter_mut().enumerate() {
         let lanes = std::mem::take(&mut moves.lanes).into_iter().enumerate();
@@ -158,11 +159,12 @@ impl Moves {
             Self { legal: Vec::with_capacity(boards.len()), targets: Vec::new(), lanes: Vec::new() };
         let mut last = 0;
         for (i, &board) in boards.iter().enumerate() {
-            let before = moves.targets.len();
-            for after in after.each_ref().map(|after| after[i]) {
+            let mut legal = 0;
+            for (number, after) in after.each_ref().map(|after| after[i]).into_iter().enumerate() {
                 if after == board {
                     continue;
                 }
+                legal |= 1 << number;
                 if game.is_won(after) {
                     moves.targets.push(WON);
                     continue;
@@ -174,7 +176,7 @@ impl Moves {
                 moves.targets.push(last as u8);
                 moves.lanes[last].1.push(after);
             }
-            moves.legal.push((moves.targets.len() - before) as u8);
+            moves.legal.push(legal);
         }
         for (_, after) in &mut moves.lanes {
             game.geometry().canonicalise(after);
@@ -191,8 +193,8 @@ impl Moves {
         })
     }
 
-    /// The values of states: that of the best move of each, given the values of the afterstates by lane.
-    fn best(&self, game: &Game, boards: &[u64], after: &[Vec<u64>]) -> Vec<u64> {
+    /// The values of states: that of the best move of each, given the values of the afterstates by lane; and these moves.
+    fn best(&self, game: &Game, boards: &[u64], after: &[Vec<u64>]) -> (Vec<u64>, Vec<u8>) {
         let mut after: Vec<_> = after.iter().map(|values| values.iter().copied()).collect();
         let mut targets = self.targets.iter();
         let mut next = || match *targets.next()? {
@@ -200,10 +202,13 @@ impl Moves {
             lane => after[usize::from(lane)].next(),
         };
         let mut best = |(&board, &legal): (&u64, &u8)| {
-            let values = (0..legal).filter_map(|_| next());
-            values.max().unwrap_or_else(|| game.dead(board))
+            let legal = (0..4u8).filter(|m| legal >> m & 1 == 1);
+            let values = legal.filter_map(|m| Some((next()?, m)));
+            // Of equal values the first: what comes later has to be larger.
+            let best = values.reduce(|best, other| if other.0 > best.0 { other } else { best });
+            best.unwrap_or_else(|| (game.dead(board), 0))
         };
-        boards.iter().zip(&self.legal).map(&mut best).collect()
+        boards.iter().zip(&self.legal).map(&mut best).unzip()
     }
 }
 

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_game::Board;
 use exact2048_solution::{Oracle, OracleOptions, QueryError};
-use exact2048_storage::{ItemKey, ShardKind};
+use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::game::Game;
+use super::items::Content;
 use super::layout::tile_sum;
 use super::stored::Stored;
 use super::values::SpawnedValues;
@@ -109,7 +110,8 @@ impl Verifier<'_> {
             if shard.record.kind != ShardKind::Values {
                 continue;
             }
-            for entry in shard.reader()?.items() {
+            let is_value = |entry: &&Entry| Content::of(ShardKind::Values, entry.key) == Content::Values;
+            for entry in shard.reader()?.items().iter().filter(is_value) {
                 end += u64::from(entry.length) / width as u64;
                 items.push((end, entry.key));
             }

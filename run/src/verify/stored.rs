@@ -7,9 +7,13 @@ use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
 use super::game::Game;
-use super::items::{FrameCache, Item, Items, item_text};
+use super::items::{Content, FrameCache, Item, Items, item_text};
 use super::layout::{Block, Layout, LayoutRow, RowSymmetry, RowWalk};
+use super::policy::BestMoveReader;
 use super::{Problem, journal};
+
+/// The moves in the order of their numbers.
+const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 
 /// Bytes of decoded frames that are kept where items are read one at a time.
 const FRAMES_KEPT: u64 = 64 << 20;
@@ -31,6 +35,17 @@ pub struct Part {
     pub boards: Vec<u64>,
     /// Their values; empty where they are not read.
     pub values: Vec<u64>,
+    /// Where the run stores best moves and they are read: their boards as they are stored, and the move that is stored of each.
+    pub images: Vec<u64>,
+    /// See `images`.
+    pub best: Vec<u8>,
+}
+
+impl Part {
+    /// Images of the boards: as they are stored, where that is known.
+    pub fn as_stored(&self) -> &[u64] {
+        if self.images.is_empty() { &self.boards } else { &self.images }
+    }
 }
 
 /// An item of `reach` as it lies in its file.
@@ -63,10 +78,14 @@ impl<'a> Stored<'a> {
         Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
     }
 
-    /// The states of a layer by item, and their values where `with_values`. The layer must be covered.
-    pub fn layer(&self, layer: u32, with_values: bool) -> Result<Vec<Part>, Problem> {
-        let reach = self.items(ShardKind::Reach, layer)?;
-        let values = if with_values { Some(self.items(ShardKind::Values, layer)?) } else { None };
+    /// The states of a layer by item, and their values and best moves where these are wanted. The layer must be covered.
+    pub fn layer(&self, layer: u32, with_values: bool, with_best_moves: bool) -> Result<Vec<Part>, Problem> {
+        let reach = self.items(Content::Reach, layer)?;
+        let values = if with_values { Some(self.items(Content::Values, layer)?) } else { None };
+        let best = if with_best_moves { Some(self.items(Content::BestMoves, layer)?) } else { None };
+        if let Some(best) = &best {
+            require_states(best, &reach)?;
+        }
         if let Some(values) = &values
             && values.len() != reach.len()
         {
@@ -74,7 +93,7 @@ impl<'a> Stored<'a> {
             let expected = format!("{}, as many as reach has", reach.len());
             return Err(values.problem_of_all(what, expected, values.len().to_string()));
         }
-        let part = |i: usize| self.part(&reach, values.as_ref(), i);
+        let part = |i: usize| self.part(&reach, values.as_ref(), best.as_ref(), i);
         let parts: Vec<Part> = (0..reach.len()).into_par_iter().map(part).collect::<Result<_, _>>()?;
         let mut lanes: Vec<u64> = parts.iter().map(|part| part.lane).collect();
         lanes.dedup();
@@ -82,13 +101,14 @@ impl<'a> Stored<'a> {
         Ok(parts)
     }
 
-    fn items(&self, kind: ShardKind, layer: u32) -> Result<Items, Problem> {
-        Items::read(self.run.catalog(), kind, layer)?.ok_or_else(|| self.not_covered(kind, layer))
+    fn items(&self, content: Content, layer: u32) -> Result<Items, Problem> {
+        let items = Items::read(self.run.catalog(), content, layer)?;
+        items.ok_or_else(|| self.not_covered(content.kind(), layer))
     }
 
-    fn item(&self, kind: ShardKind, key: ItemKey) -> Result<Items, Problem> {
-        let items = Items::read_one(self.run.catalog(), kind, key, &self.frames)?;
-        items.ok_or_else(|| self.not_covered(kind, key.layer))
+    fn item(&self, content: Content, key: ItemKey) -> Result<Items, Problem> {
+        let items = Items::read_one(self.run.catalog(), content, key, &self.frames)?;
+        items.ok_or_else(|| self.not_covered(content.kind(), key.layer))
     }
 
     fn not_covered(&self, kind: ShardKind, layer: u32) -> Problem {
@@ -133,16 +153,27 @@ impl<'a> Stored<'a> {
         Ok(marked)
     }
 
-    /// The states of an item of `reach`, with the values of the item of `values` of the same number.
-    fn part(&self, reach: &Items, values: Option<&Items>, i: usize) -> Result<Part, Problem> {
+    /// The states of an item of `reach`, with the values of the item of `values` of the same number, and with the best moves of
+    /// the same part.
+    fn part(
+        &self,
+        reach: &Items,
+        values: Option<&Items>,
+        best: Option<&Items>,
+        i: usize,
+    ) -> Result<Part, Problem> {
         let Some(item) = reach.get(i) else { return Ok(Part::default()) };
         let marked = self.marked(reach, &item)?;
         let count = marked.count();
-        let mut part = Part { lane: item.key().lane, boards: Vec::with_capacity(count), values: Vec::new() };
+        let boards = Vec::with_capacity(count);
+        let mut part = Part { lane: item.key().lane, boards, ..Part::default() };
         if let Some(values) = values {
             let bytes = self.values(values, i, item.key(), count)?;
             part.values = bytes.chunks_exact(self.width()).map(little_endian).collect();
         }
+        let best_item = best.and_then(|best| best.find(item.key()));
+        let code = best.zip(best_item).map_or(&[][..], |(best, item)| best.bytes(&item));
+        let mut moves = best.map(|_| BestMoveReader::new(code, marked.block.columns()));
         let mut rows = RowWalk::new(&self.layout, &marked.block);
         // Symmetric rows hold fewer states than entries: then the values after them move up.
         let mut read = 0;
@@ -151,6 +182,10 @@ impl<'a> Stored<'a> {
             let large = rows.large_tiles();
             for_each_bit(bits, |column| part.boards.push(row.small | large[column]));
             let entries = part.boards.len() - start;
+            if let Some(moves) = &mut moves {
+                moves.next_row();
+                self.read_best(moves, bits, start, &mut part);
+            }
             if !part.values.is_empty() {
                 part.values.copy_within(read..read + entries, start);
             }
@@ -170,8 +205,29 @@ impl<'a> Stored<'a> {
         if !part.values.is_empty() {
             part.values.truncate(part.boards.len());
         }
+        if let (Some(best), Some(item), Some(moves)) = (best, best_item, moves)
+            && moves.unread() > 0
+        {
+            let expected = format!("{} bytes for {count} best moves", code.len() - moves.unread());
+            return Err(best.problem(&item, expected, format!("{} bytes", code.len())));
+        }
         self.game.geometry().canonicalise(&mut part.boards);
         Ok(part)
+    }
+
+    /// Reads the best moves of the entries of a row, whose boards begin at `start`.
+    fn read_best(&self, moves: &mut BestMoveReader<'_>, bits: &[u8], start: usize, part: &mut Part) {
+        let boards = &part.boards[start..];
+        let mut after = [const { Vec::new() }; 4];
+        self.game.geometry().slide(boards, &mut after);
+        let mut next = 0;
+        for_each_bit(bits, |column| {
+            let changes = |m: &usize| after[*m][next] != boards[next];
+            let legal = (0..4).filter(changes).map(|m| 1 << m).sum();
+            part.best.push(moves.next(column, legal));
+            next += 1;
+        });
+        part.images.extend_from_slice(boards);
     }
 
     /// Keeps one board of each set of images among the boards of a row, which begin at `start`. All images in the row
@@ -183,13 +239,15 @@ impl<'a> Stored<'a> {
     fn fold(&self, row: &LayoutRow, part: &mut Part, start: usize) -> Result<(), (String, String)> {
         let geometry = self.game.geometry();
         let boards = part.boards.split_off(start);
+        let best = part.best.split_off(start.min(part.best.len()));
+        part.images.truncate(part.best.len());
         let value = |i: usize| part.values.get(start + i).copied().unwrap_or(0);
-        let with_value = |(i, &board): (usize, &u64)| (geometry.canonical(board), board, value(i));
-        let mut entries: Vec<(u64, u64, u64)> = boards.iter().enumerate().map(with_value).collect();
+        let with_value = |(i, &board): (usize, &u64)| (geometry.canonical(board), board, value(i), i);
+        let mut entries: Vec<(u64, u64, u64, usize)> = boards.iter().enumerate().map(with_value).collect();
         entries.sort_unstable();
         let mut values = Vec::new();
         for images in entries.chunk_by(|a, b| a.0 == b.0) {
-            let (canonical, _, value) = images[0];
+            let (canonical, _, value, _) = images[0];
             let mut in_row = geometry.images(canonical).to_vec();
             in_row.sort_unstable();
             in_row.dedup();
@@ -205,6 +263,12 @@ impl<'a> Stored<'a> {
             }
             part.boards.push(canonical);
             values.push(value);
+            // A query looks for the one whose large tiles come first, read in the order of the cells.
+            let first = images.iter().min_by_key(|image| in_reading_order(image.1));
+            if let Some((image, best)) = first.and_then(|&(_, image, _, i)| Some((image, *best.get(i)?))) {
+                part.images.push(image);
+                part.best.push(best);
+            }
         }
         if !part.values.is_empty() {
             part.values[start..start + values.len()].copy_from_slice(&values);
@@ -234,7 +298,7 @@ impl<'a> Stored<'a> {
 
     /// The value of the entry that is number `nth` of an item of reach; `None` past its end.
     fn value_of(&self, key: ItemKey, count: usize, nth: usize) -> Result<Option<u64>, Problem> {
-        let items = self.item(ShardKind::Values, key)?;
+        let items = self.item(Content::Values, key)?;
         let bytes = self.values(&items, 0, key, count)?;
         Ok(bytes.chunks_exact(self.width()).nth(nth).map(little_endian))
     }
@@ -249,7 +313,7 @@ impl<'a> Stored<'a> {
 
     /// The board of the entry whose value is number `nth` of an item, and the value; `None` past its end.
     pub fn nth_value(&self, key: ItemKey, nth: usize) -> Result<Option<(u64, u64)>, Problem> {
-        let reach = self.item(ShardKind::Reach, key)?;
+        let reach = self.item(Content::Reach, key)?;
         let Some(item) = reach.get(0) else { return Ok(None) };
         let marked = self.marked(&reach, &item)?;
         let Some(value) = self.value_of(key, marked.count(), nth)? else { return Ok(None) };
@@ -274,7 +338,7 @@ impl<'a> Stored<'a> {
         let Some(block) = self.layout.block(place.layer, place.lane) else { return Ok(None) };
         let part = block.part_of(place.row) as u32;
         let key = ItemKey { layer: place.layer, lane: place.lane, part };
-        let reach = self.item(ShardKind::Reach, key)?;
+        let reach = self.item(Content::Reach, key)?;
         let Some(item) = reach.get(0) else { return Ok(None) };
         let marked = self.marked(&reach, &item)?;
         let mut before = 0;
@@ -312,12 +376,35 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// A stored move that is not the one that comes first among the best.
+    pub fn best_move_problem(&self, layer: u32, image: u64, computed: u8, stored: u8) -> Problem {
+        let what = format!("best move of {}", self.text(image));
+        let [expected, found] = [computed, stored].map(|m| MOVES[usize::from(m) % 4].to_owned());
+        self.problem(ShardKind::Values, layer, what, expected, found)
+    }
+
     /// A stored value that is not the one its successors give.
     pub fn value_problem(&self, layer: u32, board: u64, computed: u64, stored: u64) -> Problem {
         let what = format!("value of {}", self.text(board));
         let expected = self.game.values().text(computed);
         self.problem(ShardKind::Values, layer, what, expected, stored.to_string())
     }
+}
+
+/// The same tiles, the first cell's highest.
+fn in_reading_order(board: u64) -> u64 {
+    let pairs = board.swap_bytes();
+    (pairs & 0x0f0f_0f0f_0f0f_0f0f) << 4 | pairs >> 4 & 0x0f0f_0f0f_0f0f_0f0f
+}
+
+/// Requires that best moves are of parts that have states.
+fn require_states(best: &Items, reach: &Items) -> Result<(), Problem> {
+    for item in (0..best.len()).filter_map(|i| best.get(i)) {
+        if reach.find(item.key()).is_none() {
+            return Err(best.problem(&item, "a part with states".to_owned(), "one without".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {

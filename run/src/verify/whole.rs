@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_solution::{Catalog, CatalogShard, kind_of};
-use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
-use super::items::item_text;
+use super::items::{Content, item_text};
 use super::{CheckOutcome, CheckProgress, Checked, Problem, Span, Verifier, journal};
 
 impl Verifier<'_> {
@@ -54,7 +53,11 @@ impl Verifier<'_> {
         // What is not where it is looked for would never be found, nor checked.
         for entry in reader.items() {
             let (key, kind) = (entry.key, shard.record.kind);
-            let kept = kind == ShardKind::Reach || self.game().keeps(key.layer);
+            let kept = match Content::of(kind, key) {
+                Content::Reach => true,
+                Content::Values => self.game().keeps(key.layer),
+                Content::BestMoves => self.game().params().best_moves,
+            };
             let holder = catalog.find(kind, key);
             let found = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
             if found || holder.is_none_or(|holder| holder.serial != shard.serial) {

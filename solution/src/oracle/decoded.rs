@@ -13,7 +13,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::archive::{Archive, ReadError};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
-use crate::parts::Parts;
+use crate::parts::{ItemKind, Parts};
 
 /// Bytes of a part, about.
 const PART_BYTES: u64 = 64 << 10;
@@ -80,13 +80,19 @@ impl PartCache {
         self.lock_unreadable().clone()
     }
 
-    fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, ReadError> {
-        let Some(item) = self.read(ShardKind::Reach, key)? else { return Ok(None) };
+    /// Which entries of a part are reachable, row by row; `None` where none is.
+    pub(crate) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
+        let Some(item) = self.read(ItemKind::Reach, key)? else { return Ok(None) };
         let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
         parts.decode_reach_part(key, &item, &mut rows)?;
+        Ok(Some(rows))
+    }
+
+    fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, ReadError> {
+        let Some(rows) = self.states(key, parts)? else { return Ok(None) };
         let marked = Marked::new(&rows, parts.columns());
         let values = if self.kept.keeps(Layer(key.layer)) {
-            let item = self.read(ShardKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
+            let item = self.read(ItemKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
             PartValues::Stored(item)
         } else if keeps_values {
             PartValues::computed(self.precision, marked.count())
@@ -96,8 +102,13 @@ impl PartCache {
         Ok(Some(Arc::new(Part { key, precision: self.precision, marked, values })))
     }
 
-    /// Reads an item, and notes whether it could be.
-    pub(crate) fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+    /// Reads an item of a part, and notes whether it could be.
+    pub(crate) fn read(&self, kind: ItemKind, part: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+        self.read_again(kind.shard(), kind.key(part))
+    }
+
+    /// Reads an item by its key in a shard, and notes whether it could be.
+    pub(crate) fn read_again(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let item = self.archive.read(kind, key);
         let mut unreadable = self.lock_unreadable();
         let noted = unreadable.iter().position(|&noted| noted == (kind, key));
@@ -174,7 +185,7 @@ impl Bytes for Option<Arc<Part>> {
             PartValues::Computed64(slots) => size_of_val(&**slots),
             PartValues::Unkept => 0,
         };
-        (values + part.marked.words.len() * 12 + size_of::<Part>()) as u64
+        (values + size_of::<Part>()) as u64 + part.marked.bytes()
     }
 }
 
@@ -207,14 +218,14 @@ fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<u64> {
 
 /// A set of entries, with the number of those before every 64th.
 #[derive(Debug)]
-struct Marked {
+pub(super) struct Marked {
     words: Vec<u64>,
     before: Vec<u32>,
 }
 
 impl Marked {
     /// From rows of `columns` bits that begin on words of their own.
-    fn new(rows: &[u64], columns: usize) -> Self {
+    pub(super) fn new(rows: &[u64], columns: usize) -> Self {
         let per_row = columns.div_ceil(64).max(1);
         let mut words = vec![0u64; (rows.len() / per_row * columns).div_ceil(64)];
         for (row, bits) in rows.chunks_exact(per_row).enumerate() {
@@ -241,7 +252,11 @@ impl Marked {
         last.map_or(0, |(before, word)| (before + word.count_ones()) as usize)
     }
 
-    fn rank(&self, entry: usize) -> Option<usize> {
+    pub(super) fn bytes(&self) -> u64 {
+        (self.words.len() * 12) as u64
+    }
+
+    pub(super) fn rank(&self, entry: usize) -> Option<usize> {
         let (word, bit) = (*self.words.get(entry / 64)?, entry % 64);
         let below = word & ((1 << bit) - 1);
         (word >> bit & 1 == 1).then(|| (self.before[entry / 64] + below.count_ones()) as usize)

@@ -33,6 +33,9 @@ pub enum QueryError {
          the next stored layers, or a run that stores more of them"
     )]
     TooLarge(TooLarge),
+    /// The run stores values alone.
+    #[error("the run stores no best moves, but values: they say which move is best")]
+    NoBestMoves,
     /// Nobody wants the answer any more.
     #[error("the question was given up before it was answered")]
     GivenUp,
@@ -46,7 +49,11 @@ impl QueryError {
             Self::Read(error) => Some(error.kind()),
             Self::NotSolved(NotSolved::OlderFormat(_)) => Some(ErrorKind::Refused),
             Self::NotSolved(_) => Some(ErrorKind::NotComputed),
-            Self::Board(_) | Self::Unreachable { .. } | Self::TooLarge(_) | Self::GivenUp => None,
+            Self::Board(_)
+            | Self::Unreachable { .. }
+            | Self::TooLarge(_)
+            | Self::NoBestMoves
+            | Self::GivenUp => None,
         }
     }
 

@@ -119,7 +119,7 @@ fn for_each_edge(
     edges: &[MoveEdge],
     mut visit: impl FnMut(&mut [u64], &[u64]),
 ) {
-    for &MoveEdge { from, to } in edges {
+    for (from, to) in edges.iter().map(|edge| (edge.from, edge.to())) {
         if let Some(from) = source.row(from)
             && let Some(to) = target.row_mut(to)
         {
@@ -146,7 +146,7 @@ fn for_each_block(
     let mut there = [MoveEdge::default(); BLOCK];
     let mut filled = 0;
     for &edge in edges {
-        if source.occupied.contains(edge.from) && target.row_mut(edge.to).is_some() {
+        if source.occupied.contains(edge.from) && target.row_mut(edge.to()).is_some() {
             there[filled] = edge;
             filled += 1;
         }
@@ -186,7 +186,7 @@ impl Block<'_, '_> {
             let mut block = *columns;
             transpose(&mut block);
             for (&row, edge) in block.iter().zip(self.edges) {
-                if let Some(target) = self.target.row_mut(edge.to) {
+                if let Some(target) = self.target.row_mut(edge.to()) {
                     target[word] |= row;
                 }
             }
@@ -288,7 +288,7 @@ mod tests {
         let mut to: Vec<u32> = (0..70).rev().collect();
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
-        let edge = [MoveEdge { from: Slot(0), to: Row(1) }];
+        let edge = [MoveEdge::new(Slot(0), 0, Row(1))];
         let target = moved(2, &source, &edge, &IndexMap::Dense(DenseMap::new(to, 70)));
         assert_eq!(target.slot(Slot(0)), [0, 0]);
         assert_eq!(target.slot(Slot(1)), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
@@ -332,7 +332,7 @@ mod tests {
                 let occupied = BitSet::from_words(occupied);
                 let rows = edges + 1;
                 let list: Vec<MoveEdge> = (0..edges as u32)
-                    .map(|i| MoveEdge { from: Slot(2 * i + 1), to: Row(number() as u32 % rows as u32) })
+                    .map(|i| MoveEdge::new(Slot(2 * i + 1), i as u8 % 4, Row(number() as u32 % rows as u32)))
                     .collect();
                 let leads_to: Vec<u32> =
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
@@ -341,7 +341,7 @@ mod tests {
                 for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
                     let mut wanted = vec![0u64; rows * target_words];
                     for edge in list.iter().filter(|edge| occupied.contains(edge.from)) {
-                        let to = &mut wanted[edge.to.index() * target_words..][..target_words];
+                        let to = &mut wanted[edge.to().index() * target_words..][..target_words];
                         let from = &source[edge.from.index() * words..][..words];
                         match &map {
                             IndexMap::Sparse(map) => or_sparse(to, from, map.pairs()),

@@ -143,12 +143,12 @@ impl DenseMap {
         &self,
         row: &[V],
         first: usize,
-        vectors: &mut [T],
-        mut visit: impl FnMut(&mut T, [V; LANES]),
+        vectors: impl Iterator<Item = T>,
+        mut visit: impl FnMut(T, [V; LANES]),
     ) {
         assert!(row.len() >= self.bound, "a row is as long as its map leads");
         let leads_to = &self.leads_to.as_chunks::<LANES>().0[first..];
-        for (vector, leads_to) in vectors.iter_mut().zip(leads_to) {
+        for (vector, leads_to) in vectors.zip(leads_to) {
             // SAFETY: every entry is below `bound`, which is the largest entry plus 1 and is set where the
             // entries are; both are private and never change. `row` has at least `bound` values.
             visit(vector, leads_to.map(|to| unsafe { *row.get_unchecked(to as usize) }));
@@ -198,16 +198,25 @@ impl Pairs<'_> {
         self.pairs.is_empty()
     }
 
-    /// Calls `visit` with the value of each column and the value that it leads to.
+    /// Calls `visit` with the value of each column, what is `beside` it and the value that it leads to.
     #[inline(always)]
     #[allow(unsafe_code, reason = "an inner loop of the solver, with two bounds checks a value")]
-    pub fn for_each<V: Copy>(&self, source: &mut [V], target: &[V], mut visit: impl FnMut(&mut V, V)) {
+    pub fn for_each<V: Copy, B>(
+        &self,
+        (source, beside): (&mut [V], &mut [B]),
+        target: &[V],
+        mut visit: impl FnMut((&mut V, &mut B), V),
+    ) {
         assert!(source.len() >= self.source_bound && target.len() >= self.target_bound, "rows of the lanes");
+        assert_eq!(source.len(), beside.len(), "both are of the same columns");
         for &(from, to) in self.pairs {
             // SAFETY: all pairs of the map come from columns below `source_bound` and lead to columns below
-            // `target_bound`; both were found with the pairs, which never change. Both rows are that long.
-            let (from, to) =
-                unsafe { (source.get_unchecked_mut(from as usize), *target.get_unchecked(to as usize)) };
+            // `target_bound`; both were found with the pairs, which never change. All three slices are that long.
+            let (from, to) = unsafe {
+                let from = from as usize;
+                let from = (source.get_unchecked_mut(from), beside.get_unchecked_mut(from));
+                (from, *target.get_unchecked(to as usize))
+            };
             visit(from, to);
         }
     }

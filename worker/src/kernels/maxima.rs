@@ -1,10 +1,10 @@
-//! States' values: maxima over moves.
+//! States' values: maxima over moves, and which move it is.
 
 use std::ops::Range;
 
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::rowset::Slot;
-use exact2048_game::transitions::MoveEdge;
+use exact2048_game::transitions::{Direction, MoveEdge};
 use exact2048_game::value::Value;
 use multiversion::multiversion;
 
@@ -27,11 +27,45 @@ pub struct Maxima<'a, V> {
     pub nothing: &'a [V],
 }
 
+/// What is kept beside a state's value of the move that it comes from.
+trait Best: Copy {
+    /// Takes note of a move to an afterstate of value `after` before that raises the value of the state, if it does.
+    fn meet<V: Value>(&mut self, state: V, after: V, direction: Direction);
+}
+
+/// Nothing.
+impl Best for () {
+    #[inline(always)]
+    fn meet<V: Value>(&mut self, _: V, _: V, _: Direction) {}
+}
+
+/// The first of the moves with the largest value, in whatever order they are met; 0 where none raises the value.
+impl Best for Direction {
+    #[inline(always)]
+    fn meet<V: Value>(&mut self, state: V, after: V, direction: Direction) {
+        let is_better = (after > state) | ((after == state) & (direction < *self));
+        *self = if is_better { direction } else { *self };
+    }
+}
+
 /// [`Kernels::maxima`](super::Kernels::maxima).
-///
+pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
+    in_blocks(plan, slots, states, &mut vec![(); states.len()]);
+}
+
+/// [`Kernels::best_moves`](super::Kernels::best_moves).
+pub fn best_moves<V: Value>(
+    plan: &Maxima<'_, V>,
+    slots: Range<usize>,
+    states: &mut [V],
+    best: &mut [Direction],
+) {
+    in_blocks(plan, slots, states, best);
+}
+
 /// Rows of one mask are neighbours and share index maps, and their targets are neighbours too. So some rows and columns are
 /// worked on at a time, which stay in a cache, as the maps' entries for these columns do.
-pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
+fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [B]) {
     let rows_each = rows_at_once(plan.stride);
     let of_slots = plan.runs.iter().filter_map(|run| {
         let edges = of_slots(run.edges, slots.clone(), |edge| edge.from);
@@ -39,10 +73,12 @@ pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut 
     });
     if slots.len() <= rows_each {
         let runs: Vec<MoveRun<'_>> = of_slots.collect();
-        return of_rows(plan, &runs, slots.start, states);
+        return of_rows(plan, &runs, slots.start, states, best);
     }
     let (mut rest, mut runs): (Vec<MoveRun<'_>>, _) = (of_slots.collect(), Vec::new());
-    for (first, states) in slots.step_by(rows_each).zip(states.chunks_mut(rows_each * plan.stride)) {
+    let values_each = rows_each * plan.stride;
+    let blocks = states.chunks_mut(values_each).zip(best.chunks_mut(values_each));
+    for (first, (states, best)) in slots.step_by(rows_each).zip(blocks) {
         runs.clear();
         for run in &mut rest {
             let end = first + rows_each;
@@ -53,7 +89,7 @@ pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut 
                 runs.push(MoveRun { edges, map: run.map });
             }
         }
-        of_rows(plan, &runs, first, states);
+        of_rows(plan, &runs, first, states, best);
     }
 }
 
@@ -62,42 +98,46 @@ pub fn maxima<V: Value>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut 
 /// AVX-512 is left out: gathers of 16 values, which compilers then choose, take two to nine times as long as 16 loads (on
 /// an AMD EPYC).
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn of_rows<V: Value>(plan: &Maxima<'_, V>, runs: &[MoveRun<'_>], first: usize, states: &mut [V]) {
+fn of_rows<V: Value, B: Best>(
+    plan: &Maxima<'_, V>,
+    runs: &[MoveRun<'_>],
+    first: usize,
+    states: &mut [V],
+    best: &mut [B],
+) {
     let stride = plan.stride;
     for begin in (0..stride).step_by(COLUMNS_AT_ONCE) {
         let columns = begin..(begin + COLUMNS_AT_ONCE).min(stride);
         for run in runs {
             match run.map {
-                IndexMap::Identity => for_each_edge(plan, run.edges, |from, after| {
-                    let state = &mut states[(from - first) * stride..][..stride][columns.clone()];
+                IndexMap::Identity => for_each_edge(plan, run.edges, |from, direction, after| {
+                    let row = (from - first) * stride..(from - first + 1) * stride;
+                    let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
+                    let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
                     let after = after[columns.clone()].as_chunks::<LANES>().0;
-                    for (state, after) in state.as_chunks_mut::<LANES>().0.iter_mut().zip(after) {
-                        for lane in 0..LANES {
-                            state[lane] = state[lane].max(after[lane]);
-                        }
+                    for ((state, best), after) in state.iter_mut().zip(best).zip(after) {
+                        take_all(state, best, after, direction);
                     }
                 }),
-                IndexMap::Dense(map) => for_each_edge(plan, run.edges, |from, after| {
-                    let state = &mut states[(from - first) * stride..][..stride][columns.clone()];
-                    map.gather(
-                        after,
-                        columns.start / LANES,
-                        state.as_chunks_mut::<LANES>().0,
-                        |state, after| {
-                            for lane in 0..LANES {
-                                state[lane] = state[lane].max(after[lane]);
-                            }
-                        },
-                    );
+                IndexMap::Dense(map) => for_each_edge(plan, run.edges, |from, direction, after| {
+                    let row = (from - first) * stride..(from - first + 1) * stride;
+                    let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
+                    let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
+                    let vectors = state.iter_mut().zip(best);
+                    map.gather(after, columns.start / LANES, vectors, |(state, best), after| {
+                        take_all(state, best, &after, direction);
+                    });
                 }),
                 IndexMap::Sparse(map) => {
                     let pairs = map.pairs_from(begin);
                     if pairs.is_empty() {
                         continue;
                     }
-                    for_each_edge(plan, run.edges, |from, after| {
-                        let state = &mut states[(from - first) * stride..][..stride];
-                        pairs.for_each(state, after, |state, after| *state = (*state).max(after));
+                    for_each_edge(plan, run.edges, |from, direction, after| {
+                        let row = (from - first) * stride..(from - first + 1) * stride;
+                        pairs.for_each((&mut states[row.clone()], &mut best[row]), after, |target, after| {
+                            take(target, after, direction);
+                        });
                     });
                 }
             }
@@ -105,12 +145,34 @@ fn of_rows<V: Value>(plan: &Maxima<'_, V>, runs: &[MoveRun<'_>], first: usize, s
     }
 }
 
-/// Calls `visit` with each edge's slot and the afterstates' values that it leads to.
+/// Takes a move into the values of some columns.
 #[inline(always)]
-fn for_each_edge<'a, V>(plan: &Maxima<'a, V>, edges: &[MoveEdge], mut visit: impl FnMut(usize, &'a [V])) {
-    for &MoveEdge { from, to } in edges {
-        if plan.wanted.contains(from) {
-            visit(from.index(), if plan.after.has(to) { plan.after.row(to) } else { plan.nothing });
-        }
+fn take_all<V: Value, B: Best>(
+    states: &mut [V; LANES],
+    best: &mut [B; LANES],
+    after: &[V; LANES],
+    direction: Direction,
+) {
+    for lane in 0..LANES {
+        take((&mut states[lane], &mut best[lane]), after[lane], direction);
+    }
+}
+
+#[inline(always)]
+fn take<V: Value, B: Best>((state, best): (&mut V, &mut B), after: V, direction: Direction) {
+    best.meet(*state, after, direction);
+    *state = (*state).max(after);
+}
+
+/// Calls `visit` with each edge's slot, its direction and the afterstates' values that it leads to.
+#[inline(always)]
+fn for_each_edge<'a, V>(
+    plan: &Maxima<'a, V>,
+    edges: &[MoveEdge],
+    mut visit: impl FnMut(usize, Direction, &'a [V]),
+) {
+    for edge in edges.iter().filter(|edge| plan.wanted.contains(edge.from)) {
+        let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
+        visit(edge.from.index(), edge.direction(), after);
     }
 }

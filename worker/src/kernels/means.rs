@@ -157,7 +157,9 @@ fn for_each<V: Value, const PLAIN: bool>(
 ) {
     for (row, map) in sources {
         match map {
-            Permutation::Of(map) if !PLAIN => map.gather(row, vector, &mut [()], |(), values| visit(&values)),
+            Permutation::Of(map) if !PLAIN => {
+                map.gather(row, vector, std::iter::once(()), |(), values| visit(&values));
+            }
             _ => visit(&row.as_chunks::<LANES>().0[vector]),
         }
     }

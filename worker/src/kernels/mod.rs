@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::rowset::{Row, RowSet};
-use exact2048_game::transitions::{MoveEdge, SpawnEdge};
+use exact2048_game::transitions::{Direction, MoveEdge, SpawnEdge};
 use exact2048_game::value::Value;
 
 use crate::bits::{BitRows, Source};
@@ -40,6 +40,10 @@ pub trait Kernels<V>: Send + Sync {
     /// For each edge from one of the slots, if that is wanted: `state[c] = max(state[c], after[map[c]])`. `states` are the rows
     /// of the slots.
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]);
+
+    /// The same, and in `best` the direction of the first move, in the order of their numbers, among those that are worth
+    /// most. Values that no move raises leave what was there, which should be 0.
+    fn best_moves(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [Direction]);
 }
 
 /// The kernels for the vector instructions of the processor. They are compiled for several instruction sets and picked at run
@@ -62,6 +66,16 @@ impl<V: Value> Kernels<V> for Vectors {
 
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]) {
         maxima::maxima(plan, slots, states);
+    }
+
+    fn best_moves(
+        &self,
+        plan: &Maxima<'_, V>,
+        slots: Range<usize>,
+        states: &mut [V],
+        best: &mut [Direction],
+    ) {
+        maxima::best_moves(plan, slots, states, best);
     }
 }
 

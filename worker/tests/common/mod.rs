@@ -138,7 +138,7 @@ pub fn solve_by<V: Value>(
             let values = workers[owners.owner(lane)].back_up_states(layer, lane, keep, HELPERS).unwrap();
             fingerprint = fingerprint.wrapping_add(values.fingerprint);
         }
-        if params.kept.keeps(layer) {
+        if params.stores_on_the_way_down(layer) {
             for (member, worker) in workers.iter().enumerate() {
                 archive.take_in(&run, worker, member, ShardKind::Values, layer);
             }

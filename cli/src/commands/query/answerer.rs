@@ -9,18 +9,26 @@ use exact2048_game::{KeptLayers, Objective};
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run};
 
 use super::Args;
+use crate::answer::StateAnswer;
 use crate::cones::{self, ConeWatch, Cost};
 use crate::failure::Failure;
 use crate::remote::Remote;
 
 /// An answer, and what it cost it and those that were asked for with it.
 pub struct AnswerWithCost {
-    pub evaluation: Evaluation,
+    pub answer: StateAnswer,
     pub cost: Option<Cost>,
 }
 
+/// What answers, and how.
+pub struct Answerer {
+    source: Source,
+    /// Whether values are wanted of a run that stores best moves.
+    with_values: bool,
+}
+
 /// What answers.
-pub enum Answerer {
+enum Source {
     /// A run that is read here.
     Run(Box<LocalRun>),
     /// A server.
@@ -28,7 +36,7 @@ pub enum Answerer {
 }
 
 /// A run that is read here.
-pub struct LocalRun {
+struct LocalRun {
     oracle: Oracle,
     watch: ConeWatch,
     /// Held by the one that works out what takes much memory.
@@ -42,10 +50,10 @@ impl Answerer {
     /// Opens the run or connects to the server.
     pub fn new(args: &Args) -> Result<Self> {
         let Args { source, store, client, cones, memory, .. } = args;
-        match (&source.run, &source.server) {
+        let source = match (&source.run, &source.server) {
             (_, Some(url)) => {
                 cones.refuse()?;
-                Ok(Self::Server(Box::new(Remote::connect(url, client)?)))
+                Source::Server(Box::new(Remote::connect(url, client)?))
             }
             (Some(run), None) => {
                 client.refuse()?;
@@ -53,59 +61,72 @@ impl Answerer {
                 let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
                 let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
                 let oracle = Oracle::with_options(&Run::open(location)?, options)?;
-                Ok(Self::Run(Box::new(LocalRun {
-                    oracle,
-                    watch: ConeWatch::default(),
-                    turn: Mutex::default(),
-                })))
+                let (watch, turn) = (ConeWatch::default(), Mutex::default());
+                Source::Run(Box::new(LocalRun { oracle, watch, turn }))
             }
-            (None, None) => Err(Failure::usage("give --run or --server".to_owned()).into()),
-        }
+            (None, None) => return Err(Failure::usage("give --run or --server".to_owned()).into()),
+        };
+        Ok(Self { source, with_values: args.value })
     }
 
     /// The size of the run's board.
     pub fn size(&self) -> BoardSize {
-        match self {
-            Self::Run(here) => here.oracle.params().board,
-            Self::Server(remote) => remote.size(),
+        match &self.source {
+            Source::Run(here) => here.oracle.params().board,
+            Source::Server(remote) => remote.size(),
         }
     }
 
     /// What the run maximises.
     pub fn objective(&self) -> Objective {
-        match self {
-            Self::Run(here) => here.oracle.params().objective,
-            Self::Server(remote) => remote.objective(),
+        match &self.source {
+            Source::Run(here) => here.oracle.params().objective,
+            Source::Server(remote) => remote.objective(),
         }
     }
 
     /// Which layers the run stores.
     fn kept(&self) -> KeptLayers {
-        match self {
-            Self::Run(here) => here.oracle.params().kept,
-            Self::Server(remote) => remote.kept(),
+        match &self.source {
+            Source::Run(here) => here.oracle.params().kept,
+            Source::Server(remote) => remote.kept(),
         }
     }
 
-    /// The values of boards and of their moves, each or why it has none, in their order.
-    pub fn evaluate(&self, boards: &[Board]) -> Vec<Result<AnswerWithCost>> {
-        let answers = match self {
-            Self::Run(here) => here.evaluate(boards),
-            Self::Server(remote) => remote.evaluate(boards),
+    /// The values of boards and of their moves, or their best moves, each or why it has none, in their order.
+    pub fn answer(&self, boards: &[Board]) -> Vec<Result<AnswerWithCost>> {
+        let answers = match &self.source {
+            Source::Run(here) if here.oracle.params().best_moves && !self.with_values => here.choose(boards),
+            Source::Run(here) => here.evaluate(boards),
+            Source::Server(remote) => remote.answer(boards, self.with_values),
         };
         let is_worth_saying = cones::are_worth_saying(self.kept());
-        let with_cost = |(evaluation, cost): (Evaluation, Cost)| AnswerWithCost {
-            evaluation,
-            cost: Some(cost).filter(|_| is_worth_saying),
+        let with_cost = |(answer, cost): (StateAnswer, Cost)| {
+            let cost = Some(cost).filter(|_| is_worth_saying && matches!(answer, StateAnswer::Values(_)));
+            AnswerWithCost { answer, cost }
         };
         answers.into_iter().map(|answer| answer.map(with_cost)).collect()
     }
 }
 
 impl LocalRun {
-    fn evaluate(&self, boards: &[Board]) -> Vec<Result<(Evaluation, Cost)>> {
+    /// The best moves of boards.
+    fn choose(&self, boards: &[Board]) -> Vec<Result<(StateAnswer, Cost)>> {
+        match self.oracle.advise_all(boards, &|| true) {
+            Ok(answers) => answers
+                .into_iter()
+                .map(|answer| Ok((StateAnswer::BestMove(answer?), Cost::default())))
+                .collect(),
+            Err(error) if boards.len() == 1 => vec![Err(error.into())],
+            Err(_) => boards.iter().flat_map(|&board| self.choose(&[board])).collect(),
+        }
+    }
+
+    fn evaluate(&self, boards: &[Board]) -> Vec<Result<(StateAnswer, Cost)>> {
         match self.ask(boards) {
-            Ok((answers, cost)) => answers.into_iter().map(|answer| Ok((answer?, cost))).collect(),
+            Ok((answers, cost)) => {
+                answers.into_iter().map(|answer| Ok((StateAnswer::Values(answer?), cost))).collect()
+            }
             Err(error) if boards.len() == 1 => vec![Err(error.into())],
             // Some of them cannot be answered: one by one it shows which.
             Err(_) => boards.iter().flat_map(|&board| self.evaluate(&[board])).collect(),

@@ -197,7 +197,7 @@ fn next_batch(lines: &Receiver<io::Result<Line>>) -> Option<(Vec<Line>, Option<i
 
 fn answer_lines(answerer: &Answerer, lines: Vec<Line>) -> Vec<Answered> {
     let boards: Vec<Board> = lines.iter().filter_map(|line| line.board.as_ref().ok().copied()).collect();
-    let mut answers = if boards.is_empty() { Vec::new() } else { answerer.evaluate(&boards) }.into_iter();
+    let mut answers = if boards.is_empty() { Vec::new() } else { answerer.answer(&boards) }.into_iter();
     let answer = |Line { number, text, board }| {
         (number, text, board.and_then(|_| answers.next().context("a board was not answered")?))
     };

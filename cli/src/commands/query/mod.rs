@@ -36,6 +36,10 @@ A state's value is what is still to come: the score to be expected, or the chanc
 reaching the tile. A move's value includes the score of the move. Moves are equal
 where no stored bit tells them apart.
 
+Of a run that stores best moves (solve --values best-move) the answer is a best move,
+of equal ones the first on the board's image that is stored, unless --value asks for
+more; docs/policies.md.
+
 What a run does not store (solve --keep) is worked out from the next layers that it
 stores, to the same bits, and kept for the next question; docs/keep.md says what that
 takes. Of such runs it is said what an answer cost.
@@ -56,6 +60,9 @@ pub struct Args {
     /// is]
     #[arg(long, value_name = "SIZE", conflicts_with = "server")]
     memory: Option<ByteSize>,
+    /// Of a run that stores best moves (solve --values best-move): work out values too, as where few layers are kept
+    #[arg(long)]
+    value: bool,
     /// The board, or - to read boards from standard input, one a line
     #[arg(value_name = "BOARD", allow_hyphen_values = true)]
     board: String,
@@ -94,7 +101,7 @@ pub fn main(args: &Args) -> Result<()> {
         return lines::answer(answerer, &printer, &mut out);
     }
     let board = Board::parse(&text, answerer.size()).map_err(QueryError::from)?;
-    let answer = answerer.evaluate(&[board]).swap_remove(0)?;
+    let answer = answerer.answer(&[board]).swap_remove(0)?;
     printer.write(&mut out, &answer)?;
     Ok(out.flush()?)
 }

@@ -8,10 +8,11 @@ use comfy_table::{CellAlignment, Table};
 use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize, tile};
 use exact2048_game::rules::Move;
-use exact2048_solution::{Evaluation, MoveValue};
+use exact2048_solution::{Advice, Evaluation, MoveValue};
 use serde::Serialize;
 
 use super::answerer::AnswerWithCost;
+use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::{display, failure, output, units};
 
@@ -30,8 +31,11 @@ struct Shown {
     board: String,
     canonical: String,
     layer: u32,
-    value: f64,
-    error_bound: f64,
+    /// Not where the answer is a best move alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_bound: Option<f64>,
     best: Option<&'static str>,
     moves: Vec<MoveAnswer>,
     /// Only where the run stores few layers.
@@ -69,7 +73,7 @@ impl Printer {
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&self.in_json(answer))?)?;
         } else {
-            self.write_for_people(out, &answer.evaluation, answer.cost.as_ref())?;
+            self.write_for_people(out, answer)?;
         }
         Ok(())
     }
@@ -94,7 +98,25 @@ impl Printer {
         Ok(())
     }
 
-    fn in_json(&self, AnswerWithCost { evaluation: answer, cost }: &AnswerWithCost) -> Shown {
+    fn in_json(&self, AnswerWithCost { answer, cost }: &AnswerWithCost) -> Shown {
+        let (board, canonical, layer) = answer.state();
+        let (value, error_bound, best, moves) = match answer {
+            StateAnswer::Values(of) => (Some(of.value), Some(of.error_bound), of.best, self.values(of)),
+            StateAnswer::BestMove(of) => (None, None, of.best, self.moves(of)),
+        };
+        Shown {
+            board: board.to_text(self.size),
+            canonical: canonical.to_text(self.size),
+            layer,
+            value,
+            error_bound,
+            best: best.map(Move::name),
+            moves,
+            cost: *cost,
+        }
+    }
+
+    fn values(&self, answer: &Evaluation) -> Vec<MoveAnswer> {
         let moves = answer.moves.iter().map(|m| MoveAnswer {
             direction: m.direction.name(),
             legal: m.outcome.is_some(),
@@ -105,31 +127,61 @@ impl Printer {
             worst_spawn: worst_spawn(m).map(|board| board.to_text(self.size)),
             best: is_best(m),
         });
-        Shown {
-            board: answer.board.to_text(self.size),
-            canonical: answer.canonical.to_text(self.size),
-            layer: answer.layer.0,
-            value: answer.value,
-            error_bound: answer.error_bound,
-            best: answer.best.map(Move::name),
-            moves: moves.collect(),
-            cost: *cost,
+        moves.collect()
+    }
+
+    fn moves(&self, advice: &Advice) -> Vec<MoveAnswer> {
+        let each = Move::ALL.into_iter().map(|direction| {
+            let made = advice.moves.get(direction);
+            MoveAnswer {
+                direction: direction.name(),
+                legal: made.is_some(),
+                score: made.map(|(_, score)| score),
+                value: None,
+                error_bound: None,
+                afterstate: made.map(|(after, _)| after.to_text(self.size)),
+                worst_spawn: None,
+                best: advice.best == Some(direction),
+            }
+        });
+        each.collect()
+    }
+
+    fn write_for_people(&self, out: &mut impl Write, answer: &AnswerWithCost) -> io::Result<()> {
+        let (board, canonical, layer) = answer.answer.state();
+        writeln!(out, "{}", self.grid(board))?;
+        output::write_field(out, "layer", layer)?;
+        output::write_field(out, "canonical", canonical.to_text(self.size))?;
+        output::write_field(out, "objective", self.objective)?;
+        if let Some(cost) = &answer.cost {
+            output::write_field(out, "cost", cost.text())?;
+        }
+        match &answer.answer {
+            StateAnswer::Values(of) => self.write_values(out, of),
+            StateAnswer::BestMove(of) => self.write_best_move(out, of),
         }
     }
 
-    fn write_for_people(
-        &self,
-        out: &mut impl Write,
-        answer: &Evaluation,
-        cost: Option<&Cost>,
-    ) -> io::Result<()> {
-        writeln!(out, "{}", self.grid(answer.board))?;
-        output::write_field(out, "layer", answer.layer)?;
-        output::write_field(out, "canonical", answer.canonical.to_text(self.size))?;
-        output::write_field(out, "objective", self.objective)?;
-        if let Some(cost) = cost {
-            output::write_field(out, "cost", cost.text())?;
-        }
+    fn write_best_move(&self, out: &mut impl Write, advice: &Advice) -> io::Result<()> {
+        let Some(best) = advice.best else {
+            return writeln!(out, "\nNo move is legal: the game is over.");
+        };
+        output::write_field(out, "best", best.name())?;
+        output::write_field(out, "value", "not kept; --value works it out")?;
+        let row = |direction: Move| {
+            let [score, after] = match advice.moves.get(direction) {
+                Some((after, score)) => [score.to_string(), after.to_text(self.size)],
+                None => ["-".to_owned(), "not legal".to_owned()],
+            };
+            let mark = if best == direction { "best" } else { "" };
+            vec![direction.name().to_owned(), mark.to_owned(), score, after]
+        };
+        writeln!(out)?;
+        let rows: Vec<Vec<String>> = Move::ALL.into_iter().map(row).collect();
+        output::write_all_columns(out, &["move", "", "score", "afterstate"], &[0, 1, 3], &rows)
+    }
+
+    fn write_values(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
         if answer.best.is_none() {
             output::write_field(out, "value", units::value_with_bound(answer.value, 0.0))?;
             return writeln!(out, "\nNo move is legal: the game is over.");

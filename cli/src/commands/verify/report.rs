@@ -48,6 +48,8 @@ pub struct Report {
     values: u64,
     values_left_out: u64,
     values_too_far: u64,
+    best_moves: u64,
+    best_moves_left_out: u64,
     answers: u64,
     fingerprints: u64,
     fingerprint: Option<String>,
@@ -92,7 +94,8 @@ impl Report {
         let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
         let removed = if sampled { Vec::new() } else { removed(run, span) };
         let is_whole = missing.is_empty() && removed.is_empty() || args.partial;
-        let left_out = removed.is_empty() && content.checked.values_left_out > 0;
+        let left_out = content.checked.values_left_out + content.checked.best_moves_left_out;
+        let left_out = removed.is_empty() && left_out > 0;
         let enough = is_whole && !left_out && !nothing;
         let verdict = match () {
             () if !problems.is_empty() => Verdict::Wrong,
@@ -121,6 +124,8 @@ impl Report {
             values: content.checked.values,
             values_left_out: content.checked.values_left_out,
             values_too_far: content.checked.values_too_far,
+            best_moves: content.checked.best_moves,
+            best_moves_left_out: content.checked.best_moves_left_out,
             answers: content.checked.answers,
             fingerprints: content.checked.fingerprints,
             fingerprint: content.checked.fingerprint.map(|fingerprint| format!("{fingerprint:032x}")),
@@ -180,6 +185,10 @@ impl Report {
                 n => format!("{} stored: each follows from its successors", count(n)),
             };
             write_field(out, "values", values)?;
+            if self.best_moves > 0 {
+                let best_moves = format!("{}: each is the first of the best", count(self.best_moves));
+                write_field(out, "best moves", best_moves)?;
+            }
             if let Some(fingerprint) = &self.fingerprint {
                 write_field(out, "fingerprint", format!("{fingerprint}, as in the journal"))?;
             } else if self.fingerprints > 0 {
@@ -234,6 +243,12 @@ impl Report {
             let values = count(self.values_left_out);
             say(&format!(
                 "not checked: {values} stored values, as those that they follow from are not committed"
+            ));
+        }
+        if self.best_moves_left_out > 0 {
+            let moves = count(self.best_moves_left_out);
+            say(&format!(
+                "not checked: {moves} best moves, as the values that they follow from are not committed"
             ));
         }
         match (self.verdict, &self.go_on_with) {

@@ -1,0 +1,76 @@
+//! The best moves of an item, read as `docs/dev/format.md` says.
+
+/// What is read of an item, entry by entry.
+pub struct BestMoveReader<'a> {
+    unread: std::slice::Iter<'a, u8>,
+    /// How far the code is above the low end of the interval, and how wide that is.
+    code: u64,
+    width: u64,
+    /// Chances of a yes in 65,536: by the move of the entry before, that of the column above, the legal moves, and how many of
+    /// these were declined.
+    chances: Vec<u32>,
+    before: u8,
+    above: Vec<u8>,
+}
+
+impl<'a> BestMoveReader<'a> {
+    /// Reads an item of a part with so many columns.
+    pub fn new(item: &'a [u8], columns: usize) -> Self {
+        let chance = |place: usize| if place.is_multiple_of(4) { 0xc000 } else { 0x8000 };
+        let chances = (0..4 * 4 * 16 * 4).map(chance).collect();
+        let (before, above) = (0, vec![0; columns]);
+        let mut reader = Self { unread: item.iter(), code: 0, width: (1 << 32) - 1, chances, before, above };
+        (0..4).for_each(|_| reader.read_byte());
+        reader
+    }
+
+    /// Goes on to the next row.
+    pub fn next_row(&mut self) {
+        self.before = 0;
+    }
+
+    /// The best move of the next entry of the row, which is in this column and has these legal moves, one bit each.
+    pub fn next(&mut self, column: usize, legal: u8) -> u8 {
+        if legal == 0 {
+            return 0;
+        }
+        let mut order: Vec<u8> = (0..4).filter(|&m| legal >> m & 1 == 1).collect();
+        if let Some(at) = order.iter().position(|&m| m == self.before) {
+            order[..=at].rotate_right(1);
+        }
+        let place =
+            (usize::from(self.before) * 4 + usize::from(self.above[column])) * 16 + usize::from(legal);
+        let declined = (0..order.len() - 1).take_while(|&nth| !self.decide(4 * place + nth)).count();
+        self.before = order[declined];
+        self.above[column] = self.before;
+        self.before
+    }
+
+    /// Bytes that no decision has asked for.
+    pub fn unread(&self) -> usize {
+        self.unread.len()
+    }
+
+    fn decide(&mut self, place: usize) -> bool {
+        let chance = self.chances[place];
+        let yes_part = (self.width / 4096) * u64::from((chance / 16) | 1);
+        let yes = self.code < yes_part;
+        if yes {
+            self.width = yes_part;
+            self.chances[place] += (65_536 - chance) / 8;
+        } else {
+            self.code -= yes_part;
+            self.width -= yes_part;
+            self.chances[place] -= chance / 8;
+        }
+        while self.width < 1 << 24 {
+            self.width *= 256;
+            self.read_byte();
+        }
+        yes
+    }
+
+    fn read_byte(&mut self) {
+        self.code = self.code * 256 + self.unread.next().map_or(0, |&byte| u64::from(byte));
+    }
+}

@@ -1,0 +1,211 @@
+//! Best moves of states, of a run that stores them.
+//!
+//! Where several moves are best, the one is stored that comes first on the board's image that is stored; an answer is that
+//! move on the board as asked for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use exact2048_game::bitset;
+use exact2048_game::board::Board;
+use exact2048_game::columns::Columns;
+use exact2048_game::legal::{Legality, MaskLegality};
+use exact2048_game::locate::Locator;
+use exact2048_game::packed::{LegalMoves, PackedRules};
+use exact2048_game::rowset::Row;
+use exact2048_game::rules::Move;
+use exact2048_game::skeleton::Config;
+use exact2048_game::transitions::Direction;
+use exact2048_game::{Lane, Layer, Params};
+use exact2048_storage::ItemKey;
+
+use super::decoded::{Marked, PartCache};
+use super::{Entry, Oracle, QueryError, Wanted};
+use crate::archive::ReadError;
+use crate::best_moves::{self, StateRow};
+use crate::cache::{Bytes, WeighedCache, weighed_cache};
+use crate::parts::ItemKind;
+
+/// Bytes of parts of best moves that are kept.
+const CACHE_BYTES: u64 = 32 << 20;
+
+/// Bytes of such a part, about.
+const PART_BYTES: u64 = 48 << 10;
+
+/// What to do in a state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// The board as asked for.
+    pub board: Board,
+    /// Its canonical image.
+    pub canonical: Board,
+    /// Its layer.
+    pub layer: Layer,
+    /// A best move; `None` where no move is legal.
+    pub best: Option<Move>,
+    /// The legal moves, with the boards after them.
+    pub moves: LegalMoves,
+}
+
+/// Reads best moves, and keeps parts of them decoded.
+pub(super) struct BestMoves {
+    legality: Legality,
+    parts: WeighedCache<ItemKey, Option<Arc<BestPart>>>,
+}
+
+/// The reachable entries of a part and the best move of each.
+#[derive(Debug)]
+pub(super) struct BestPart {
+    marked: Marked,
+    best: Box<[Direction]>,
+}
+
+impl Bytes for Option<Arc<BestPart>> {
+    fn bytes(&self) -> u64 {
+        self.as_ref().map_or(0, |part| part.marked.bytes() + (part.best.len() + size_of::<BestPart>()) as u64)
+    }
+}
+
+impl BestMoves {
+    pub(super) fn new(params: &Params) -> Self {
+        Self { legality: Legality::new(params.board), parts: weighed_cache(CACHE_BYTES, PART_BYTES) }
+    }
+
+    /// A part of a block; `None` where nothing of it is reachable.
+    fn part(
+        &self,
+        source: &PartCache,
+        locator: &Locator,
+        entry: &Entry,
+    ) -> Result<Option<Arc<BestPart>>, ReadError> {
+        self.parts.get_or_insert_with(&entry.key, || {
+            let Some(states) = source.states(entry.key, entry.parts)? else { return Ok(None) };
+            // An empty item is left out.
+            let item = source.read(ItemKind::BestMoves, entry.key)?.unwrap_or_default();
+            let best = self.decode(locator, entry, &states, &item)?;
+            Ok(Some(Arc::new(BestPart { marked: Marked::new(&states, entry.parts.columns()), best })))
+        })
+    }
+
+    fn decode(
+        &self,
+        locator: &Locator,
+        entry: &Entry,
+        states: &[u64],
+        item: &[u8],
+    ) -> Result<Box<[Direction]>, ReadError> {
+        let Entry { key, parts, .. } = *entry;
+        let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
+        let columns = Columns::new(locator.space().params(), lane);
+        let first = parts.rows(key.part).start;
+        let mut masks: BTreeMap<usize, MaskLegality<'_>> = BTreeMap::new();
+        let mut rows: Vec<(usize, Config, &[u64])> = Vec::new();
+        let occupied = states.chunks_exact(parts.words().max(1)).enumerate();
+        for (number, states) in occupied.filter(|(_, states)| bitset::any(states)) {
+            let row = Row((first + number) as u32);
+            let Some((index, mask, config)) = locator.skeleton(Layer(key.layer), lane, row) else { continue };
+            masks.entry(index).or_insert_with(|| self.legality.of_mask(mask, &columns));
+            rows.push((index, config, states));
+        }
+        let rows = rows
+            .iter()
+            .map(|&(mask, config, states)| StateRow { legality: masks[&mask].row(config), states });
+        Ok(best_moves::decode(ItemKind::BestMoves.key(key), item, columns.len(), rows)?.into())
+    }
+}
+
+impl Oracle {
+    /// A best move of a state, of a run that stores best moves ([`Params::best_moves`]). Nothing is worked out for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`advise_all`](Self::advise_all).
+    pub fn advise(&self, board: Board) -> Result<Advice, QueryError> {
+        self.advise_all(&[board], &|| true)?.swap_remove(0)
+    }
+
+    /// Best moves of many states, in their order; [`QueryError::Unreachable`] for each that the run does not reach. Each part
+    /// of the run is read once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoBestMoves`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
+    pub fn advise_all(
+        &self,
+        boards: &[Board],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Result<Advice, QueryError>>, QueryError> {
+        let stored = self.best.as_ref().ok_or(QueryError::NoBestMoves)?;
+        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
+        for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            if !wanted() {
+                return Err(QueryError::GivenUp);
+            }
+            let Some(part) = stored.part(&self.parts, &self.locator, &of_part[0].0)? else { continue };
+            for (entry, i) in of_part {
+                let Some(rank) = part.marked.rank(entry.number) else { continue };
+                let best = *part.best.get(rank).ok_or(ReadError::ItemMissing(entry.key))?;
+                answers[*i] = Ok(self.advice_for(boards[*i], best));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The advice on a board, by what is best on its image that is stored.
+    fn advice_for(&self, board: Board, best: Direction) -> Advice {
+        let rules = self.cones.packed();
+        let moves = rules.moves(board);
+        let image = self.locator.stored_image(board).unwrap_or(board);
+        Advice {
+            board,
+            canonical: rules.canonical(board),
+            layer: self.layer(board),
+            best: best_on_image(rules, board, &moves, image, best),
+            moves,
+        }
+    }
+}
+
+/// The move on a board that is a given move on its image; `None` where no move is legal.
+fn best_on_image(
+    rules: &PackedRules,
+    board: Board,
+    moves: &LegalMoves,
+    image: Board,
+    best: Direction,
+) -> Option<Move> {
+    let (wanted, _) = rules.moves(image).get(Move::ALL[usize::from(best)])?;
+    let symmetry = rules.images(board).iter().position(|&other| other == image)?;
+    moves
+        .iter()
+        .find(|&(_, after, _)| rules.images(after)[symmetry] == wanted)
+        .map(|(direction, ..)| direction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves of all images of a board lead to images of one afterstate.
+    #[test]
+    fn moves_are_those_of_the_image_that_is_stored() {
+        for (size, text) in
+            [("3x3", "2 2 4 / 0 8 0 / 0 0 2"), ("2x3", "2 2 0 / 8 0 2"), ("4x2", "2 0 / 2 4 / 0 0 / 8 2")]
+        {
+            let rules = PackedRules::new(size.parse().unwrap());
+            let image = Board::parse(text, rules.size()).unwrap();
+            for (best, after, _) in rules.moves(image).iter() {
+                for board in rules.images(image) {
+                    let moves = rules.moves(board);
+                    let found = best_on_image(&rules, board, &moves, image, best as Direction).unwrap();
+                    let (to, _) = moves.get(found).unwrap();
+                    assert_eq!(rules.canonical(to), rules.canonical(after), "{size} {best:?}");
+                    assert!(board != image || found == best);
+                }
+            }
+        }
+        let rules = PackedRules::new("2x2".parse().unwrap());
+        let over = Board::parse("2 4 / 4 2", rules.size()).unwrap();
+        assert_eq!(best_on_image(&rules, over, &rules.moves(over), over, 0), None);
+    }
+}
