@@ -19,7 +19,7 @@ pub type StateId = usize;
 /// alone, and every expectation is computed in one pass without solving equations.
 ///
 /// The number of states doubles with the target: about 1.7 times its tile.
-/// Source: J. Fairbank, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017).
+/// Source: J. Lees-Miller, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017).
 #[derive(Debug)]
 pub struct Chain {
     target: u8,

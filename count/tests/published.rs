@@ -1,4 +1,4 @@
-//! The published numbers: J. Fairbank, "The Mathematics of 2048: Counting States with Combinatorics" (2017),
+//! The published numbers: J. Lees-Miller, "The Mathematics of 2048: Counting States with Combinatorics" (2017),
 //! recomputed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
