@@ -3,7 +3,7 @@
 
 usage: scripts/check-players.py [PROGRAM] [CHECK...]    default: target/release/exact2048, and all checks
 
-Checks are random, expectimax and paper; together they take about forty minutes of a core. Fails where players do not do
+Checks are random, expectimax and paper; together they take about an hour of a core. Fails where players do not do
 what is published. docs/players.md says how the table of the paper on Monte Carlo play was read.
 """
 import json
