@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::{Class, ClassId};
-use exact2048_game::rowset::{RowSet, Slot};
+use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
@@ -136,8 +136,7 @@ impl<V: Value> Worker<V> {
             });
             computed
         });
-        let occupied = rows.rows_in_slots(&SlotBits::of_all(rows.len(), computed));
-        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
+        self.settle_values(&rows, stride, &SlotBits::of_all(rows.len(), computed), values)
     }
 
     /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
@@ -286,9 +285,34 @@ impl<V: Value> Worker<V> {
         reach: &Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        let rows = Arc::clone(reach.matrix.rows());
-        let occupied = rows.rows_in_slots(&reach.summary.occupied);
-        Ok(ValueBlock { rows, stride: stride(tables), occupied, values: self.memory.settle(values)? })
+        self.settle_values(reach.matrix.rows(), stride(tables), &reach.summary.occupied, values)
+    }
+
+    /// A block's values as they are held, of which these rows were computed.
+    fn settle_values(
+        &self,
+        rows: &Arc<RowSet>,
+        stride: usize,
+        computed: &BitSet<Slot>,
+        mut values: Area<V>,
+    ) -> Result<ValueBlock<V>, WorkerError> {
+        let occupied = rows.rows_in_slots(computed);
+        let held = self.held_rows(rows, stride, &occupied);
+        if !Arc::ptr_eq(rows, &held) {
+            values.keep_rows(stride, computed.iter().map(Slot::index));
+        }
+        Ok(ValueBlock { rows: held, stride, occupied, values: self.memory.settle(values)? })
+    }
+
+    /// The rows that a block of values holds while others read it: all that it was computed in, or where memory is short
+    /// and a large block has much fewer, only those with values. Rows that no game comes to are most of some blocks of 4×3.
+    /// Where there is room, lists of always the same lengths are better, since their memory is used again.
+    pub(crate) fn held_rows(&self, rows: &Arc<RowSet>, stride: usize, occupied: &BitSet<Row>) -> Arc<RowSet> {
+        let is_large = rows.len() * stride * size_of::<V>() >= self.piece_bytes;
+        if is_large && !self.has_room_to_spare() && occupied.len() * 4 <= rows.len() * 3 {
+            return Arc::new(RowSet::new(occupied.clone()));
+        }
+        Arc::clone(rows)
     }
 
     /// Packs the items of a block for the shard of its layer.

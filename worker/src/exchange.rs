@@ -163,7 +163,7 @@ impl<V: Value> Worker<V> {
             return Err(is_cut_off().into());
         }
         let rows = match self.tables.all_rows(class) {
-            Some(all) => all,
+            Some(all) => self.held_rows(&all, stride, &occupied),
             None => Arc::new(RowSet::new(occupied.clone())),
         };
         self.make_room(rows.len() * stride * size_of::<V>())?;
