@@ -127,7 +127,7 @@ pub struct CatalogShard {
     shards: Arc<Shards>,
     /// Apart from it, as most shards of a large run are not open.
     reader: OnceLock<Box<ShardReader>>,
-    /// Holding while it is opened: to fetch a shard from a store twice would be a waste.
+    /// Held while it is opened: to fetch a shard from a store twice would be a waste.
     opening: Mutex<()>,
 }
 
@@ -318,8 +318,8 @@ impl Catalog {
     /// then and as it is now: the same layer has the same states whenever it is enumerated.
     pub fn counted_otherwise(&self, commit: &Commit) -> Option<(LayerCounts, LayerCounts)> {
         let counts = self.holdings().counts();
-        let pairs = commit.layers.iter().filter_map(|now| Some((*counts.get(&now.layer)?, *now)));
-        pairs.into_iter().find(|(before, now)| before != now)
+        let mut pairs = commit.layers.iter().filter_map(|now| Some((*counts.get(&now.layer)?, *now)));
+        pairs.find(|(before, now)| before != now)
     }
 
     /// What the journal holds.

@@ -1,0 +1,149 @@
+//! Answers for states: what each move is worth.
+
+use std::sync::Arc;
+
+use exact2048_game::board::Board;
+use exact2048_game::packed::LegalMoves;
+use exact2048_game::rules::{self, Move};
+use exact2048_game::{Layer, Precision, SpawnKind, Spawner};
+use exact2048_storage::ItemKey;
+
+use super::cones::Known;
+use super::decoded::Part;
+use super::{Asking, Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError};
+use crate::archive::ReadError;
+
+/// A state whose moves were asked for.
+struct Question {
+    board: Board,
+    key: ItemKey,
+    /// Its part, and its number there; `None` where it is not stored which states of its layer are reachable.
+    found: Option<(Arc<Part>, usize)>,
+    moves: LegalMoves,
+}
+
+impl Oracle {
+    /// Answers the questions for some entries.
+    pub(super) fn evaluate_some(
+        &self,
+        boards: &[Board],
+        entries: &[(Entry, usize)],
+        asking: &Asking<'_>,
+        answers: &mut [Result<Evaluation, QueryError>],
+    ) -> Result<(), QueryError> {
+        let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
+        for (entry, i) in entries {
+            self.check(asking)?;
+            questions.extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
+        }
+        let known = self.settle(states, asking)?;
+        for (question, i) in questions {
+            answers[i] = Ok(self.answer(question, &known)?);
+        }
+        Ok(())
+    }
+
+    /// Asks for what the moves of a state lead to; `None` where it is not reachable.
+    fn question(
+        &self,
+        board: Board,
+        entry: &Entry,
+        states: &mut Vec<(Layer, Board)>,
+    ) -> Result<Option<Question>, QueryError> {
+        let found = match self.part(entry)? {
+            Some(part) => match part.rank(entry.number) {
+                Some(rank) => Some((part, rank)),
+                None => return Ok(None),
+            },
+            None if self.has_reach(entry.layer()) => return Ok(None),
+            None => None,
+        };
+        let moves = self.cones.packed().moves(board);
+        for (_, after, _) in moves.iter().filter(|(_, after, _)| !self.is_won(*after)) {
+            for spawn in SpawnKind::ALL {
+                let layer = self.layer(board).after(spawn);
+                states.extend(self.spawned(after, spawn).map(|state| (layer, state)));
+            }
+        }
+        Ok(Some(Question { board, key: entry.key, found, moves }))
+    }
+
+    /// The answer, once what the moves lead to is known.
+    fn answer(&self, question: Question, known: &Known) -> Result<Evaluation, QueryError> {
+        let Question { board, key, found: place, moves } = question;
+        let mut found = Vec::with_capacity(4);
+        for direction in Move::ALL {
+            let bits = |(after, score): (Board, u32)| {
+                let bits = self.after_bits(after, known).ok_or(ReadError::ItemMissing(key))?;
+                Ok::<_, QueryError>((after, score, bits))
+            };
+            found.push(moves.get(direction).map(bits).transpose()?);
+        }
+        let most = found.iter().flatten().map(|&(.., bits)| bits).max();
+        let layer = self.layer(board);
+        let bound = |bits| most.map_or(0.0, |_| self.scale.error_bound(layer, bits));
+        // In fixed point that of the best covers all.
+        let of_all = self.scale.fraction_bits().and(most);
+        let outcome = |(after, score, bits)| {
+            let value = self.decode(bits, board);
+            let error_bound = bound(of_all.unwrap_or(bits));
+            let worst_spawn = self.worst_spawn(after, known);
+            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best: Some(bits) == most }
+        };
+        let moves: Vec<_> = std::iter::zip(Move::ALL, found)
+            .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
+            .collect();
+        let stored = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
+        let bits = stored.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
+        if let Some((part, rank)) = place {
+            part.keep(rank, bits);
+        }
+        Ok(Evaluation {
+            board,
+            canonical: self.cones.packed().canonical(board),
+            layer,
+            value: self.decode(bits, board),
+            error_bound: bound(bits),
+            best: moves
+                .iter()
+                .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))
+                .map(|m| m.direction),
+            moves,
+        })
+    }
+
+    /// The stored form of an afterstate's value, by those of its spawns; `None` where one of them is not known.
+    fn after_bits(&self, after: Board, known: &Known) -> Option<u64> {
+        if self.is_won(after) {
+            return Some(self.scale.won());
+        }
+        let bits = |spawn| -> Option<Vec<u64>> {
+            self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
+        };
+        let (twos, fours) = (bits(SpawnKind::Two)?, bits(SpawnKind::Four)?);
+        Some(match self.params.precision {
+            Precision::Bits32 => self.backup.of_spawns::<u32>(&twos, &fours),
+            Precision::Bits64 => self.backup.of_spawns::<u64>(&twos, &fours),
+        })
+    }
+
+    /// See [`MoveOutcome::worst_spawn`].
+    fn worst_spawn(&self, after: Board, known: &Known) -> Option<Board> {
+        if self.params.spawner == Spawner::Random || self.is_won(after) {
+            return None;
+        }
+        let spawn4 = self.params.spawn4;
+        let kinds = [
+            (SpawnKind::Two, spawn4.weight2(), 0),
+            // The 4 that it adds to the potential nobody has scored.
+            (SpawnKind::Four, spawn4.weight4(), self.scale.points(4)),
+        ];
+        let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
+            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |(spawn, _, gift)| {
+                let board = after.with(cell, spawn.exponent());
+                Some((board, known.get(&self.cones.packed().canonical(board))? - gift))
+            })
+        });
+        spawns.min_by_key(|(_, bits)| *bits).map(|(board, _)| board)
+    }
+}
