@@ -26,7 +26,7 @@ pub enum Objective {
 
 /// Who places the tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(rename_all = "lowercase")]
 pub enum Spawner {
     /// Chance: each empty cell is as likely, and a 4 comes with [`Spawn4`].
     #[default]
@@ -130,20 +130,6 @@ impl FromStr for Spawner {
             "worst" => Ok(Spawner::Worst),
             _ => Err(ObjectiveError::Spawner(text.to_owned())),
         }
-    }
-}
-
-impl TryFrom<String> for Spawner {
-    type Error = ObjectiveError;
-
-    fn try_from(text: String) -> Result<Self, ObjectiveError> {
-        text.parse()
-    }
-}
-
-impl From<Spawner> for String {
-    fn from(spawner: Spawner) -> String {
-        spawner.to_string()
     }
 }
 

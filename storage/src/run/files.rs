@@ -1,0 +1,178 @@
+//! What files or objects a run has, what they may take, and which of them go.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::shards::Home;
+use super::{JOURNAL, SHARDS, TypedRun};
+use crate::allowance::{Allowance, ScratchPlace, file_cost};
+use crate::ids::writer_of;
+use crate::publish::{Listed, crash_point, list, list_if_there};
+use crate::{ShardRecord, StorageError};
+
+impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
+    /// Limits what the run may take of the disk, or of its store, from now on: nothing more is written than that, by this
+    /// value, by writers of shards that it makes, and in scratch files that count towards it. Costs a list of the files.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<Arc<Allowance>, StorageError> {
+        let taken = self.files()?.into_iter().map(file_cost).sum();
+        let allowance = Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken));
+        self.allowance = Some(Arc::clone(&allowance));
+        Ok(allowance)
+    }
+
+    /// What the run may take of the disk, where that is limited.
+    #[must_use]
+    pub fn allowance(&self) -> Option<&Arc<Allowance>> {
+        self.allowance.as_ref()
+    }
+
+    /// A folder for scratch files that count towards what the run may take.
+    #[must_use]
+    pub fn scratch(&self) -> ScratchPlace {
+        ScratchPlace::within(self.scratch_folder().to_path_buf(), self.allowance.clone())
+    }
+
+    /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn bytes_on_disk(&self) -> Result<u64, StorageError> {
+        Ok(self.files()?.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// The lengths of all files or objects of the run.
+    fn files(&self) -> Result<Vec<u64>, StorageError> {
+        let mut files = Vec::new();
+        match &self.home {
+            Home::Folder(path) => {
+                for folder in [path.clone(), path.join(JOURNAL), path.join(SHARDS)] {
+                    for entry in list_if_there(&folder)? {
+                        files.push(entry.file_bytes()?);
+                    }
+                }
+            }
+            Home::Store(store, _) => {
+                files.extend(store.list(None, None)?.into_iter().map(|object| object.bytes));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes shards that no record needs any more. Who has one of them open reads on.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::ReadOnly`] or a failure of the system or the store: then some of them are left, and are removed
+    /// with what is not referenced.
+    pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
+        self.writer()?;
+        crash_point!("removal.committed");
+        if let Home::Store(store, _) = &self.home {
+            store.remove(shards.iter().map(|shard| format!("{SHARDS}/{}", shard.file)))?;
+        }
+        for shard in shards {
+            if let Home::Folder(path) = &self.home {
+                let path = path.join(SHARDS).join(&shard.file);
+                Listed { name: shard.file.clone(), path }.remove()?;
+            }
+            if let Some(allowance) = &self.allowance {
+                allowance.give_back(file_cost(shard.bytes));
+            }
+            crash_point!("removal.begun");
+        }
+        Ok(())
+    }
+
+    /// The shards that there are, committed or not, each with its bytes. Costs a list of them.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn shard_files(&self) -> Result<HashMap<String, u64>, StorageError> {
+        let mut files = HashMap::new();
+        match &self.home {
+            Home::Folder(path) => {
+                for entry in list_if_there(&path.join(SHARDS))?.into_iter().filter(|entry| !entry.is_temp()) {
+                    let bytes = entry.file_bytes()?;
+                    files.insert(entry.name, bytes);
+                }
+            }
+            Home::Store(store, _) => {
+                for object in store.list(Some(SHARDS), None)? {
+                    let name = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+                    files.extend(name.map(|name| (name.to_owned(), object.bytes)));
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
+    /// them, and returns the bytes freed. Removes temporary files of shards as well. Other files are left alone.
+    ///
+    /// Where there are opening records it removes only what earlier writers made. So a process that has been fenced
+    /// off and does not know it cannot remove the shards of its successor.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::ReadOnly`] or a failure of the system or the store.
+    pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
+        let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
+        let is_earlier =
+            |file: &str| writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
+        self.remove_shards(|file| is_earlier(file) && !referenced.contains(file))
+    }
+
+    /// The same for shards of any writer: where opening records were lost, the numbers in their names mean nothing. Only
+    /// where nobody has opened the run since this process did.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm) and [`remove_unreferenced_shards`](Self::remove_unreferenced_shards).
+    pub fn discard_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
+        self.confirm()?;
+        self.remove_shards(|file| !referenced.contains(file))
+    }
+
+    /// Removes shards and temporary files of shards, judged by the names that they have or were to have. Returns the bytes
+    /// of the shards.
+    fn remove_shards(&self, is_garbage: impl Fn(&str) -> bool) -> Result<u64, StorageError> {
+        let is_garbage = |file: &str| file.ends_with(".shard") && is_garbage(file);
+        let mut freed = 0u64;
+        match &self.home {
+            Home::Store(store, _) => {
+                let mut garbage = Vec::new();
+                for object in store.list(Some(SHARDS), None)? {
+                    let file = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+                    if file.is_some_and(is_garbage) {
+                        freed = freed.saturating_add(object.bytes);
+                        garbage.push(object.name);
+                    }
+                }
+                store.remove(garbage)?;
+            }
+            Home::Folder(path) => {
+                for entry in list(&path.join(SHARDS))? {
+                    if is_garbage(&entry.name) {
+                        freed = freed.saturating_add(entry.file_bytes()?);
+                        entry.remove()?;
+                    } else if entry
+                        .becomes()
+                        .is_some_and(|file| !file.ends_with(".shard") || is_garbage(file))
+                    {
+                        entry.remove()?;
+                    }
+                }
+            }
+        }
+        Ok(freed)
+    }
+}
