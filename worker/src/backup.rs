@@ -22,7 +22,6 @@ use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
 use crate::memory::Reservation;
 use crate::pieces::{SlotBits, map_parts, of_slots};
-use crate::policy::Policy;
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
@@ -88,15 +87,14 @@ impl<V: Value> Worker<V> {
         let mut best = self.legality.is_some().then(|| reserved.area(values));
         let moves = best.as_deref_mut();
         self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves);
-        if let (Some(legality), Some(best)) = (&self.legality, best) {
-            let (tables, transitions, reach, best) = (&tables, &transitions, &reach, &best);
-            self.pack_best_moves(legality, &Policy { layer, class, tables, transitions, reach, best })?;
-        }
-        if keep {
-            self.pack_values(layer, class, &tables, &reach, &states)?;
-        }
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
+        if let (Some(legality), Some(best)) = (&self.legality, best) {
+            self.pack_best_moves(layer, legality, &block, &best)?;
+        }
+        if keep {
+            self.pack_values(layer, &block)?;
+        }
         let found = self.fingerprint(&block, &mut cache);
         self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
         Ok(found)
@@ -316,14 +314,8 @@ impl<V: Value> Worker<V> {
     }
 
     /// Packs the items of a block for the shard of its layer.
-    fn pack_values(
-        &self,
-        layer: Layer,
-        class: &Class,
-        tables: &LaneTables,
-        reach: &Entries,
-        states: &[V],
-    ) -> Result<(), WorkerError> {
+    fn pack_values(&self, layer: Layer, block: &BackedUp<'_, V>) -> Result<(), WorkerError> {
+        let BackedUp { class, tables, reach, states, .. } = *block;
         let (parts, matrix) = (self.parts(class, tables), &reach.matrix);
         let (held, bits) = (matrix.rows(), matrix.bits());
         let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, held, bits));

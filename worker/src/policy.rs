@@ -3,51 +3,45 @@
 use std::ops::Range;
 
 use exact2048_game::bitset;
-use exact2048_game::class::Class;
 use exact2048_game::legal::{Legality, MaskLegality};
 use exact2048_game::rowset::Row;
 use exact2048_game::skeleton::Config;
-use exact2048_game::transitions::{Direction, Transitions};
+use exact2048_game::transitions::Direction;
 use exact2048_game::value::Value;
 use exact2048_game::{Layer, bitset::Number};
 use exact2048_solution::best_moves::{self, StateRow};
 use exact2048_solution::{ItemKind, Parts};
 
-use crate::backup::stride;
-use crate::blocks::Entries;
+use crate::backup::{BackedUp, stride};
 use crate::pieces::map_parts;
-use crate::tables::LaneTables;
 use crate::{Worker, WorkerError};
 
-/// The states of a block and the best move of each.
-pub(crate) struct Policy<'a> {
-    pub layer: Layer,
-    pub class: &'a Class,
-    pub tables: &'a LaneTables,
-    pub transitions: &'a Transitions,
-    pub reach: &'a Entries,
-    /// In rows as those of values.
-    pub best: &'a [Direction],
-}
-
 impl<V: Value> Worker<V> {
-    /// Packs the best moves of a block. Cost: some nanoseconds a state.
+    /// Packs the best moves of a block, which are given in rows as those of its values. Cost: some nanoseconds a state.
     pub(crate) fn pack_best_moves(
         &self,
+        layer: Layer,
         legality: &Legality,
-        policy: &Policy<'_>,
+        block: &BackedUp<'_, V>,
+        best: &[Direction],
     ) -> Result<(), WorkerError> {
-        let Policy { layer, class, tables, .. } = *policy;
+        let BackedUp { class, tables, .. } = *block;
         let parts = Parts::new(class.rows(), tables.columns.len());
-        let items = map_parts(parts, |part| self.best_moves_item(legality, policy, parts.rows(part)));
+        let items = map_parts(parts, |part| self.best_moves_item(legality, block, best, parts.rows(part)));
         let lengths: Vec<usize> = items.iter().map(Vec::len).collect();
         let item = |part: u32| items[part as usize].clone();
         self.pack(ItemKind::BestMoves, layer, tables.columns.lane(), &lengths, item)
     }
 
     /// The item of the part that has these rows; may be empty.
-    fn best_moves_item(&self, legality: &Legality, policy: &Policy<'_>, rows: Range<usize>) -> Vec<u8> {
-        let Policy { class, tables, transitions, reach, best, .. } = *policy;
+    fn best_moves_item(
+        &self,
+        legality: &Legality,
+        block: &BackedUp<'_, V>,
+        best: &[Direction],
+        rows: Range<usize>,
+    ) -> Vec<u8> {
+        let BackedUp { class, tables, transitions, reach, .. } = *block;
         let (held, configs) = (reach.matrix.rows(), self.tables.configs(transitions));
         let states = |row: Row| reach.matrix.slot(held.slot(row));
         let masks = self.tables.space.masks(tables.columns.lane().k).iter().enumerate();
