@@ -1,8 +1,6 @@
 //! What of a run goes from the disk, so that it keeps its limit: what the recipe needs no more, as soon as that is so; and
 //! where that is not enough, reach that can be enumerated again.
 
-use std::sync::Arc;
-
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
 use exact2048_storage::{Allowance, file_cost};
@@ -44,14 +42,19 @@ pub fn least_apart(allowance: Option<&Allowance>) -> Option<u64> {
 /// After a commit: lets go of what nothing needs any more, and on the way up of as much as there has to be room for what is
 /// written next.
 pub fn tidy(run: &mut Run) -> Result<(), RunError> {
-    if run.dir().allowance().is_none() {
-        return Ok(());
+    if run.dir().allowance().is_some() && remove_passed(run)? {
+        make_room_to_climb(run, 1)?;
     }
+    Ok(())
+}
+
+/// Lets go of what nothing needs any more. Returns whether some layers were never enumerated.
+fn remove_passed(run: &mut Run) -> Result<bool, RunError> {
     let holdings = run.holdings();
     let recipe = Recipe::new(run.params(), &holdings);
     let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
     run.remove_reach(passed)?;
-    if is_climbing { make_room_to_climb(run, 1) } else { Ok(()) }
+    Ok(is_climbing)
 }
 
 /// Lets go of reach that can be enumerated again until so many times the usual room is free.
@@ -77,22 +80,16 @@ fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
 /// Before a segment, or once one has found no room: lets go of what has to go so that the rest of the run fits, with so
 /// many times the usual room left free. Returns how many bytes are missing even so, as far as is known.
 pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
-    let holdings = run.holdings();
-    let recipe = Recipe::new(run.params(), &holdings);
-    let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
-    let Some(allowance) = run.dir().allowance() else { return Ok(0) };
-    let allowance = Arc::clone(allowance);
-    run.remove_reach(passed)?;
-    if is_climbing {
+    let Some(allowance) = run.dir().allowance().cloned() else { return Ok(0) };
+    let usual = headroom(allowance.limit_bytes());
+    if remove_passed(run)? {
         make_room_to_climb(run, times)?;
-        let missing = headroom(allowance.limit_bytes()).cast_signed() - allowance.free_bytes();
-        return Ok(u64::try_from(missing).unwrap_or(0));
+        return Ok(u64::try_from(usual.cast_signed() - allowance.free_bytes()).unwrap_or(0));
     }
-    let free = allowance.free_bytes() - (times * headroom(allowance.limit_bytes())).cast_signed();
+    let free = allowance.free_bytes() - (times * usual).cast_signed();
     let holdings = run.holdings();
     let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
     run.remove_reach(relief.removed)?;
-    let usual = headroom(allowance.limit_bytes());
     Ok(match relief.missing_bytes {
         0 => 0,
         // What is told as the least leaves the usual room.
