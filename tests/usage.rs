@@ -4,13 +4,11 @@
 mod common;
 
 use std::fs;
-use std::io::BufRead;
 use std::path::Path;
-use std::process::Stdio;
 
 use common::{
-    Finished, Place, Solved, command, exact2048, exact2048_reading, files, layers, on_run, solve, solve_args,
-    text, try_solve, whole,
+    Finished, Place, Solved, command, exact2048, exact2048_reading, files, layers, on_run, solve, text,
+    try_solve, whole,
 };
 use exact2048_storage::RunDir;
 
@@ -247,36 +245,6 @@ fn rules_that_make_no_sense() {
     assert!(!run.exists());
 }
 
-/// What is chosen is told by all that tells of a run.
-#[test]
-fn discounts_and_adversaries_are_told() {
-    let solved = Solved::new("--board 2x2 --objective reach:16 --discount 0.95 --spawner worst");
-    assert_eq!(text(&solved.summary["discount"]), "19/20");
-    assert_eq!(text(&solved.summary["spawner"]), "worst");
-    let info = on_run(&solved.run(), "info", &[]).exits(0).stdout;
-    assert!(info.contains("19/20") && info.contains("worst"), "{info}");
-    let answer = on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(0).stdout;
-    assert!(answer.contains("worst spawn"), "{answer}");
-    let usual = Solved::new("--board 2x2 --objective reach:16");
-    let answer = on_run(&usual.run(), "query", &["2 2 / 0 0"]).exits(0).stdout;
-    assert!(!answer.contains("worst"), "{answer}");
-    // What a player is worth follows from chance.
-    for run in [&solved, &Solved::new("--board 2x2 --objective lose:16")] {
-        on_run(&run.run(), "evaluate", &["--player", "greedy"]).exits(2).says(&["score or reach:TILE"]);
-        on_run(&run.run(), "stats", &[]).exits(2).says(&["score or reach:TILE"]);
-    }
-}
-
-/// A lost board is one whatever is played for.
-#[test]
-fn a_lost_board_is_lost_for_certain() {
-    let solved = Solved::new("--board 2x2 --objective lose:16");
-    let answer = on_run(&solved.run(), "query", &["--json", "2 4 / 4 2"]).exits(0).json();
-    assert_eq!((common::number(&answer["value"]), common::number(&answer["error_bound"])), (1.0, 0.0));
-    let shown = on_run(&solved.run(), "query", &["2 4 / 4 2"]).exits(0).stdout;
-    assert!(shown.contains("1, exactly"), "{shown}");
-}
-
 /// `--large` changes speed, not results: a run goes on whatever it is.
 #[test]
 fn the_split_is_no_part_of_the_job() {
@@ -396,35 +364,6 @@ fn spellings_of_a_board() {
     on_run(&solved.run(), "query", &["2 2"]).exits(2).says(&["1 row in \"2 2\", expected 2 rows"]);
 }
 
-/// What people read of a state: no more digits than mean something, the score named, ties as ties.
-#[test]
-fn answers_for_people() {
-    let solved = Solved::new("--board 2x2");
-    let ask = |board: &str| on_run(&solved.run(), "query", &[board]).exits(0).stdout;
-    let tied = ask("2 2 / 0 0");
-    for said in ["(error at most ", "best          left, right, down: equal\n", "value with score"] {
-        assert!(tied.contains(said), "{said:?} is missing from {tied}");
-    }
-    let field = |text: &str, name: &str| -> String {
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        line[14..].to_owned()
-    };
-    let value = field(&tied, "value");
-    let (value, bound) = value.split_once(" (error at most ").unwrap();
-    let bound: f64 = bound.trim_end_matches(')').parse().unwrap();
-    let decimals = value.split_once('.').map_or(0, |(_, decimals)| decimals.len()) as i32;
-    assert!(10f64.powi(-decimals) <= bound && bound < 10f64.powi(1 - decimals), "{tied}");
-    let json = on_run(&solved.run(), "query", &["--json", "2 2 / 0 0"]).exits(0).json();
-    let best: Vec<bool> = json["moves"].as_array().unwrap().iter().map(|m| m["best"] == true).collect();
-    assert_eq!((best, text(&json["best"])), (vec![true, true, false, true], "left"));
-    assert!(common::number(&json["error_bound"]) <= bound);
-    // Where nothing can move nothing is left to come.
-    let over = ask("2 4 / 4 2");
-    assert!(over.contains("value         0, exactly") && over.contains("the game is over"), "{over}");
-    let json = on_run(&solved.run(), "query", &["--json", "2 4 / 4 2"]).exits(0).json();
-    assert_eq!((common::number(&json["value"]), common::number(&json["error_bound"])), (0.0, 0.0));
-}
-
 #[test]
 fn queries_of_unreachable_states() {
     let solved = Solved::new("--board 2x2");
@@ -530,41 +469,6 @@ fn lines_that_are_too_long() {
     assert!(lines[2]["value"].is_number());
 }
 
-/// Errors quote the beginning of what was given, and never what would command a terminal.
-#[test]
-fn errors_quote_little_and_plainly() {
-    let solved = Solved::new("--board 2x2");
-    let long = "2 ".repeat(5000);
-    let finished = on_run(&solved.run(), "query", &["--", &long]).exits(2);
-    assert!(finished.stderr.len() < 400 && finished.stderr.contains('…'), "{finished:?}");
-    let finished = on_run(&solved.run(), "query", &["--", "\u{1b}[2J\u{7} / 0 0"]).exits(2);
-    assert!(!finished.stderr.contains(['\u{1b}', '\u{7}']), "{finished:?}");
-    let place = Place::new();
-    let odd = place.join("\u{1b}[2J\u{7}\nodd");
-    let finished = on_run(&odd, "info", &[]).exits(1).says(&["\\u{1b}[2J\\u{7}\\nodd is no run"]);
-    assert!(finished.stderr.lines().count() == 1 && !finished.stderr.contains(['\u{1b}', '\u{7}']));
-    let finished = exact2048(["solve", "--board", "\u{1b}[2J\u{7}3x", "--run", "x"]).exits(2);
-    assert!(!finished.stderr.contains(['\u{1b}', '\u{7}']), "{finished:?}");
-}
-
-/// What is said to be run next can be, whatever the run is called.
-#[test]
-fn commands_that_are_told_can_be_copied() {
-    for name in ["my run", "it's", "$HOME;`x`", "-run", "a\u{1b}[2Jb\nc", "Größe 4×3"] {
-        let place = Place::new();
-        let run = place.join(name);
-        let run = run.to_str().unwrap();
-        let told = exact2048(["solve", "--board", "2x2", "--run", run]).exits(0).stdout;
-        assert!(!told.contains('\u{1b}'), "{told}");
-        let command = told.lines().find_map(|line| line.strip_prefix("  exact2048 ")).unwrap();
-        let command = command.replace("BOARD", "2 2 / 0 0");
-        let mut shell = std::process::Command::new("bash");
-        shell.args(["-c", &format!("\"$0\" {command}"), env!("CARGO_BIN_EXE_exact2048")]);
-        let answer = Finished::new(shell.output().unwrap()).exits(0);
-        assert!(answer.stdout.contains("canonical"), "{command}: {answer:?}");
-    }
-}
-
 /// Who gives a name wants one. Nobody is asked whether it is one.
 #[test]
 fn a_job_of_a_name_that_is_none() {
@@ -591,130 +495,6 @@ fn samples_that_are_larger_than_the_run() {
     assert_eq!(sample(&(all - 1).to_string()).0, all - 1);
 }
 
-/// What takes long says that it goes on.
-#[test]
-fn a_large_bag_tells_how_far_it_is() {
-    let mut bag = command(["bag", "--target", "2097152"]);
-    let mut child = bag.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let said: Vec<String> = said.take(1).collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(said.len() == 1 && said[0].starts_with("bag: ") && said[0].contains(" of 4: "), "{said:?}");
-}
-
-#[test]
-fn json_is_one_object_with_all_its_fields() {
-    let solved = Solved::new("--board 3x2");
-    let fields = |value: &serde_json::Value| -> Vec<String> {
-        let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
-        names.sort();
-        names
-    };
-    let mut expected = vec![
-        "board",
-        "objective",
-        "spawn4",
-        "phase",
-        "layers",
-        "states",
-        "afterstates",
-        "start",
-        "fingerprint",
-        "seconds",
-        "bytes_on_disk",
-        "peak_rss_bytes",
-    ];
-    expected.sort();
-    assert_eq!(fields(&solved.summary), expected);
-    assert_eq!(fields(&solved.summary["start"]), ["by_layer", "error_bound", "expected"]);
-    assert_eq!(fields(&solved.summary["seconds"]), ["enumerate", "solve", "total"]);
-    assert_eq!(fields(&solved.summary["start"]["by_layer"]), ["4", "6", "8"]);
-    assert_eq!(text(&solved.summary["board"]), "3x2");
-    assert_eq!(text(&solved.summary["objective"]), "score");
-    assert_eq!(text(&solved.summary["spawn4"]), "1/10");
-    let on_disk: u64 = ["", "journal", "shards"]
-        .iter()
-        .flat_map(|folder| files(&solved.run().join(folder)))
-        .filter(|path| path.is_file())
-        .map(|path| fs::metadata(path).unwrap().len())
-        .sum();
-    assert_eq!(whole(&solved.summary["bytes_on_disk"]), on_disk);
-    let answer = on_run(&solved.run(), "query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
-    assert_eq!(fields(&answer), ["best", "board", "canonical", "error_bound", "layer", "moves", "value"]);
-    assert_eq!(fields(&answer["moves"][0]), ["afterstate", "best", "legal", "move", "score", "value"]);
-    on_run(&solved.run(), "info", &["--json"]).exits(0).json();
-}
-
-/// Readers who leave early, as `head` does, are no failure worth a word, let alone a panic.
-#[test]
-fn closed_standard_output() {
-    let solved = Solved::new("--board 3x2");
-    let run = solved.run();
-    let run = run.to_str().unwrap();
-    let fresh = Place::new();
-    let fresh = fresh.join("run");
-    let shard = common::shards(&solved.run()).remove(0);
-    let boards = "2 2 / 0 0 / 0 0\n".repeat(5000);
-    let boards_file = solved.run().join("boards");
-    fs::write(&boards_file, boards).unwrap();
-    let all: [&[&str]; 9] = [
-        &["layers", "--run", run],
-        &["layers", "--run", run, "--json"],
-        &["query", "--run", run, "--json", "-"],
-        &["query", "--run", run, "-"],
-        &["info", "--run", run],
-        &["inspect", shard.to_str().unwrap()],
-        &["verify", "--run", run],
-        &["solve", "--run", run, "--board", "3x2"],
-        &["solve", "--run", fresh.to_str().unwrap(), "--board", "2x2", "--json"],
-    ];
-    for args in all {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let mut closed = command(args);
-        closed.stdin(fs::File::open(&boards_file).unwrap()).stdout(writer).stderr(Stdio::piped());
-        let finished = Finished::new(closed.spawn().unwrap().wait_with_output().unwrap());
-        assert!(
-            matches!(finished.code, Some(0 | 1)) || finished.signal == Some(13),
-            "{args:?}: {finished:?}"
-        );
-        assert!(!finished.stderr.contains("error"), "{args:?}: {finished:?}");
-    }
-}
-
-/// Results that cannot be written are a failure.
-#[test]
-fn full_standard_output() {
-    let solved = Solved::new("--board 2x2");
-    let run = solved.run();
-    let run = run.to_str().unwrap();
-    for args in [
-        &["layers", "--run", run, "--json"][..],
-        &["query", "--run", run, "--json", "2 2 / 0 0"],
-        &["info", "--run", run, "--json"],
-        &["solve", "--run", run, "--board", "2x2", "--json"],
-    ] {
-        let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut command = command(args);
-        command.stdout(full).stderr(Stdio::piped());
-        Finished::new(command.spawn().unwrap().wait_with_output().unwrap()).exits(1);
-    }
-}
-
-#[test]
-fn progress_does_not_disturb_the_result() {
-    let place = Place::new();
-    let mut solving = command(solve_args(&place.join("run"), "--board 4x2"));
-    let finished = Finished::new(solving.output().unwrap()).exits(0);
-    finished.json();
-    // Not a terminal: no cursor movements in what may be a log file.
-    assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
-    let printed =
-        exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
-    assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
-}
-
 /// A worker that could never do anything is refused, as `solve` refuses it (C36).
 #[test]
 fn a_worker_without_memory_for_any_job() {
@@ -723,36 +503,4 @@ fn a_worker_without_memory_for_any_job() {
     let refused =
         refused.exits(2).says(&["--memory 1.0 MiB is too small for any job", "1 thread", "at least", "MiB"]);
     assert!(refused.stdout.is_empty(), "{refused:?}");
-}
-
-/// What a large job takes is said before it begins (C2).
-#[test]
-fn the_disk_that_a_job_takes_is_said_before() {
-    let place = Place::new();
-    let run = place.join("run");
-    let args =
-        ["solve", "--board", "4x3", "--threads", "1", "--memory", "9GiB", "--run", run.to_str().unwrap()];
-    let mut solving = command(args);
-    let mut child = solving.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // Before all else: what comes after it is the progress of hours.
-    let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().next();
-    let said = said.map(Result::unwrap).unwrap_or_default();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(said.contains("this takes about 1.2 T states, 1.0 TiB on disk"), "{said}");
-    assert!(said.contains("are free there"), "{said}");
-}
-
-/// With `--spawn4 0` no game starts with a 4; that is said where starts are told (C38).
-#[test]
-fn starts_that_cannot_occur_are_told() {
-    let place = Place::new();
-    let run = place.join("run");
-    let told = exact2048(["solve", "--board", "2x2", "--spawn4", "0", "--run", run.to_str().unwrap()])
-        .exits(0)
-        .stdout;
-    assert_eq!(told.matches("does not occur").count(), 2, "{told}");
-    let help = exact2048(["solve", "--help"]).exits(0).stdout;
-    let help: Vec<&str> = help.split_whitespace().collect();
-    assert!(help.join(" ").contains("with 0 or 1 too, those that no game can come to"), "{help:?}");
 }
