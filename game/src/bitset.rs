@@ -40,6 +40,17 @@ impl<N> BitSet<N> {
         Self { words, of: PhantomData }
     }
 
+    /// All numbers below an end.
+    pub fn below(end: usize) -> Self {
+        let mut words = vec![u64::MAX; end.div_ceil(64)];
+        if let Some(last) = words.last_mut()
+            && !end.is_multiple_of(64)
+        {
+            *last = (1 << (end % 64)) - 1;
+        }
+        Self::from_words(words)
+    }
+
     /// An empty set, with room for the numbers below `end`.
     pub fn with_room(end: usize) -> Self {
         Self::from_words(vec![0; end.div_ceil(64)])

@@ -54,13 +54,7 @@ pub struct RowSet {
 impl RowSet {
     /// The set of all of `rows` rows: every row's slot is its number.
     pub fn all(rows: usize) -> Self {
-        let mut bits = vec![u64::MAX; rows.div_ceil(64)];
-        if let Some(last) = bits.last_mut()
-            && !rows.is_multiple_of(64)
-        {
-            *last = (1 << (rows % 64)) - 1;
-        }
-        Self::new(BitSet::from_words(bits))
+        Self::new(BitSet::below(rows))
     }
 
     /// The set of some rows.

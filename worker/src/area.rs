@@ -107,22 +107,6 @@ impl<T> Area<T> {
     }
 }
 
-impl<T: Pod> Area<T> {
-    /// Keeps these rows of `width` elements, which ascend, and frees the memory of the others.
-    pub fn keep_rows(&mut self, width: usize, rows: impl Iterator<Item = usize>) {
-        let mut kept = 0;
-        for row in rows {
-            if row != kept {
-                self.copy_within(row * width..(row + 1) * width, kept * width);
-            }
-            kept += 1;
-        }
-        self.len = kept * width;
-        self.words.truncate((self.len * size_of::<T>()).div_ceil(size_of::<u64>()));
-        self.words.shrink_to_fit();
-    }
-}
-
 impl<T: Pod> Deref for Area<T> {
     type Target = [T];
 
@@ -166,18 +150,6 @@ mod tests {
         drop(again);
         assert_ne!(pool.area::<u32>(4_000).as_ptr(), at, "much too long for it");
         assert_eq!(pool.area::<u64>(4_000).as_ptr().cast(), at);
-    }
-
-    #[test]
-    fn rows_that_are_not_kept_are_freed() {
-        let pool = Pool::new(1 << 20, || 0);
-        let mut area = pool.area::<u32>(9_000);
-        area.iter_mut().zip(0..).for_each(|(element, i)| *element = i);
-        area.keep_rows(3, [0, 4, 5, 2_999].into_iter());
-        assert_eq!(area[..], [0, 1, 2, 12, 13, 14, 15, 16, 17, 8_997, 8_998, 8_999]);
-        assert_eq!(area.heap_bytes(), 48);
-        area.keep_rows(3, std::iter::empty());
-        assert!(area.is_empty());
     }
 
     #[test]

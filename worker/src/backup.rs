@@ -20,7 +20,6 @@ use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
-use crate::memory::Reservation;
 use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -55,9 +54,8 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(());
         };
-        let mut reserved = self.reserve(self.means_bytes(layer, lane))?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
-        let after = self.mean_over_spawns(&place, &mut tables.maps(), &mut reserved)?;
+        let after = self.mean_over_spawns(&place, &mut tables.maps())?;
         self.after_values.insert(layer, lane, after);
         Ok(())
     }
@@ -74,15 +72,16 @@ impl<V: Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(BlockValues::default());
         };
-        let mut reserved = self.reserve(self.maxima_bytes(layer, lane))?;
         let mut cache = tables.maps();
-        let Some(reach) = self.read_reach(layer, lane)? else {
+        let Some(reach) = self.read_occurring(layer, lane)? else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(BlockValues::default());
         };
-        let transitions = self.class_transitions(class, reach.matrix.rows())?;
+        let rows = reach.matrix.rows();
+        let values = rows.len() * stride(&tables);
+        let mut reserved = self.reserve(self.maxima_bytes(rows.len(), values))?;
+        let transitions = self.class_transitions(class, rows)?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
-        let values = transitions.rows().len() * stride(&tables);
         let mut states = reserved.area(values);
         let mut best = self.legality.is_some().then(|| reserved.area(values));
         let moves = best.as_deref_mut();
@@ -106,21 +105,24 @@ impl<V: Value> Worker<V> {
         &self,
         place: &Place<'_>,
         cache: &mut MapCache,
-        reserved: &mut Reservation<'_>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let Place { layer, lane, class, tables, helpers } = *place;
+        let reading = self.reserve(self.means_input_bytes(layer, lane))?;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
         if twos.values.is_empty() || fours.values.is_empty() {
             return self.no_values();
         }
-        let Some(rows) = self.afterstate_rows(class, &twos) else { return self.no_values() };
-        let transitions = self.class_transitions(class, &rows)?;
         let (columns, stride) = (tables.columns.len(), stride(tables));
+        let Some(rows) = self.afterstate_rows(class, stride, &twos, &fours)? else { return self.no_values() };
+        drop(reading);
+        let values = rows.len() * stride;
+        let mut reserved = self.reserve(self.means_bytes(rows.len(), values))?;
+        let transitions = self.class_transitions(class, &rows)?;
         let spawns = self.tables.spawns(&transitions);
         let permutations = self.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
-        let mut values = reserved.area(rows.len() * stride);
+        let mut values = reserved.area(values);
         let plan =
             Means { backup: &self.backup, spawns, maps: &maps, twos: twos.rows(), fours: fours.rows() };
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
@@ -134,19 +136,70 @@ impl<V: Value> Worker<V> {
             });
             computed
         });
-        self.settle_values(&rows, stride, &SlotBits::of_all(rows.len(), computed), values)
+        self.settle_values(rows, stride, &SlotBits::of_all(transitions.rows().len(), computed), values)
     }
 
-    /// The rows for a block of afterstates: all, or where the class has very many, those that a spawned
-    /// 2 can lead from to a state.
-    fn afterstate_rows(&self, class: &Class, twos: &ValueBlock<V>) -> Option<Arc<RowSet>> {
+    /// The rows for a block of afterstates: all; or of a large block, where they are fewer, those whose spawns all lead to
+    /// rows with values; or where the class has very many, those that a spawned 2 can lead from to a state.
+    fn afterstate_rows(
+        &self,
+        class: &Class,
+        stride: usize,
+        twos: &ValueBlock<V>,
+        fours: &ValueBlock<V>,
+    ) -> Result<Option<Arc<RowSet>>, WorkerError> {
         if let Some(all) = self.tables.all_rows(class) {
-            return Some(all);
+            let is_large = self.is_sparse(all.len(), stride, 0);
+            let computed = if is_large { Some(self.computed_rows(class, &all, twos, fours)?) } else { None };
+            let is_sparse = |rows: &BitSet<Row>| self.is_sparse(all.len(), stride, rows.len());
+            return Ok(Some(
+                computed.filter(is_sparse).map_or(all.clone(), |rows| Arc::new(RowSet::new(rows))),
+            ));
         }
         let space = &self.tables.space;
         let above = ClassId { small_sum: class.id().small_sum + 2, ..class.id() };
-        let rows = space.before_spawned_2(class, space.class(above)?, &twos.rows);
-        Some(Arc::new(RowSet::new(rows)))
+        let Some(above) = space.class(above) else { return Ok(None) };
+        Ok(Some(Arc::new(RowSet::new(space.before_spawned_2(class, above, &twos.rows)))))
+    }
+
+    /// The rows of a class whose spawns all lead to rows with values.
+    fn computed_rows(
+        &self,
+        class: &Class,
+        all: &Arc<RowSet>,
+        twos: &ValueBlock<V>,
+        fours: &ValueBlock<V>,
+    ) -> Result<BitSet<Row>, WorkerError> {
+        let transitions = self.class_transitions(class, all)?;
+        let spawns = self.tables.spawns(&transitions);
+        let mut rows = BitSet::with_room(all.len());
+        let edges = std::iter::zip(spawns.of(SpawnKind::Two), spawns.of(SpawnKind::Four));
+        for (row, (to_twos, to_fours)) in edges.enumerate() {
+            if !to_twos.is_empty()
+                && to_twos.iter().all(|edge| twos.occupied.contains(edge.row))
+                && to_fours.iter().all(|edge| fours.occupied.contains(edge.row))
+            {
+                rows.insert(Row::from_index(row));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Whether a block of so many rows is large, and so few of them occur that it had better hold these alone. Rows that no
+    /// game comes to are most of the rows of 4×3.
+    pub(crate) fn is_sparse(&self, rows: usize, stride: usize, occurring: usize) -> bool {
+        rows * stride * size_of::<V>() >= self.piece_bytes && occurring * 4 <= rows * 3
+    }
+
+    /// The reachable entries of a block; of a large one only the rows that have some, where these are few.
+    fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
+        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
+        let (Some(entries), Some(tables)) = (self.read_reach(layer, lane)?, self.tables.lane(lane)) else {
+            return Ok(None);
+        };
+        let (rows, occurring) = (entries.matrix.rows().len(), entries.summary.occupied.len());
+        let is_sparse = self.is_sparse(rows, stride(&tables), occurring);
+        Ok(Some(if is_sparse { entries.of_occurring_rows() } else { entries }))
     }
 
     /// The states' values of a block, for the rows that hold reachable states; and where asked for their best moves.
@@ -251,7 +304,7 @@ impl<V: Value> Worker<V> {
         }
         let Some(tables) = self.tables.lane(lane) else { return Ok(None) };
         let Some(class) = self.tables.class(layer, lane) else { return Ok(None) };
-        let Some(reach) = self.read_reach(layer, lane)? else { return Ok(None) };
+        let Some(reach) = self.read_occurring(layer, lane)? else { return Ok(None) };
         let (parts, matrix) = (self.parts(class, &tables), &reach.matrix);
         let (held, stride) = (matrix.rows(), stride(&tables));
         let mut values = self.memory.area(held.len() * stride);
@@ -283,34 +336,20 @@ impl<V: Value> Worker<V> {
         reach: &Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        self.settle_values(reach.matrix.rows(), stride(tables), &reach.summary.occupied, values)
+        let rows = Arc::clone(reach.matrix.rows());
+        self.settle_values(rows, stride(tables), &reach.summary.occupied, values)
     }
 
     /// A block's values as they are held, of which these rows were computed.
     fn settle_values(
         &self,
-        rows: &Arc<RowSet>,
+        rows: Arc<RowSet>,
         stride: usize,
         computed: &BitSet<Slot>,
-        mut values: Area<V>,
+        values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let occupied = rows.rows_in_slots(computed);
-        let held = self.held_rows(rows, stride, &occupied);
-        if !Arc::ptr_eq(rows, &held) {
-            values.keep_rows(stride, computed.iter().map(Slot::index));
-        }
-        Ok(ValueBlock { rows: held, stride, occupied, values: self.memory.settle(values)? })
-    }
-
-    /// The rows that a block of values holds while others read it: all that it was computed in, or where memory is short
-    /// and a large block has much fewer, only those with values. Rows that no game comes to are most of some blocks of 4×3.
-    /// Where there is room, lists of always the same lengths are better, since their memory is used again.
-    pub(crate) fn held_rows(&self, rows: &Arc<RowSet>, stride: usize, occupied: &BitSet<Row>) -> Arc<RowSet> {
-        let is_large = rows.len() * stride * size_of::<V>() >= self.piece_bytes;
-        if is_large && !self.has_room_to_spare() && occupied.len() * 4 <= rows.len() * 3 {
-            return Arc::new(RowSet::new(occupied.clone()));
-        }
-        Arc::clone(rows)
+        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 
     /// Packs the items of a block for the shard of its layer.

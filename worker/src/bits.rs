@@ -118,6 +118,17 @@ impl BitMatrix {
         Summary { ones: ones.into_iter().sum(), occupied }
     }
 
+    /// The rows in some slots alone.
+    pub fn of_slots(mut self, slots: &BitSet<Slot>) -> Self {
+        let rows = RowSet::new(self.rows.rows_in_slots(slots));
+        for (kept, slot) in slots.iter().enumerate() {
+            self.bits
+                .copy_within(slot.index() * self.words..(slot.index() + 1) * self.words, kept * self.words);
+        }
+        self.bits.truncate(rows.len() * self.words);
+        Self { rows: Arc::new(rows), ..self }
+    }
+
     /// The words of all rows.
     pub fn into_bits(self) -> Vec<u64> {
         self.bits

@@ -57,6 +57,14 @@ impl Entries {
         let summary = matrix.summary(pieces);
         (summary.ones > 0).then_some(Self { matrix, summary })
     }
+
+    /// The same without the rows that have no entry.
+    pub fn of_occurring_rows(self) -> Self {
+        let Summary { ones, occupied } = self.summary;
+        let matrix = self.matrix.of_slots(&occupied);
+        let occupied = BitSet::below(matrix.rows().len());
+        Self { matrix, summary: Summary { ones, occupied } }
+    }
 }
 
 /// The values of a block: rows of columns, behind them the padding that index maps lead to.

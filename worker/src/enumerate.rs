@@ -194,10 +194,9 @@ impl<V: crate::Value> Worker<V> {
         class: &Class,
         rows: &Arc<RowSet>,
     ) -> Result<Arc<Transitions>, WorkerError> {
-        if let Some(kept) = self.tables.kept_transitions(class.id()) {
-            return Ok(kept);
+        if !self.tables.keeps_transitions(class.id()) {
+            self.make_room(rows.len() * Transitions::BYTES_TO_MAKE_A_ROW)?;
         }
-        self.make_room(rows.len() * Transitions::BYTES_TO_MAKE_A_ROW)?;
         Ok(self.tables.transitions(class, rows))
     }
 

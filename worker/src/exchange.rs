@@ -163,8 +163,8 @@ impl<V: Value> Worker<V> {
             return Err(is_cut_off().into());
         }
         let rows = match self.tables.all_rows(class) {
-            Some(all) => self.held_rows(&all, stride, &occupied),
-            None => Arc::new(RowSet::new(occupied.clone())),
+            Some(all) if !self.is_sparse(all.len(), stride, occupied.len()) => all,
+            _ => Arc::new(RowSet::new(occupied.clone())),
         };
         self.make_room(rows.len() * stride * size_of::<V>())?;
         let mut values = self.memory.area::<V>(rows.len() * stride);

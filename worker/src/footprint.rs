@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::lane;
-use exact2048_game::transitions::Transitions;
+use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, SpawnKind};
 
@@ -90,21 +90,23 @@ impl<V: Value> Worker<V> {
         enumerate_bytes(rows, columns) as usize
     }
 
-    /// To back a block's afterstates up: their values, and those of states that have to be read.
-    pub(crate) fn means_bytes(&self, layer: Layer, lane: Lane) -> usize {
+    /// To see which afterstates of a block are to be backed up: what spawns do, and the values of states that have to be read.
+    pub(crate) fn means_input_bytes(&self, layer: Layer, lane: Lane) -> usize {
         let (rows, columns) = self.shape(layer, lane);
         let are_held = SpawnKind::ALL.iter().all(|&spawn| self.values.holds(layer.after(spawn), lane));
-        let lists = if are_held { 1 } else { 2 };
-        let values = rows * lists * stride(columns as usize) as u64 * size_of::<V>() as u64;
-        rows as usize * Transitions::BYTES_TO_MAKE_A_ROW + values as usize
+        let values = if are_held { 0 } else { rows as usize * stride(columns as usize) };
+        self.means_bytes(rows as usize, values)
     }
 
-    /// To back a block's states up: their values, and perhaps best moves, beside what reading their entries takes.
-    pub(crate) fn maxima_bytes(&self, layer: Layer, lane: Lane) -> usize {
-        let (rows, columns) = self.shape(layer, lane);
-        let entry_bytes = size_of::<V>() + usize::from(self.legality.is_some());
-        let values = rows * stride(columns as usize) as u64 * entry_bytes as u64;
-        (enumerate_bytes(rows, columns) + values) as usize
+    /// To back afterstates in some rows up: their values.
+    pub(crate) fn means_bytes(&self, rows: usize, values: usize) -> usize {
+        rows * Transitions::BYTES_TO_MAKE_A_ROW + values * size_of::<V>()
+    }
+
+    /// To back states in some rows up: their values, and where they are asked for their best moves.
+    pub(crate) fn maxima_bytes(&self, rows: usize, values: usize) -> usize {
+        let best = if self.legality.is_some() { values * size_of::<Direction>() } else { 0 };
+        rows * Transitions::BYTES_TO_MAKE_A_ROW + values * size_of::<V>() + best
     }
 
     /// Rows and columns of a block; of rows that are held only where they occur a guess.

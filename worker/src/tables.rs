@@ -142,23 +142,24 @@ impl Tables {
         Some(Arc::clone(slot.all_rows.get_or_init(|| Arc::new(RowSet::all(class.rows())))))
     }
 
-    /// The transitions of the rows that a block of a class holds: of all its rows, made once and kept, or
-    /// of the given ones.
+    /// The transitions of the rows that a block of a class holds: taken from those of all its rows, made once and kept, or
+    /// made for these rows alone.
     pub fn transitions(&self, class: &Class, rows: &Arc<RowSet>) -> Arc<Transitions> {
-        let new = || Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
-        if self.all_rows(class).is_none() {
-            return new();
-        }
+        let of = |rows: &Arc<RowSet>| Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
+        let Some(all) = self.all_rows(class) else { return of(rows) };
         let slot = Arc::clone(self.lock_classes().entry(class.id()).or_default());
         let mut kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(kept.get_or_insert_with(new))
+        let of_all = kept.get_or_insert_with(|| of(&all));
+        if rows.len() == all.len() {
+            return Arc::clone(of_all);
+        }
+        Arc::new(Transitions::of_some(of_all, Arc::clone(rows)))
     }
 
-    /// The transitions of all rows of a class, where they are kept.
-    pub fn kept_transitions(&self, id: ClassId) -> Option<Arc<Transitions>> {
-        let slot = Arc::clone(self.lock_classes().get(&id)?);
-        let kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        kept.clone()
+    /// Whether the transitions of all rows of a class are kept.
+    pub fn keeps_transitions(&self, id: ClassId) -> bool {
+        let Some(slot) = self.lock_classes().get(&id).cloned() else { return false };
+        slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
     }
 
     /// Moves transitions that no task is using to scratch files until `enough` says so.

@@ -6,6 +6,7 @@
 //! target classes by number.
 
 mod moves;
+mod some;
 mod spawns;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::slide::TileSource;
 use crate::table::{Store, Table};
 
 pub use moves::{Direction, MoveEdge, MoveGroup, Moves};
+use some::SomeRows;
 pub use spawns::{SpawnEdge, Spawns};
 
 /// What transitions are made from: the tables of a run.
@@ -40,6 +42,8 @@ pub struct Maker<'a> {
 pub struct Transitions {
     class: ClassId,
     rows: Arc<RowSet>,
+    /// Those of more rows, from which these are taken over.
+    of_more: Option<Arc<Transitions>>,
     configs: OnceLock<Table<Config>>,
     skeletons: OnceLock<Skeletons>,
     symmetric: OnceLock<Vec<SymmetricRow>>,
@@ -75,12 +79,19 @@ impl Transitions {
         Self {
             class,
             rows,
+            of_more: None,
             configs: OnceLock::new(),
             skeletons: OnceLock::new(),
             symmetric: OnceLock::new(),
             spawns: OnceLock::new(),
             moves: OnceLock::new(),
         }
+    }
+
+    /// Those of some of the rows of others. What is asked for is made for all of these, where it was not made before, and
+    /// taken over: a few nanoseconds an edge.
+    pub fn of_some(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
+        Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
 
     /// The rows.
@@ -90,31 +101,46 @@ impl Transitions {
 
     /// The config of each row, an entry a slot. Cost, the first time: tens of nanoseconds a row.
     pub fn configs(&self, maker: Maker<'_>) -> &[Config] {
-        self.configs.get_or_init(|| {
-            let class = maker.space.class(self.class);
-            class.map_or_else(Table::default, |class| maker.space.configs_of(class, &self.rows).into())
+        self.configs.get_or_init(|| match self.of_more() {
+            Some((more, some)) => some.of(more.configs(maker)),
+            None => {
+                let class = maker.space.class(self.class);
+                class.map_or_else(Table::default, |class| maker.space.configs_of(class, &self.rows).into())
+            }
         })
     }
 
     /// What follows from the small tiles of the rows. Cost, the first time: tens of nanoseconds a row.
     pub fn skeletons(&self, maker: Maker<'_>) -> &Skeletons {
-        self.skeletons.get_or_init(|| self.made(maker, Skeletons::new))
+        self.skeletons.get_or_init(|| match self.of_more() {
+            Some((more, some)) => some.skeletons(more.skeletons(maker)),
+            None => self.made(maker, Skeletons::new),
+        })
     }
 
     /// Rows that symmetries map to themselves, ascending. Cost, the first time: tens of nanoseconds for each row whose mask
     /// some symmetry maps to itself.
     pub fn symmetric(&self, maker: Maker<'_>) -> &[SymmetricRow] {
-        self.symmetric.get_or_init(|| self.made(maker, symmetric_rows))
+        self.symmetric.get_or_init(|| match self.of_more() {
+            Some((more, some)) => some.symmetric(more.symmetric(maker)),
+            None => self.made(maker, symmetric_rows),
+        })
     }
 
     /// What spawns do. Cost, the first time: about a hundred nanoseconds a row.
     pub fn spawns(&self, maker: Maker<'_>) -> &Spawns {
-        self.spawns.get_or_init(|| self.made(maker, Spawns::new))
+        self.spawns.get_or_init(|| match self.of_more() {
+            Some((more, some)) => some.spawns(more.spawns(maker)),
+            None => self.made(maker, Spawns::new),
+        })
     }
 
     /// What moves do. Cost, the first time: some hundred nanoseconds a row.
     pub fn moves(&self, maker: Maker<'_>) -> &Moves {
-        self.moves.get_or_init(|| self.made(maker, Moves::new))
+        self.moves.get_or_init(|| match self.of_more() {
+            Some((more, some)) => some.moves(more.moves(maker)),
+            None => self.made(maker, Moves::new),
+        })
     }
 
     /// Bytes on the heap of the long lists that were made.
@@ -146,6 +172,11 @@ impl Transitions {
             let _ = stored.moves.set(moves.stored_in(store)?);
         }
         Ok(stored)
+    }
+
+    fn of_more(&self) -> Option<(&Transitions, SomeRows<'_>)> {
+        let more = self.of_more.as_deref()?;
+        Some((more, SomeRows { all: &more.rows, wanted: &self.rows }))
     }
 
     fn made<T: Default>(&self, maker: Maker<'_>, make: impl FnOnce(Maker<'_>, &Class, &Held<'_>) -> T) -> T {

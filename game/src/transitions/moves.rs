@@ -52,6 +52,12 @@ impl MoveEdge {
         Self { from, to: u32::from(direction) << ROW_BITS | to.0 }
     }
 
+    /// The same move of what is in another slot.
+    #[inline(always)]
+    pub(super) fn from_slot(self, from: Slot) -> Self {
+        Self { from, ..self }
+    }
+
     /// Row in the class of the target.
     #[inline(always)]
     #[must_use]

@@ -226,3 +226,71 @@ fn rows_that_are_left_out_change_nothing() {
 fn rows_has(transitions: &Transitions, row: Row) -> bool {
     transitions.rows().contains(row)
 }
+
+/// What transitions say, without the numbers of patterns and without what has no edge.
+#[derive(Debug, PartialEq)]
+struct Said {
+    configs: Vec<Config>,
+    skeletons: (Vec<u32>, Vec<u8>),
+    symmetric: Vec<(Slot, Vec<PatternId>)>,
+    spawns: Vec<Vec<(Row, PatternId)>>,
+    moves: Vec<(ClassId, PatternId, MoveEdge)>,
+    won: Vec<(Slot, Direction)>,
+}
+
+impl Said {
+    fn by(transitions: &Transitions, maker: Maker<'_>) -> Self {
+        let (skeletons, spawns) = (transitions.skeletons(maker), transitions.spawns(maker));
+        let of_kind = |kind| {
+            spawns.of(kind).map(|edges| edges.iter().map(|e| (e.row, spawns.patterns[e.pattern as usize])))
+        };
+        let moves = transitions.moves(maker);
+        let edges = moves.groups.iter().flat_map(|group| {
+            let runs = group.patterns.iter().zip(group.edges_of(0..group.patterns.len()));
+            runs.flat_map(move |(&pattern, edges)| {
+                edges.iter().map(move |&edge| (group.target, pattern, edge))
+            })
+        });
+        let symmetric = transitions.symmetric(maker).iter().map(|row| {
+            let mut patterns = row.patterns.clone();
+            patterns.sort_unstable();
+            (row.slot, patterns)
+        });
+        Self {
+            configs: transitions.configs(maker).to_vec(),
+            skeletons: (skeletons.potential.to_vec(), skeletons.first_images.to_vec()),
+            symmetric: symmetric.collect(),
+            spawns: SpawnKind::ALL.into_iter().flat_map(of_kind).map(Iterator::collect).collect(),
+            moves: edges.collect(),
+            won: moves.won_rows.clone(),
+        }
+    }
+}
+
+/// What is taken over from the transitions of a class is what would be made for its rows.
+#[test]
+fn transitions_of_some_rows_are_those_of_all() {
+    for (board, large) in [("3x2", 3), ("2x3", 2), ("3x3", 4)] {
+        let game = Game::new(board, large, NO_HUGE);
+        let mut seen = BTreeSet::new();
+        game.each_block(|layer, class, _| {
+            if !seen.insert(class.id()) || (board == "3x3" && layer.0 % 32 != 0) {
+                return;
+            }
+            let all = Arc::new(Transitions::new(class.id(), Arc::new(RowSet::all(class.rows()))));
+            for step in [1, 2, 3, 7] {
+                let mut rows = BitSet::with_room(class.rows());
+                (step / 2..class.rows()).step_by(step).for_each(|row| rows.insert(Row::from_index(row)));
+                let rows = Arc::new(RowSet::new(rows));
+                let some = Transitions::of_some(&all, Arc::clone(&rows));
+                let made = Transitions::new(class.id(), rows);
+                let mut said = [some, made].map(|transitions| Said::by(&transitions, game.maker()));
+                said.iter_mut().for_each(|said| {
+                    said.moves
+                        .sort_by_key(|(class, pattern, edge)| (*class, *pattern, edge.from, edge.direction()))
+                });
+                assert_eq!(said[0], said[1], "{board}, {layer}, every {step}");
+            }
+        });
+    }
+}
