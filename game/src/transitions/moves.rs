@@ -54,7 +54,7 @@ impl MoveEdge {
 
     /// The same move of what is in another slot.
     #[inline(always)]
-    pub(super) fn from_slot(self, from: Slot) -> Self {
+    pub(super) fn moved_to_slot(self, from: Slot) -> Self {
         Self { from, ..self }
     }
 

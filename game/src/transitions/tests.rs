@@ -270,7 +270,7 @@ impl Said {
 /// What is taken over from the transitions of a class is what would be made for its rows.
 #[test]
 fn transitions_of_some_rows_are_those_of_all() {
-    for (board, large) in [("3x2", 3), ("2x3", 2), ("3x3", 4)] {
+    for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4)] {
         let game = Game::new(board, large, NO_HUGE);
         let mut seen = BTreeSet::new();
         game.each_block(|layer, class, _| {
