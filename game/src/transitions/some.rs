@@ -63,7 +63,8 @@ impl SomeRows<'_> {
         let groups = all.groups.iter().map(|group| {
             let (mut edges, mut ends) = (Vec::new(), Vec::with_capacity(group.ends.len()));
             for of_pattern in group.edges_of(0..group.patterns.len()) {
-                let some = of_pattern.iter().filter_map(|&edge| Some(edge.moved_to_slot(self.slot(edge.from)?)));
+                let some =
+                    of_pattern.iter().filter_map(|&edge| Some(edge.moved_to_slot(self.slot(edge.from)?)));
                 edges.extend(some);
                 ends.push(edges.len() as u32);
             }
