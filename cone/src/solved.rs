@@ -1,5 +1,6 @@
 //! The values of a cone.
 
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Layer};
 
 /// The states of a cone whose values were computed, and these values. What it ended in is not among them: that is stored.
@@ -15,7 +16,7 @@ pub struct SolvedLayer {
     pub layer: Layer,
     /// Canonical boards, ascending.
     pub boards: Box<[Board]>,
-    /// Their values in fixed point.
+    /// Their values.
     pub values: Values,
 }
 
@@ -31,10 +32,10 @@ pub enum Values {
 impl Values {
     /// One of them.
     #[inline]
-    pub fn get(&self, at: usize) -> u64 {
+    pub fn get(&self, at: usize) -> Stored {
         match self {
-            Self::Bits32(values) => values[at].into(),
-            Self::Bits64(values) => values[at],
+            Self::Bits32(values) => values[at].stored(),
+            Self::Bits64(values) => values[at].stored(),
         }
     }
 
@@ -59,7 +60,7 @@ impl Solved {
     }
 
     /// The value of a state by its canonical board; `None` where it is not among those that were computed.
-    pub fn value(&self, layer: Layer, canonical: Board) -> Option<u64> {
+    pub fn value(&self, layer: Layer, canonical: Board) -> Option<Stored> {
         let at = self.layers.binary_search_by_key(&layer, |of| of.layer).ok()?;
         let SolvedLayer { boards, values, .. } = &self.layers[at];
         boards.binary_search(&canonical).ok().map(|at| values.get(at))

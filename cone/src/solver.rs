@@ -7,7 +7,7 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::SpawnImages;
 use exact2048_game::spawning::{SpawnRule, Spawning};
-use exact2048_game::value::{Backup, Value};
+use exact2048_game::value::{Backup, Stored, Value};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
 use rayon::prelude::*;
 
@@ -122,7 +122,7 @@ impl Solver {
         &self,
         asked: &[(Layer, Board)],
         limits: Limits<'_>,
-        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<Stored>, E>,
     ) -> Result<Solved, ConeError<E>> {
         match self.precision {
             Precision::Bits32 => self.solve_in::<u32, E>(asked, limits, stored),
@@ -134,7 +134,7 @@ impl Solver {
         &self,
         asked: &[(Layer, Board)],
         limits: Limits<'_>,
-        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+        stored: impl FnMut(Layer, &[Board]) -> Result<Vec<Stored>, E>,
     ) -> Result<Solved, ConeError<E>> {
         let first = asked.iter().map(|(layer, _)| *layer).min().unwrap_or(Layer::FIRST);
         let mut work =
@@ -279,7 +279,7 @@ impl Work<'_> {
         &mut self,
         mut inner: InnerLayers,
         ends: Layers,
-        mut stored: impl FnMut(Layer, &[Board]) -> Result<Vec<u64>, E>,
+        mut stored: impl FnMut(Layer, &[Board]) -> Result<Vec<Stored>, E>,
     ) -> Result<Solved, ConeError<E>> {
         let mut above: BTreeMap<Layer, Valued<V>> = BTreeMap::new();
         (self.limits.progress)(Progress::Stored(ends.values().map(|boards| boards.len() as u64).sum()));
@@ -292,7 +292,7 @@ impl Work<'_> {
             self.go_on()?;
             let mut values = vec![V::default(); boards.slots()];
             let found = stored(layer, &asked).map_err(ConeError::Stored)?;
-            slots.iter().zip(found).for_each(|(&slot, bits)| values[slot] = V::from_bits(bits));
+            slots.iter().zip(found).for_each(|(&slot, stored)| values[slot] = V::of_stored(stored));
             above.insert(layer, Valued { boards, values });
         }
         let all: u64 = inner.values().map(|(boards, _)| boards.len() as u64).sum();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use exact2048_cone::{ConeError, Limits, Progress, Solved, Solver};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::symmetry::Symmetries;
-use exact2048_game::value::Backup;
+use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, Spawn4};
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
@@ -19,7 +19,7 @@ fn limits(bytes: u64) -> Limits<'static> {
 /// All states of a board with their values, by the rules as they are written for people.
 struct Whole {
     params: Params,
-    values: BTreeMap<Layer, HashMap<Board, u64>>,
+    values: BTreeMap<Layer, HashMap<Board, Stored>>,
 }
 
 impl Whole {
@@ -38,10 +38,10 @@ impl Whole {
         let spawned = |after: Board, tile: u8| {
             rules::empty_cells(after, board).map(move |cell| after.with(cell, tile)).collect::<Vec<_>>()
         };
-        let mut values: BTreeMap<Layer, HashMap<Board, u64>> = BTreeMap::new();
+        let mut values: BTreeMap<Layer, HashMap<Board, Stored>> = BTreeMap::new();
         let layer_of = |board: Board| Layer(board.tile_sum(cells));
         for (start, _) in rules::starts(board).filter(|(start, _)| !is_won(*start)) {
-            values.entry(layer_of(start)).or_default().insert(symmetries.canonical(start), 0);
+            values.entry(layer_of(start)).or_default().insert(symmetries.canonical(start), Stored::default());
         }
         let mut next = values.keys().next().copied();
         while let Some(layer) = next {
@@ -53,7 +53,10 @@ impl Whole {
                 .filter(|&after| !is_won(after))
             {
                 for state in [1, 2].into_iter().flat_map(|tile| spawned(after, tile)) {
-                    values.entry(layer_of(state)).or_default().insert(symmetries.canonical(state), 0);
+                    values
+                        .entry(layer_of(state))
+                        .or_default()
+                        .insert(symmetries.canonical(state), Stored::default());
                 }
             }
             next = values.range(layer.up(1)..).next().map(|(&layer, _)| layer);
@@ -63,15 +66,15 @@ impl Whole {
                 if is_won(after) {
                     return params.scale().won();
                 }
-                let bits = |tile: u8| -> Vec<u64> {
+                let spawns = |tile: u8| -> Vec<Stored> {
                     spawned(after, tile)
                         .into_iter()
                         .map(|s| values[&layer_of(s)][&symmetries.canonical(s)])
                         .collect()
                 };
                 match precision {
-                    Precision::Bits32 => backup.of_spawns::<u32>(&bits(1), &bits(2)),
-                    Precision::Bits64 => backup.of_spawns::<u64>(&bits(1), &bits(2)),
+                    Precision::Bits32 => backup.of_spawns::<u32>(&spawns(1), &spawns(2)),
+                    Precision::Bits64 => backup.of_spawns::<u64>(&spawns(1), &spawns(2)),
                 }
             };
             let terminal = |state| params.scale().points(rules::potential(state, board));
@@ -89,7 +92,7 @@ impl Whole {
         Solver::new(&self.params.clone().with_kept(kept))
     }
 
-    fn stored(&self, layer: Layer, boards: &[Board]) -> Result<Vec<u64>, Layer> {
+    fn stored(&self, layer: Layer, boards: &[Board]) -> Result<Vec<Stored>, Layer> {
         boards.iter().map(|board| self.values[&layer].get(board).copied().ok_or(layer)).collect()
     }
 
@@ -208,7 +211,7 @@ fn a_cone_ends_where_nobody_wants_it_and_where_nothing_is_stored() {
     for patience in [0, 1, all / 2, all - 1] {
         assert!(matches!(solve(patience), Err(ConeError::GivenUp)), "{patience} of {all}");
     }
-    let failing = whole.solver(kept).solve(&asked, limits(u64::MAX), |layer, _| Err::<Vec<u64>, _>(layer));
+    let failing = whole.solver(kept).solve(&asked, limits(u64::MAX), |layer, _| Err::<Vec<Stored>, _>(layer));
     assert!(matches!(failing, Err(ConeError::Stored(layer)) if kept.keeps(layer)));
 }
 

@@ -17,7 +17,7 @@ use crate::objective::{Objective, Spawner};
 use crate::params::{Params, Precision, tile_bound_board};
 use crate::rules::exponent_potential;
 use crate::spawning::FloatingMean;
-use crate::value::Value;
+use crate::value::{Stored, ToCome, Value};
 
 /// How the values of a run are written.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,7 @@ pub struct Scale {
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Fixed(Fixed),
-    Floating {
-        precision: Precision,
-        floating: FloatingMean,
-        /// A win, as it is stored.
-        won: u64,
-    },
+    Floating { precision: Precision, floating: FloatingMean, won: Stored },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +75,8 @@ impl Scale {
             let won = f64::from(discount.numerator()) / f64::from(discount.denominator());
             let number = if losses { 0.0 } else { won };
             let won = match precision {
-                Precision::Bits32 => floating.of_number::<u32>(number).to_bits(),
-                Precision::Bits64 => floating.of_number::<u64>(number),
+                Precision::Bits32 => floating.of_number::<u32>(number).stored(),
+                Precision::Bits64 => floating.of_number::<u64>(number).stored(),
             };
             Form::Floating { precision, floating, won }
         } else {
@@ -106,24 +101,24 @@ impl Scale {
         }
     }
 
-    /// What points of the score are of a stored value: nothing where values are no scores.
-    pub fn points(self, points: u64) -> u64 {
+    /// Points of the score, as they are stored: nothing where values are no scores.
+    pub fn points(self, points: u64) -> Stored {
         match self.form {
-            Form::Fixed(Fixed { fraction_bits, scores: true, .. }) => points << fraction_bits,
-            _ => 0,
+            Form::Fixed(Fixed { fraction_bits, scores: true, .. }) => Stored(points << fraction_bits),
+            _ => Stored(0),
         }
     }
 
-    /// The integer that stands for a win.
-    pub fn won(self) -> u64 {
+    /// A win.
+    pub fn won(self) -> Stored {
         match self.form {
-            Form::Fixed(fixed) => 1 << fixed.fraction_bits,
+            Form::Fixed(fixed) => Stored(1 << fixed.fraction_bits),
             Form::Floating { won, .. } => won,
         }
     }
 
-    /// The number that `bits` stands for.
-    pub fn decode(self, bits: u64) -> f64 {
+    /// The number that an integer stands for.
+    pub fn number(self, ToCome(bits): ToCome) -> f64 {
         match self.form {
             Form::Fixed(fixed) => bits as f64 / (1u64 << fixed.fraction_bits) as f64,
             Form::Floating { precision: Precision::Bits32, floating, .. } => floating.number(bits as u32),
@@ -134,24 +129,24 @@ impl Scale {
     /// The least by which two fixed-point values that differ do so; 0 in floating point.
     pub fn last_place(self) -> f64 {
         match self.form {
-            Form::Fixed(_) => self.decode(1),
+            Form::Fixed(_) => self.number(ToCome(1)),
             Form::Floating { .. } => 0.0,
         }
     }
 
-    /// The mean of numbers, by their bits, with weights: at most 2^10 of them, whose weights sum to 2^60 at most.
-    pub fn mean(self, of: impl Iterator<Item = (u64, u64)>) -> f64 {
+    /// The mean of numbers with weights: at most 2^10 of them, whose weights sum to 2^60 at most.
+    pub fn mean(self, of: impl Iterator<Item = (ToCome, u64)>) -> f64 {
         match self.form {
             Form::Fixed(fixed) => {
-                let add = |(sum, weights): (u128, u64), (bits, weight): (u64, u64)| {
+                let add = |(sum, weights): (u128, u64), (ToCome(bits), weight)| {
                     (sum + u128::from(bits) * u128::from(weight), weights + weight)
                 };
                 let (sum, weights) = of.fold((0, 0), add);
                 sum as f64 / weights as f64 / (1u64 << fixed.fraction_bits) as f64
             }
             Form::Floating { .. } => {
-                let add = |(sum, weights): (f64, f64), (bits, weight): (u64, u64)| {
-                    (sum + self.decode(bits) * weight as f64, weights + weight as f64)
+                let add = |(sum, weights): (f64, f64), (value, weight)| {
+                    (sum + self.number(value) * weight as f64, weights + weight as f64)
                 };
                 let (sum, weights) = of.fold((0.0, 0.0), add);
                 sum / weights
@@ -159,12 +154,12 @@ impl Scale {
         }
     }
 
-    /// A proven bound on the absolute error of a value of `layer` that is stored as `bits`, as it is printed.
+    /// A proven bound on the absolute error of a stored value of `layer`, as it is printed.
     ///
     /// In fixed point it is half a unit in the last place for each mean that an optimal or any other policy can still
     /// expect to pass, and what printing it as f64 can add. In floating point it is relative.
-    pub fn error_bound(self, layer: Layer, bits: u64) -> f64 {
-        let value = self.decode(bits);
+    pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
+        let value = self.number(ToCome(bits));
         match self.form {
             Form::Fixed(Fixed { move_bound: None, .. }) => 0.0,
             Form::Fixed(Fixed { fraction_bits, move_bound: Some(move_bound), largest_value, .. }) => {
@@ -235,10 +230,10 @@ mod tests {
         let s = scale("3x3", "lose:64", Precision::Bits64);
         assert_eq!(s.fraction_bits(), None);
         let bits = 1f64.to_bits() - 7e-18f64.to_bits();
-        assert!(s.decode(bits) == 7e-18 && s.error_bound(Layer(4), bits) <= 7e-27);
+        assert!(s.number(ToCome(bits)) == 7e-18 && s.error_bound(Layer(4), Stored(bits)) <= 7e-27);
         let narrow = scale("3x3", "lose:64", Precision::Bits32);
         let bits = u64::from(1f32.to_bits() - 7e-18f32.to_bits());
-        assert!(narrow.error_bound(Layer(4), bits) <= 1e-22);
+        assert!(narrow.error_bound(Layer(4), Stored(bits)) <= 1e-22);
         let reach = scale("3x3", "reach:64", Precision::Bits64);
         assert!(reach.error_bound(Layer(4), reach.won()) > 7e-18);
     }
@@ -248,10 +243,14 @@ mod tests {
     fn integers_are_in_the_order_of_preference() {
         for precision in [Precision::Bits32, Precision::Bits64] {
             let lose = scale("3x3", "lose:64", precision);
-            assert_eq!((lose.decode(lose.won()), lose.decode(0)), (0.0, 1.0));
-            assert!(lose.decode(1) < 1.0 && lose.decode(lose.won() - 1) > 0.0);
+            let (number, Stored(won)) = (|bits| lose.number(ToCome(bits)), lose.won());
+            assert_eq!((number(won), number(0)), (0.0, 1.0));
+            assert!(number(1) < 1.0 && number(won - 1) > 0.0);
             let reach = scale("3x3", "reach:64", precision);
-            assert_eq!((reach.decode(reach.won()), reach.decode(0)), (1.0, 0.0));
+            assert_eq!(
+                [reach.won(), Stored(0)].map(|stored| reach.number(stored.to_come(Stored(0)))),
+                [1.0, 0.0]
+            );
         }
     }
 }

@@ -5,7 +5,7 @@
 //! results independent of how boards are turned and by whom they are computed.
 
 use crate::discount::Discount;
-use crate::value::{Divisor, Value};
+use crate::value::{Divisor, Stored, Value};
 
 /// The rule of a run.
 #[derive(Clone, Copy, Debug)]
@@ -150,13 +150,13 @@ pub struct WorstSpawn {
     /// Whether a 2 can come, and a 4.
     spawned: [bool; 2],
     /// What a 4 adds to the potential without scoring it, in fixed point.
-    gift: u64,
+    gift: Stored,
     /// Where wins are discounted, so that values are floating-point numbers.
     discount: Option<Factor>,
 }
 
 impl WorstSpawn {
-    pub(crate) fn new(spawned: [bool; 2], gift: u64, discount: Option<Discount>) -> Self {
+    pub(crate) fn new(spawned: [bool; 2], gift: Stored, discount: Option<Discount>) -> Self {
         Self { spawned, gift, discount: discount.map(Factor::new) }
     }
 }
@@ -178,7 +178,7 @@ impl<V: Value> Spawning<V> for WorstSpawn {
 
     #[inline(always)]
     fn value(self, twos: V, fours: V, _: &Divisor) -> V {
-        let fours = V::from_bits(fours.to_bits().wrapping_sub(self.gift));
+        let fours = V::of_stored(Stored(fours.stored().0.wrapping_sub(self.gift.0)));
         let least = match self.spawned {
             [true, true] => twos.min(fours),
             [true, false] => twos,
@@ -224,18 +224,18 @@ mod tests {
                 let floating = FloatingMean::new(objective.starts_with("lose"), Discount::NONE);
                 let empty = round % 8 + 1;
                 let (twos, fours) = (numbers(empty, &mut seed), numbers(empty, &mut seed));
-                let stored = |numbers: &[f64]| -> Vec<u64> {
-                    numbers.iter().map(|&number| floating.of_number::<u64>(number)).collect()
+                let stored = |numbers: &[f64]| -> Vec<Stored> {
+                    numbers.iter().map(|&number| floating.of_number::<u64>(number).stored()).collect()
                 };
-                let (mut two_bits, mut four_bits) = (stored(&twos), stored(&fours));
-                let bits = backup.of_spawns::<u64>(&two_bits, &four_bits);
-                two_bits.reverse();
-                four_bits.rotate_left(empty / 2);
-                assert_eq!(backup.of_spawns::<u64>(&two_bits, &four_bits), bits);
+                let (mut two_values, mut four_values) = (stored(&twos), stored(&fours));
+                let mean = backup.of_spawns::<u64>(&two_values, &four_values);
+                two_values.reverse();
+                four_values.rotate_left(empty / 2);
+                assert_eq!(backup.of_spawns::<u64>(&two_values, &four_values), mean);
                 let mut exact: Vec<f64> = twos.iter().map(|x| 9.0 * x).chain(fours.iter().copied()).collect();
                 exact.sort_by(f64::total_cmp);
                 let exact = exact.iter().sum::<f64>() * factor / (10.0 * empty as f64);
-                let found = floating.number(bits);
+                let found = floating.number(mean.0);
                 assert!((found - exact).abs() <= exact * 2f64.powi(-45), "{found} {exact}");
             }
         }
@@ -247,17 +247,17 @@ mod tests {
         for precision in [Precision::Bits32, Precision::Bits64] {
             let backup = backup("lose:64", "1", Spawner::Random, precision);
             let won = match precision {
-                Precision::Bits32 => backup.won::<u32>().to_bits(),
-                Precision::Bits64 => backup.won::<u64>(),
+                Precision::Bits32 => backup.won::<u32>().stored(),
+                Precision::Bits64 => backup.won::<u64>().stored(),
             };
             for empty in 1..=8 {
-                for bits in [won, 0] {
-                    let list = vec![bits; empty];
+                for value in [won, Stored(0)] {
+                    let list = vec![value; empty];
                     let found = match precision {
                         Precision::Bits32 => backup.of_spawns::<u32>(&list, &list),
                         Precision::Bits64 => backup.of_spawns::<u64>(&list, &list),
                     };
-                    assert_eq!(found, bits, "{empty}");
+                    assert_eq!(found, value, "{empty}");
                 }
             }
         }
@@ -266,12 +266,13 @@ mod tests {
     #[test]
     fn the_worst_spawn_is_the_least_of_what_can_come() {
         let score = backup("score", "1", Spawner::Worst, Precision::Bits32);
-        let fixed = |number: u64| number << 17;
-        let of = |twos: &[u64], fours: &[u64]| score.of_spawns::<u32>(twos, fours);
+        let fixed = |number: u64| Stored(number << 17);
+        let of = |twos: &[Stored], fours: &[Stored]| score.of_spawns::<u32>(twos, fours);
         assert_eq!(of(&[fixed(20), fixed(30)], &[fixed(25), fixed(24)]), fixed(20));
         // A 4 takes back the 4 that it adds to the potential.
         assert_eq!(of(&[fixed(20)], &[fixed(23)]), fixed(19));
         let half = backup("reach:64", "1/2", Spawner::Worst, Precision::Bits64);
-        assert_eq!(half.of_spawns::<u64>(&[0.5f64.to_bits()], &[0.25f64.to_bits()]), 0.125f64.to_bits());
+        let chance = |number: f64| Stored(number.to_bits());
+        assert_eq!(half.of_spawns::<u64>(&[chance(0.5)], &[chance(0.25)]), chance(0.125));
     }
 }

@@ -8,8 +8,26 @@ use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// A stored value: an unsigned integer of 32 or 64 bits. Of two values the better one for the player is the larger
-/// integer. What number it stands for, in fixed or in floating point, [`Scale`](crate::fixed::Scale) knows.
+/// A value W, as it is stored: an integer, of which the larger one is the better for the player. Of the score it holds
+/// what is still to come and the potential Φ of the board. What number it stands for, in fixed or in floating point,
+/// [`Scale`](crate::fixed::Scale) knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stored(pub u64);
+
+/// A value V, in the integers of what is stored: what is still to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToCome(pub u64);
+
+impl Stored {
+    /// What is still to come, of a board that would have stored `past` if its game were over.
+    #[must_use]
+    pub fn to_come(self, past: Stored) -> ToCome {
+        // W is at least Φ: no rounding takes a value below the score already made.
+        ToCome(self.0.saturating_sub(past.0))
+    }
+}
+
+/// What stored values are in memory: unsigned integers of 32 or 64 bits.
 pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     /// What the sum of fixed-point numbers over the spawns of one afterstate is kept in.
     type Sum: Copy + Debug;
@@ -18,10 +36,10 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     /// The largest integer.
     const LARGEST: Self;
 
-    /// The low bits of an integer that fits.
-    fn from_bits(bits: u64) -> Self;
-    /// The integer.
-    fn to_bits(self) -> u64;
+    /// A value that fits; of others the low bits.
+    fn of_stored(stored: Stored) -> Self;
+    /// The value.
+    fn stored(self) -> Stored;
     /// The number whose IEEE 754 representation in as many bits this is.
     fn number(self) -> f64;
     /// The representation nearest to a number.
@@ -88,12 +106,12 @@ impl Value for u32 {
 
     type Sum = u64;
 
-    fn from_bits(bits: u64) -> Self {
-        bits as u32
+    fn of_stored(stored: Stored) -> Self {
+        stored.0 as u32
     }
 
-    fn to_bits(self) -> u64 {
-        u64::from(self)
+    fn stored(self) -> Stored {
+        Stored(u64::from(self))
     }
 
     #[inline(always)]
@@ -141,12 +159,12 @@ impl Value for u64 {
     /// The scale leaves room for the sum over a full board's spawns.
     type Sum = u64;
 
-    fn from_bits(bits: u64) -> Self {
-        bits
+    fn of_stored(stored: Stored) -> Self {
+        stored.0
     }
 
-    fn to_bits(self) -> u64 {
-        self
+    fn stored(self) -> Stored {
+        Stored(self)
     }
 
     #[inline(always)]
@@ -203,8 +221,7 @@ impl Divisor {
 pub struct Backup {
     divisors: Vec<Divisor>,
     rule: SpawnRule,
-    /// Bits of a win.
-    won: u64,
+    won: Stored,
     /// Bits behind the binary point, where values are scores.
     score_bits: Option<u32>,
     can_win: bool,
@@ -216,7 +233,7 @@ impl Backup {
         let (scale, spawn4) = (params.scale(), params.spawn4);
         let gift = scale.points(4);
         let divisors = (0..=params.cells() as u64)
-            .map(|empty| Divisor::new(spawn4, empty, gift * u64::from(spawn4.weight4()) * empty));
+            .map(|empty| Divisor::new(spawn4, empty, gift.0 * u64::from(spawn4.weight4()) * empty));
         let rule = match (params.spawner, scale.floating()) {
             (Spawner::Random, None) => SpawnRule::Mean(FixedMean),
             (Spawner::Random, Some(floating)) => SpawnRule::Floating(floating),
@@ -237,14 +254,14 @@ impl Backup {
 
     /// The value of an afterstate with the tile that wins.
     pub fn won<V: Value>(&self) -> V {
-        V::from_bits(self.won)
+        V::of_stored(self.won)
     }
 
     /// The value of a board without a legal move, by its potential.
     #[inline(always)]
     pub fn terminal<V: Value>(&self, potential: u32) -> V {
         match self.score_bits {
-            Some(bits) => V::from_bits(u64::from(potential) << bits),
+            Some(bits) => V::of_stored(Stored(u64::from(potential) << bits)),
             None => V::default(),
         }
     }
@@ -255,15 +272,15 @@ impl Backup {
     }
 
     /// The value of one afterstate, from those of what a 2 and a 4 in each empty cell lead to.
-    pub fn of_spawns<V: Value>(&self, twos: &[u64], fours: &[u64]) -> u64 {
-        let values = |bits: &[u64]| -> Vec<V> { bits.iter().map(|&bits| V::from_bits(bits)).collect() };
+    pub fn of_spawns<V: Value>(&self, twos: &[Stored], fours: &[Stored]) -> Stored {
+        let values = |of: &[Stored]| -> Vec<V> { of.iter().map(|&stored| V::of_stored(stored)).collect() };
         let (twos, fours, divisor) = (values(twos), values(fours), self.divisor(twos.len()));
         let value = match self.rule {
             SpawnRule::Mean(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
             SpawnRule::Floating(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
             SpawnRule::Worst(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
         };
-        value.to_bits()
+        value.stored()
     }
 
     /// What a sum over the spawns in `empty` cells is divided by.
@@ -287,7 +304,7 @@ mod tests {
             Params::new("3x3".parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None)
                 .unwrap();
         let backup = Backup::new(&params);
-        let offset_bits = params.scale().points(4);
+        let Stored(offset) = params.scale().points(4);
         let mut seed = 1u64;
         for round in 0..20_000 {
             let empty = round % 8 + 1;
@@ -295,11 +312,11 @@ mod tests {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 ((seed >> 32) as u32).max(1 << 20)
             };
-            let twos: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
-            let fours: Vec<u64> = (0..empty).map(|_| u64::from(next())).collect();
-            let mean = backup.of_spawns::<u32>(&twos, &fours);
-            let sum: i128 = twos.iter().map(|&v| 9 * i128::from(v)).sum::<i128>()
-                + fours.iter().map(|&v| i128::from(v) - i128::from(offset_bits)).sum::<i128>();
+            let twos: Vec<Stored> = (0..empty).map(|_| Stored(u64::from(next()))).collect();
+            let fours: Vec<Stored> = (0..empty).map(|_| Stored(u64::from(next()))).collect();
+            let Stored(mean) = backup.of_spawns::<u32>(&twos, &fours);
+            let sum: i128 = twos.iter().map(|v| 9 * i128::from(v.0)).sum::<i128>()
+                + fours.iter().map(|v| i128::from(v.0) - i128::from(offset)).sum::<i128>();
             let divisor = 10 * empty as i128;
             let error = (i128::from(mean) * divisor - sum).abs();
             assert!(2 * error <= divisor, "{sum} / {divisor} gave {mean}");

@@ -12,7 +12,7 @@ use exact2048_game::board::Board;
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rules::{self, Move};
-use exact2048_game::value::Backup;
+use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Layer, Params, Precision, SpawnKind};
 use exact2048_storage::ItemKey;
 use rayon::prelude::*;
@@ -323,16 +323,16 @@ impl Oracle {
     pub fn values_as(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
         for (some, values) in boards.chunks(TOGETHER).zip(values.chunks_mut(TOGETHER)) {
-            let bits = self.bits(some, asking)?;
-            for ((value, &board), bits) in values.iter_mut().zip(some).zip(bits) {
-                *value = bits.map(|bits| self.decode(bits, board));
+            let stored = self.stored(some, asking)?;
+            for ((value, &board), stored) in values.iter_mut().zip(some).zip(stored) {
+                *value = stored.map(|stored| self.number(stored, board));
             }
         }
         Ok(values)
     }
 
     /// The stored values of boards; `None` where the run does not reach one.
-    fn bits(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<u64>>, QueryError> {
+    fn stored(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<Stored>>, QueryError> {
         let mut values = vec![None; boards.len()];
         let (mut states, mut open) = (Vec::new(), Vec::new());
         for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
@@ -396,10 +396,10 @@ impl Oracle {
     /// # Errors
     ///
     /// [`QueryError::Unreachable`], or [`QueryError::Read`] where a shard cannot be read.
-    pub fn stored_bits(&self, board: Board) -> Result<u64, QueryError> {
+    pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
-        let bits = self.bits(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
-        bits[0].ok_or_else(|| self.unreachable(board, ""))
+        let values = self.stored(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        values[0].ok_or_else(|| self.unreachable(board, ""))
     }
 
     /// Whether every part of the run that was asked for could be read, as far as is known.
@@ -475,19 +475,13 @@ impl Oracle {
     }
 
     /// What a stored value holds of the score that a board has made; all of it where no move is legal.
-    pub(crate) fn past(&self, board: Board) -> u64 {
+    pub(crate) fn past(&self, board: Board) -> Stored {
         self.scale.points(rules::potential(board, self.params.board))
     }
 
-    /// The value that bits stand for, seen from `board`.
-    fn decode(&self, bits: u64, board: Board) -> f64 {
-        self.scale.decode(self.value_bits(bits, board))
-    }
-
-    /// What is still to come, as it is stored, without what `board` has made.
-    fn value_bits(&self, bits: u64, board: Board) -> u64 {
-        // W is at least Φ: no rounding takes a value below the score already made.
-        bits.saturating_sub(self.past(board))
+    /// What a stored value says is still to come, seen from `board`.
+    fn number(&self, stored: Stored, board: Board) -> f64 {
+        self.scale.number(stored.to_come(self.past(board)))
     }
 }
 

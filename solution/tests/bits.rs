@@ -9,6 +9,7 @@ use exact2048_game::board::Board;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::rules::Move;
+use exact2048_game::value::Stored;
 use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Commit, Evaluation, JournalRecord, Oracle, Parts, Phase, Record, Run, Unnamed};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
@@ -63,7 +64,7 @@ fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits64, None).unwrap();
     let params = params.with_kept(KeptLayers::ALL);
-    let bits = params.scale().points(100);
+    let Stored(bits) = params.scale().points(100);
     assert_eq!(bits as f64, (bits + 1) as f64);
     for (better, worse, best) in
         [(AFTER_DOWN, AFTER_LEFT, &[Move::Down][..]), (AFTER_LEFT, AFTER_DOWN, &[Move::Left, Move::Right])]

@@ -13,7 +13,7 @@ use exact2048_game::columns::{Columns, Sequence, pack, unpack};
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::{self, Move};
-use exact2048_game::value::Backup;
+use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
 use exact2048_solution::{
     Commit, JournalRecord, Oracle, OracleOptions, Parts, Phase, QueryError, Record, Run, Unnamed,
@@ -28,7 +28,7 @@ struct Made {
     place: TempDir,
     params: Params,
     /// The stored value of every state that is needed, by canonical board.
-    stored: HashMap<Board, u64>,
+    stored: HashMap<Board, Stored>,
 }
 
 /// The value that is made up for an entry: near the top, so that it is above every score made.
@@ -65,7 +65,7 @@ impl Made {
                 let entry = parts_of.entry(key).or_insert_with(|| (parts, BTreeSet::new()));
                 entry.1.insert(number);
                 if params.kept.keeps(layer) {
-                    stored.insert(board, u64::from(made_up(key, number)));
+                    stored.insert(board, Stored(u64::from(made_up(key, number))));
                 }
             }
             for (key, (parts, mut numbers)) in parts_of {
@@ -92,27 +92,27 @@ impl Made {
     }
 
     /// What the oracle should find, by plain recursion.
-    fn state_bits(&self, backup: &Backup, board: Board, known: &mut HashMap<Board, u64>) -> u64 {
+    fn state_value(&self, backup: &Backup, board: Board, known: &mut HashMap<Board, Stored>) -> Stored {
         let space_board = canonical(&self.params, board);
-        if let Some(&bits) = self.stored.get(&space_board).or_else(|| known.get(&space_board)) {
-            return bits;
+        if let Some(&value) = self.stored.get(&space_board).or_else(|| known.get(&space_board)) {
+            return value;
         }
         let size = self.params.board;
         let moves = Move::ALL.into_iter().filter_map(|direction| rules::make_move(board, direction, size));
         let moves: Vec<Board> = moves.map(|(after, _)| after).collect();
-        let bits = moves.into_iter().map(|after| self.after_bits(backup, after, known)).max();
-        let bits = bits.unwrap_or_else(|| self.params.scale().points(rules::potential(board, size)));
-        known.insert(space_board, bits);
-        bits
+        let best = moves.into_iter().map(|after| self.after_value(backup, after, known)).max();
+        let value = best.unwrap_or_else(|| self.params.scale().points(rules::potential(board, size)));
+        known.insert(space_board, value);
+        value
     }
 
-    fn after_bits(&self, backup: &Backup, after: Board, known: &mut HashMap<Board, u64>) -> u64 {
+    fn after_value(&self, backup: &Backup, after: Board, known: &mut HashMap<Board, Stored>) -> Stored {
         if is_won(&self.params, after) {
             return self.params.scale().won();
         }
-        let [twos, fours] = [1, 2].map(|exponent| -> Vec<u64> {
+        let [twos, fours] = [1, 2].map(|exponent| -> Vec<Stored> {
             let cells = rules::empty_cells(after, self.params.board);
-            cells.map(|cell| self.state_bits(backup, after.with(cell, exponent), known)).collect()
+            cells.map(|cell| self.state_value(backup, after.with(cell, exponent), known)).collect()
         });
         backup.of_spawns::<u32>(&twos, &fours)
     }
@@ -223,15 +223,15 @@ fn check_answers(params: &Params, boards: &[Board]) {
         let answer = oracle.evaluate(board, ALWAYS).unwrap();
         for (direction, found) in Move::ALL.into_iter().zip(&answer.moves) {
             let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
-                let bits = made.after_bits(&backup, after, &mut known);
+                let stored = made.after_value(&backup, after, &mut known);
                 let past = params.scale().points(rules::potential(board, params.board));
-                (after, score, params.scale().decode(bits - past))
+                (after, score, params.scale().number(stored.to_come(past)))
             });
             let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));
             assert_eq!(found, expected, "{} {direction:?}", board.to_text(params.board));
         }
-        let bits = made.state_bits(&backup, board, &mut known);
-        assert_eq!(oracle.stored_bits(board).unwrap(), bits);
+        let stored = made.state_value(&backup, board, &mut known);
+        assert_eq!(oracle.stored_value(board).unwrap(), stored);
         let values = oracle.values(&[board], ALWAYS).unwrap();
         assert_eq!(values[0].map(f64::to_bits), Some(answer.value.to_bits()));
     }

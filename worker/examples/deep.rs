@@ -14,7 +14,7 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
-use exact2048_game::value::Value;
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
@@ -77,7 +77,7 @@ fn full_rows(rows: usize, columns: usize) -> Vec<u8> {
 /// Values as they are in a game: large, and different from their neighbours.
 fn made_up_values<V: Value>(key: ItemKey, count: usize) -> Vec<u8> {
     let seed = key.lane ^ u64::from(key.part) << 40;
-    let value = |i: u64| V::from_bits(1 << 30 | (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+    let value = |i: u64| V::of_stored(Stored(1 << 30 | (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40));
     (0..count as u64).flat_map(|i| bytemuck::bytes_of(&value(i)).to_vec()).collect()
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use exact2048_game::bitset::Number;
 use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::Direction;
-use exact2048_game::value::Value;
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::BitRows;
 use exact2048_worker::kernels::index_map::{IndexMap, Permutation};
@@ -93,12 +93,12 @@ impl<V: Value> Kernels<V> for Plain {
             computed.set(Slot::from_index(slot));
             for column in 0..stride {
                 let value = |rows: &Rows<'_, V>, row, pattern: u32| {
-                    rows.row(row)[permuted(plan.maps[pattern as usize], column)].to_bits()
+                    rows.row(row)[permuted(plan.maps[pattern as usize], column)].stored()
                 };
-                let twos: Vec<u64> = twos.iter().map(|e| value(&plan.twos, e.row, e.pattern)).collect();
-                let fours: Vec<u64> = fours.iter().map(|e| value(&plan.fours, e.row, e.pattern)).collect();
+                let twos: Vec<Stored> = twos.iter().map(|e| value(&plan.twos, e.row, e.pattern)).collect();
+                let fours: Vec<Stored> = fours.iter().map(|e| value(&plan.fours, e.row, e.pattern)).collect();
                 after[(slot - slots.start) * stride + column] =
-                    V::from_bits(plan.backup.of_spawns::<V>(&twos, &fours));
+                    V::of_stored(plan.backup.of_spawns::<V>(&twos, &fours));
             }
         }
         computed

@@ -182,7 +182,7 @@ mod tests {
                     let game = Game::new(&params);
                     assert_eq!(game.largest_exponent(), params.largest_exponent(), "{params:?}");
                     assert_eq!(game.last_layer(), params.last_layer().0, "{params:?}");
-                    assert_eq!(game.values.won(), params.scale().won(), "{params:?}");
+                    assert_eq!(game.values.won(), params.scale().won().0, "{params:?}");
                 }
             }
         }

@@ -8,9 +8,9 @@ use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::fingerprint::Fingerprint;
+use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
-use super::stored::{Part, Stored};
 use super::{CheckOutcome, CheckProgress, MOST_PROBLEMS, Span, Verifier, journal};
 
 impl Verifier<'_> {
@@ -26,7 +26,7 @@ impl Verifier<'_> {
         let last_of_run = self.all_layers().last;
         let mut descent = Descent {
             verifier: self,
-            stored: Stored::new(self.run(), self.game()),
+            reader: LayerReader::new(self.run(), self.game()),
             starts: self.game().starts(),
             fingerprint: Fingerprint::of_format(self.run().format_version(), self.game().geometry().cells()),
             span,
@@ -82,7 +82,7 @@ const FIXED_BYTES: u64 = 64 << 20;
 /// The state of the descent.
 struct Descent<'a> {
     verifier: &'a Verifier<'a>,
-    stored: Stored<'a>,
+    reader: LayerReader<'a>,
     starts: Vec<u64>,
     fingerprint: Fingerprint,
     span: Span,
@@ -137,7 +137,7 @@ impl Descent<'_> {
         let with_best_moves =
             committed && self.verifier.run().params().best_moves && layer >= self.span.first;
         let parts =
-            self.stored.layer(layer.0, committed && is_kept, with_best_moves && layer <= self.span.last);
+            self.reader.layer(layer.0, committed && is_kept, with_best_moves && layer <= self.span.last);
         let mut parts = parts.map_err(|problem| self.outcome.problems.push(problem)).ok()?;
         let in_span = self.span.contains(layer);
         if in_span {
@@ -180,14 +180,14 @@ impl Descent<'_> {
         let of_layer = self.starts.iter().filter(|&&start| tile_sum(start) == layer.0);
         let missing: Vec<u64> = of_layer.filter(|start| !is_state(start)).copied().collect();
         for start in missing {
-            let expected = format!("the start {}", self.stored.text(start));
+            let expected = format!("the start {}", self.reader.text(start));
             self.states_problem(layer, expected, "no such state".to_owned());
         }
     }
 
     fn states_problem(&mut self, layer: Layer, expected: String, found: String) {
         let what = format!("states of layer {layer}");
-        let problem = self.stored.problem(ShardKind::Reach, layer.0, what, expected, found);
+        let problem = self.reader.problem(ShardKind::Reach, layer.0, what, expected, found);
         self.outcome.problems.push(problem);
     }
 
@@ -218,7 +218,7 @@ impl Descent<'_> {
         let mut missing = found.missing.clone();
         missing.sort_unstable();
         for (after, board) in missing.into_iter().take(MOST_PROBLEMS) {
-            let (text, after) = (self.stored.text(board), self.stored.text(after));
+            let (text, after) = (self.reader.text(board), self.reader.text(after));
             let expected = format!("{text}, a spawn of the afterstate {after} of layer {layer}");
             self.states_problem(Layer(tile_sum(board)), expected, "no such state".to_owned());
         }
@@ -230,7 +230,7 @@ impl Descent<'_> {
         for (part, (computed, best)) in parts.iter_mut().zip(computed) {
             let differs = |&i: &usize| part.best[i] != best[i];
             for i in (0..part.best.len()).filter(differs).take(MOST_PROBLEMS) {
-                let problem = self.stored.best_move_problem(layer.0, part.images[i], best[i], part.best[i]);
+                let problem = self.reader.best_move_problem(layer.0, part.images[i], best[i], part.best[i]);
                 self.outcome.problems.push(problem);
             }
             self.outcome.checked.best_moves += part.best.len() as u64;
@@ -241,7 +241,7 @@ impl Descent<'_> {
             let differs = |&i: &usize| part.values[i] != computed[i];
             for i in (0..computed.len()).filter(differs).take(MOST_PROBLEMS) {
                 let (board, computed, stored) = (part.boards[i], computed[i], part.values[i]);
-                self.outcome.problems.push(self.stored.value_problem(layer.0, board, computed, stored));
+                self.outcome.problems.push(self.reader.value_problem(layer.0, board, computed, stored));
             }
             if self.span.contains(layer) {
                 self.outcome.checked.values += computed.len() as u64;
@@ -291,7 +291,7 @@ impl Descent<'_> {
         let not_start = |board: &u64| self.starts.binary_search(board).is_err();
         let alone: Vec<u64> = states.not_led_to().filter(not_start).take(MOST_PROBLEMS).collect();
         for board in alone {
-            let found = format!("{}, which no move and spawn leads to", self.stored.text(board));
+            let found = format!("{}, which no move and spawn leads to", self.reader.text(board));
             self.states_problem(layer, "starts and spawns of lower layers only".to_owned(), found);
         }
     }

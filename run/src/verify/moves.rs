@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::MOST_PROBLEMS;
 use super::game::Game;
-use super::stored::Part;
+use super::layer_reader::Part;
 use super::table::BoardTable;
 use super::values::SpawnedValues;
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_game::Board;
+use exact2048_game::value::Stored;
 use exact2048_solution::{Oracle, OracleOptions, QueryError};
 use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
@@ -16,8 +17,8 @@ use rustc_hash::FxHashMap;
 
 use super::game::Game;
 use super::items::Content;
+use super::layer_reader::LayerReader;
 use super::layout::tile_sum;
-use super::stored::Stored;
 use super::values::SpawnedValues;
 use super::{CheckOutcome, CheckProgress, Checked, Problem, Verifier};
 
@@ -43,7 +44,7 @@ impl Verifier<'_> {
     pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
         let sampler = Sampler {
             game: self.game(),
-            stored: Stored::new(self.run(), self.game()),
+            reader: LayerReader::new(self.run(), self.game()),
             oracle: Oracle::with_options(
                 self.run(),
                 OracleOptions { cone_bytes: memory_bytes, solved_bytes: 0, ..OracleOptions::default() },
@@ -53,7 +54,7 @@ impl Verifier<'_> {
                 .unwrap_or(usize::MAX),
         };
         let mut outcome = CheckOutcome::default();
-        let items = match self.values_items(sampler.stored.width()) {
+        let items = match self.values_items(sampler.reader.width()) {
             Ok(items) => items,
             Err(problem) => {
                 outcome.problems.push(problem);
@@ -122,7 +123,7 @@ impl Verifier<'_> {
 
 struct Sampler<'a> {
     game: &'a Game,
-    stored: Stored<'a>,
+    reader: LayerReader<'a>,
     /// What answers queries; none where the run is not solved.
     oracle: Option<Oracle>,
     /// States that a group may lead to.
@@ -155,7 +156,7 @@ impl Sampler<'_> {
         for &(layer, board, stored) in &states {
             let computed = self.best(board, &known);
             if computed != stored {
-                return Err(self.stored.value_problem(layer, board, computed, stored));
+                return Err(self.reader.value_problem(layer, board, computed, stored));
             }
         }
         let answers = self.ask(&between, &known)?;
@@ -165,17 +166,17 @@ impl Sampler<'_> {
 
     /// The board and the value of an entry, which must be found where a query looks for the board.
     fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u32, u64, u64), Problem> {
-        let Some((board, stored)) = self.stored.nth_value(key, nth)? else {
+        let Some((board, stored)) = self.reader.nth_value(key, nth)? else {
             let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
             let expected = format!("more than {nth}, as there are values");
-            return Err(self.stored.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
+            return Err(self.reader.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
         };
         let board = self.game.geometry().canonical(board);
-        let found = self.stored.value(board)?;
+        let found = self.reader.value(board)?;
         if found != Some(stored) {
-            let what = format!("value of {} where its row and column are", self.stored.text(board));
+            let what = format!("value of {} where its row and column are", self.reader.text(board));
             let found = found.map_or("none".to_owned(), |found| found.to_string());
-            return Err(self.stored.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
+            return Err(self.reader.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
         }
         Ok((key.layer, board, stored))
     }
@@ -218,11 +219,11 @@ impl Sampler<'_> {
 
     /// The stored value of a state that an afterstate leads to.
     fn stored_value(&self, layer: u32, after: u64, board: u64) -> Result<u64, Problem> {
-        self.stored.value(board)?.ok_or_else(|| {
-            let (text, after) = (self.stored.text(board), self.stored.text(after));
+        self.reader.value(board)?.ok_or_else(|| {
+            let (text, after) = (self.reader.text(board), self.reader.text(after));
             let expected = format!("{text}, a spawn of the afterstate {after}");
             let what = format!("states of layer {layer}");
-            self.stored.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
+            self.reader.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
         })
     }
 
@@ -232,17 +233,17 @@ impl Sampler<'_> {
         let step = between.len().div_ceil(ASKED).max(1);
         let mut asked = 0;
         for &board in between.iter().rev().step_by(step) {
-            let answer = match oracle.stored_bits(Board(board)) {
-                Ok(bits) => bits.to_string(),
+            let answer = match oracle.stored_value(Board(board)) {
+                Ok(Stored(bits)) => bits.to_string(),
                 // It lacks the memory that it would take to answer, and says nothing wrong.
                 Err(QueryError::TooLarge(_)) => continue,
                 Err(error) => error.to_string(),
             };
             asked += 1;
             if answer != known[&board].to_string() {
-                let what = format!("what a query answers for {}", self.stored.text(board));
+                let what = format!("what a query answers for {}", self.reader.text(board));
                 let expected = known[&board].to_string();
-                return Err(self.stored.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
+                return Err(self.reader.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
             }
         }
         Ok(asked)

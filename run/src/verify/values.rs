@@ -225,7 +225,7 @@ fn fraction_bits(params: &Params, largest: u64) -> u32 {
 mod tests {
     use super::*;
     use exact2048_game::Spawn4;
-    use exact2048_game::value::Backup;
+    use exact2048_game::value::{Backup, Stored};
 
     fn params(objective: &str, precision: Precision) -> Params {
         let (board, objective) = ("3x3".parse().unwrap(), objective.parse().unwrap());
@@ -284,9 +284,11 @@ mod tests {
                         (0..round % 8 + 1).map(value).collect()
                     };
                     let spawned = SpawnedValues { twos: list(), fours: list() };
-                    let wanted = match wide {
-                        true => backup.of_spawns::<u64>(&spawned.twos, &spawned.fours),
-                        false => backup.of_spawns::<u32>(&spawned.twos, &spawned.fours),
+                    let [twos, fours] = [&spawned.twos, &spawned.fours]
+                        .map(|of| of.iter().copied().map(Stored).collect::<Vec<_>>());
+                    let Stored(wanted) = match wide {
+                        true => backup.of_spawns::<u64>(&twos, &fours),
+                        false => backup.of_spawns::<u32>(&twos, &fours),
                     };
                     assert_eq!(values.of_spawned(&spawned), wanted, "{spawned:?} {params:?}");
                 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use exact2048_cone::{Solved, SolvedLayer};
+use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -53,7 +54,7 @@ impl ConeFiles {
 
     /// The values of states that a solved cone has, by canonical board, in the order given; `None` for the others. The
     /// states are of layers below one cut.
-    pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<u64>> {
+    pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<Stored>> {
         let mut values = vec![None; states.len()];
         let (Some(first), Some(last)) = (states.iter().map(|s| s.0).min(), states.iter().map(|s| s.0).max())
         else {
@@ -78,7 +79,12 @@ impl ConeFiles {
     }
 
     /// Takes what a file knows of the values that are still missing; whether it knew any.
-    fn read(&self, path: &Path, states: &[(Layer, Board)], values: &mut [Option<u64>]) -> io::Result<bool> {
+    fn read(
+        &self,
+        path: &Path,
+        states: &[(Layer, Board)],
+        values: &mut [Option<Stored>],
+    ) -> io::Result<bool> {
         let Some(mut file) = ConeFile::open(path, &self.run, self.width)? else { return Ok(false) };
         let mut was_used = false;
         for (&(layer, board), value) in states.iter().zip(values).filter(|(_, value)| value.is_none()) {
@@ -225,7 +231,7 @@ fn write(path: &Path, solved: &Solved, run: &RunKey, width: usize, pages: usize)
             page.clear();
             boards.iter().for_each(|board| page.extend(board.0.to_le_bytes()));
             let of_page = nth * PAGE_STATES..nth * PAGE_STATES + boards.len();
-            of_page.for_each(|at| page.extend(&values.get(at).to_le_bytes()[..width]));
+            of_page.for_each(|at| page.extend(&values.get(at).0.to_le_bytes()[..width]));
             out.write_all(&page)?;
             let (states, checksum) = (boards.len() as u32, xxh3_64(&page));
             table.push(Page { layer: *layer, states, first: boards[0], offset, checksum });
@@ -282,7 +288,7 @@ impl ConeFile {
     }
 
     /// The value of a state, if the cone has it.
-    fn value(&mut self, layer: Layer, board: Board) -> io::Result<Option<u64>> {
+    fn value(&mut self, layer: Layer, board: Board) -> io::Result<Option<Stored>> {
         let after = self.pages.partition_point(|page| (page.layer, page.first) <= (layer, board));
         let Some(number) = after.checked_sub(1) else { return Ok(None) };
         let page = self.pages[number];
@@ -310,7 +316,7 @@ impl ConeFile {
                 std::cmp::Ordering::Equal => {
                     let mut value = [0; 8];
                     value[..self.width].copy_from_slice(&values[middle * self.width..][..self.width]);
-                    return Ok(Some(u64::from_le_bytes(value)));
+                    return Ok(Some(Stored(u64::from_le_bytes(value))));
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_cone::{ConeError, Limits, Progress, Solved};
+use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -87,7 +88,7 @@ impl SolvedCones {
     }
 
     /// Takes what they know of values that are still missing.
-    fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<u64>]) {
+    fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<Stored>]) {
         let cones = self.lock().clone();
         for cone in cones {
             let mut was_used = false;
@@ -130,8 +131,8 @@ impl SolvedCones {
     }
 }
 
-/// Values in fixed point, by canonical board.
-pub(super) type Known = FxHashMap<Board, u64>;
+/// Values by canonical board.
+pub(super) type Known = FxHashMap<Board, Stored>;
 
 impl Oracle {
     /// The values of reachable states, given as canonical boards with their layers, each once.
@@ -229,7 +230,7 @@ impl Oracle {
         };
         asking.spent.computed.fetch_add(solved.states(), Ordering::Relaxed);
         for &(layer, board) in states {
-            known.extend(solved.value(layer, board).map(|bits| (board, bits)));
+            known.extend(solved.value(layer, board).map(|value| (board, value)));
         }
         if self.is_shallow(states[0].0) {
             self.keep_in_parts(&solved)?;
@@ -243,7 +244,12 @@ impl Oracle {
     }
 
     /// The stored values of states of a kept layer, in the order of their boards. Each part of the run is read once.
-    fn look_up(&self, layer: Layer, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<u64>, QueryError> {
+    fn look_up(
+        &self,
+        layer: Layer,
+        boards: &[Board],
+        asking: &Asking<'_>,
+    ) -> Result<Vec<Stored>, QueryError> {
         asking.spent.stored.fetch_add(boards.len() as u64, Ordering::Relaxed);
         let place = |(at, &board): (usize, &Board)| {
             let entry = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
@@ -255,7 +261,7 @@ impl Oracle {
             boards.par_iter().enumerate().map(place).collect::<Result<_, _>>()?
         };
         entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
-        let mut values = vec![0; boards.len()];
+        let mut values = vec![Stored::default(); boards.len()];
         for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
             self.check(asking)?;
             let key = of_part[0].0.key;
@@ -290,7 +296,7 @@ impl Oracle {
             for (entry, state) in of_part {
                 let rank = part.as_ref().and_then(|part| Some((part, part.rank(entry.number)?)));
                 match rank.map(|(part, rank)| part.value(rank)).transpose()?.flatten() {
-                    Some(bits) => drop(known.insert(state.1, bits)),
+                    Some(value) => drop(known.insert(state.1, value)),
                     None => open.push(*state),
                 }
             }
@@ -332,6 +338,6 @@ impl Oracle {
 }
 
 /// The states without a value.
-fn open_of(states: &[(Layer, Board)], values: &[Option<u64>]) -> Vec<(Layer, Board)> {
+fn open_of(states: &[(Layer, Board)], values: &[Option<Stored>]) -> Vec<(Layer, Board)> {
     states.iter().zip(values).filter(|(_, value)| value.is_none()).map(|(state, _)| *state).collect()
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exact2048_game::value::Value;
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 
@@ -146,7 +146,7 @@ impl Part {
     /// # Errors
     ///
     /// [`ReadError::ItemMissing`] where the shard holds fewer values than there are entries.
-    pub(crate) fn value(&self, rank: usize) -> Result<Option<u64>, ReadError> {
+    pub(crate) fn value(&self, rank: usize) -> Result<Option<Stored>, ReadError> {
         let missing = ReadError::ItemMissing(self.key);
         Ok(match &self.values {
             PartValues::Stored(bytes) => Some(match self.precision {
@@ -156,22 +156,22 @@ impl Part {
             // A value whose complement is 0 reads as not computed, and is computed again.
             PartValues::Computed32(slots) => {
                 let bits = slots.get(rank).ok_or(missing)?.load(Ordering::Relaxed);
-                (bits != 0).then_some(u64::from(!bits))
+                (bits != 0).then_some((!bits).stored())
             }
             PartValues::Computed64(slots) => {
                 let bits = slots.get(rank).ok_or(missing)?.load(Ordering::Relaxed);
-                (bits != 0).then_some(!bits)
+                (bits != 0).then_some((!bits).stored())
             }
             PartValues::Unkept => None,
         })
     }
 
     /// Keeps the value of an entry that was computed. Threads that compute the same one store the same bits.
-    pub(crate) fn keep(&self, rank: usize, bits: u64) {
+    pub(crate) fn keep(&self, rank: usize, value: Stored) {
         match &self.values {
             PartValues::Stored(_) | PartValues::Unkept => {}
-            PartValues::Computed32(slots) => slots[rank].store(!(bits as u32), Ordering::Relaxed),
-            PartValues::Computed64(slots) => slots[rank].store(!bits, Ordering::Relaxed),
+            PartValues::Computed32(slots) => slots[rank].store(!u32::of_stored(value), Ordering::Relaxed),
+            PartValues::Computed64(slots) => slots[rank].store(!u64::of_stored(value), Ordering::Relaxed),
         }
     }
 }
@@ -211,9 +211,9 @@ impl PartValues {
     }
 }
 
-fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<u64> {
+fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<Stored> {
     let width = size_of::<V>();
-    Some(V::read_from(bytes.get(rank * width..)?.get(..width)?).to_bits())
+    Some(V::read_from(bytes.get(rank * width..)?.get(..width)?).stored())
 }
 
 /// A set of entries, with the number of those before every 64th.
@@ -296,9 +296,9 @@ mod tests {
             let part = Part { key: ItemKey { layer: 6, lane: 0, part: 0 }, precision, marked, values };
             let rank = part.rank(2).unwrap();
             assert_eq!(part.value(rank).unwrap(), None);
-            for bits in [0, 1, u64::from(u32::MAX) - 1] {
-                part.keep(rank, bits);
-                assert_eq!(part.value(rank).unwrap(), Some(bits));
+            for value in [0, 1, u64::from(u32::MAX) - 1].map(Stored) {
+                part.keep(rank, value);
+                assert_eq!(part.value(rank).unwrap(), Some(value));
             }
             assert_eq!(part.value(0).unwrap(), None);
             assert!(part.value(2).is_err());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use exact2048_game::board::Board;
 use exact2048_game::packed::LegalMoves;
 use exact2048_game::rules::{self, Move};
+use exact2048_game::value::Stored;
 use exact2048_game::{Layer, Precision, SpawnKind, Spawner};
 use exact2048_storage::ItemKey;
 
@@ -73,37 +74,37 @@ impl Oracle {
         let Question { board, key, found: place, moves } = question;
         let mut found = Vec::with_capacity(4);
         for direction in Move::ALL {
-            let bits = |(after, score): (Board, u32)| {
-                let bits = self.after_bits(after, known).ok_or(ReadError::ItemMissing(key))?;
-                Ok::<_, QueryError>((after, score, bits))
+            let value = |(after, score): (Board, u32)| {
+                let stored = self.after_value(after, known).ok_or(ReadError::ItemMissing(key))?;
+                Ok::<_, QueryError>((after, score, stored))
             };
-            found.push(moves.get(direction).map(bits).transpose()?);
+            found.push(moves.get(direction).map(value).transpose()?);
         }
-        let most = found.iter().flatten().map(|&(.., bits)| bits).max();
+        let most = found.iter().flatten().map(|&(.., stored)| stored).max();
         let layer = self.layer(board);
-        let bound = |bits| most.map_or(0.0, |_| self.scale.error_bound(layer, bits));
+        let bound = |stored| most.map_or(0.0, |_| self.scale.error_bound(layer, stored));
         // In fixed point that of the best covers all.
         let of_all = self.scale.fraction_bits().and(most);
-        let outcome = |(after, score, bits)| {
-            let value = self.decode(bits, board);
-            let error_bound = bound(of_all.unwrap_or(bits));
+        let outcome = |(after, score, stored)| {
+            let value = self.number(stored, board);
+            let error_bound = bound(of_all.unwrap_or(stored));
             let worst_spawn = self.worst_spawn(after, known);
-            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best: Some(bits) == most }
+            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best: Some(stored) == most }
         };
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
             .collect();
-        let stored = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
-        let bits = stored.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
+        let known = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
+        let stored = known.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
         if let Some((part, rank)) = place {
-            part.keep(rank, bits);
+            part.keep(rank, stored);
         }
         Ok(Evaluation {
             board,
             canonical: self.cones.packed().canonical(board),
             layer,
-            value: self.decode(bits, board),
-            error_bound: bound(bits),
+            value: self.number(stored, board),
+            error_bound: bound(stored),
             best: moves
                 .iter()
                 .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))
@@ -112,15 +113,15 @@ impl Oracle {
         })
     }
 
-    /// The stored form of an afterstate's value, by those of its spawns; `None` where one of them is not known.
-    fn after_bits(&self, after: Board, known: &Known) -> Option<u64> {
+    /// An afterstate's value, by those of its spawns; `None` where one of them is not known.
+    fn after_value(&self, after: Board, known: &Known) -> Option<Stored> {
         if self.is_won(after) {
             return Some(self.scale.won());
         }
-        let bits = |spawn| -> Option<Vec<u64>> {
+        let values = |spawn| -> Option<Vec<Stored>> {
             self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
         };
-        let (twos, fours) = (bits(SpawnKind::Two)?, bits(SpawnKind::Four)?);
+        let (twos, fours) = (values(SpawnKind::Two)?, values(SpawnKind::Four)?);
         Some(match self.params.precision {
             Precision::Bits32 => self.backup.of_spawns::<u32>(&twos, &fours),
             Precision::Bits64 => self.backup.of_spawns::<u64>(&twos, &fours),
@@ -134,16 +135,16 @@ impl Oracle {
         }
         let spawn4 = self.params.spawn4;
         let kinds = [
-            (SpawnKind::Two, spawn4.weight2(), 0),
+            (SpawnKind::Two, spawn4.weight2(), Stored::default()),
             // The 4 that it adds to the potential nobody has scored.
             (SpawnKind::Four, spawn4.weight4(), self.scale.points(4)),
         ];
         let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
-            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |(spawn, _, gift)| {
+            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |&(spawn, _, gift)| {
                 let board = after.with(cell, spawn.exponent());
-                Some((board, known.get(&self.cones.packed().canonical(board))? - gift))
+                Some((board, known.get(&self.cones.packed().canonical(board))?.to_come(gift)))
             })
         });
-        spawns.min_by_key(|(_, bits)| *bits).map(|(board, _)| board)
+        spawns.min_by_key(|(_, value)| *value).map(|(board, _)| board)
     }
 }

@@ -1,6 +1,7 @@
 //! What the starts of the game are worth.
 
 use exact2048_game::board::Board;
+use exact2048_game::value::ToCome;
 use exact2048_game::{Layer, Spawner, rules};
 
 use super::{Asking, CostSum, Oracle, QueryError};
@@ -16,11 +17,11 @@ pub struct StartValues {
     pub by_layer: Vec<(Layer, f64)>,
 }
 
-/// A start: its layer, its weight among all, and its value as bits without the score already made.
+/// A start: its layer, its weight among all, and its value.
 struct Start {
     layer: Layer,
     weight: u64,
-    bits: u64,
+    value: ToCome,
 }
 
 impl Oracle {
@@ -34,30 +35,30 @@ impl Oracle {
         let weight = |e: u8| u64::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
         let (boards, exponents): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
         let spent = CostSum::default();
-        let values = self.bits(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        let values = self.stored(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
-        for ((board, exponents), bits) in boards.into_iter().zip(exponents).zip(values) {
-            let bits = bits.ok_or_else(|| self.unreachable(board, ""))?;
+        for ((board, exponents), stored) in boards.into_iter().zip(exponents).zip(values) {
+            let stored = stored.ok_or_else(|| self.unreachable(board, ""))?;
             let layer = Layer(board.tile_sum(cells));
-            error_bound = self.scale.error_bound(layer, bits).max(error_bound);
+            error_bound = self.scale.error_bound(layer, stored).max(error_bound);
             starts.push(Start {
                 layer,
                 weight: weight(exponents[0]) * weight(exponents[1]),
-                bits: self.value_bits(bits, board),
+                value: stored.to_come(self.past(board)),
             });
         }
-        let worth = |weighted: &mut dyn Iterator<Item = (u64, u64)>| match self.params.spawner {
+        let worth = |weighted: &mut dyn Iterator<Item = (ToCome, u64)>| match self.params.spawner {
             Spawner::Random => self.scale.mean(weighted),
-            Spawner::Worst => self.scale.decode(weighted.map(|(bits, _)| bits).min().unwrap_or_default()),
+            Spawner::Worst => self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default()),
         };
         let layers = [4, 6, 8].map(Layer);
         let of_layer = |layer: Layer| {
             let mut of_layer =
-                starts.iter().filter(|start| start.layer == layer).map(|start| (start.bits, 1));
+                starts.iter().filter(|start| start.layer == layer).map(|start| (start.value, 1));
             (layer, worth(&mut of_layer))
         };
         let by_layer: Vec<_> = layers.into_iter().map(of_layer).collect();
-        let mut all = starts.iter().filter(|start| start.weight > 0).map(|start| (start.bits, start.weight));
+        let mut all = starts.iter().filter(|start| start.weight > 0).map(|start| (start.value, start.weight));
         Ok(StartValues { expected: worth(&mut all), error_bound, by_layer })
     }
 }

@@ -247,7 +247,7 @@ pub fn add_rows<V: Value>(
                 }
                 for i in 0..GROUP {
                     let counts = (marks >> i & 1).wrapping_neg();
-                    let [low, high] = hash(both(small, [first[i], second[i]]), values[i].to_bits());
+                    let [low, high] = hash(both(small, [first[i], second[i]]), values[i].stored().0);
                     all.add(i, [low & counts, high & counts]);
                 }
             }
@@ -270,7 +270,7 @@ pub fn add_row_of_several<V: Value>(
 ) -> u64 {
     bitset::for_each_bit(marked, |column| {
         let words = images.iter().map(|&(small, large)| both(small, large.of(column)));
-        sums.add(column % GROUP, hash(words.min().unwrap_or_default(), values[column].to_bits()));
+        sums.add(column % GROUP, hash(words.min().unwrap_or_default(), values[column].stored().0));
     });
     bitset::ones(marked)
 }

@@ -19,7 +19,7 @@ const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 const FRAMES_KEPT: u64 = 64 << 20;
 
 /// Reads layers.
-pub struct Stored<'a> {
+pub struct LayerReader<'a> {
     run: &'a Run,
     game: &'a Game,
     layout: Layout<'a>,
@@ -72,7 +72,7 @@ impl<'i> Marked<'i> {
     }
 }
 
-impl<'a> Stored<'a> {
+impl<'a> LayerReader<'a> {
     /// What a run has stored.
     pub fn new(run: &'a Run, game: &'a Game) -> Self {
         Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
