@@ -292,6 +292,13 @@ fn images(bits: u64, rows: usize, cols: usize) -> [u64; 8] {
 /// The board with its columns reversed.
 #[inline(always)]
 fn mirrored(bits: u64, rows: usize, cols: usize) -> u64 {
+    if (rows, cols) == (3, 3) {
+        return bits & 0x0_f00f_00f0 | (bits & 0x0_0f00_f00f) << 8 | bits >> 8 & 0x0_0f00_f00f;
+    }
+    if (rows, cols) == (4, 4) {
+        let halves = (bits & 0x00ff_00ff_00ff_00ff) << 8 | bits >> 8 & 0x00ff_00ff_00ff_00ff;
+        return (halves & 0x0f0f_0f0f_0f0f_0f0f) << 4 | halves >> 4 & 0x0f0f_0f0f_0f0f_0f0f;
+    }
     let first = (0..rows).fold(0, |cells, row| cells | 15u64 << (4 * row * cols));
     let middle = if cols % 2 == 1 { bits & first << (4 * (cols / 2)) } else { 0 };
     (0..cols / 2).fold(middle, |image, col| {
@@ -303,6 +310,13 @@ fn mirrored(bits: u64, rows: usize, cols: usize) -> u64 {
 /// The board with its rows reversed.
 #[inline(always)]
 fn flipped(bits: u64, rows: usize, cols: usize) -> u64 {
+    if (rows, cols) == (3, 3) {
+        return bits & 0xff_f000 | (bits & 0xfff) << 24 | bits >> 24 & 0xfff;
+    }
+    if (rows, cols) == (4, 4) {
+        let halves = bits.rotate_left(32);
+        return (halves & 0x0000_ffff_0000_ffff) << 16 | halves >> 16 & 0x0000_ffff_0000_ffff;
+    }
     let width = 4 * cols;
     let first = (1u64 << width) - 1;
     let middle = if rows % 2 == 1 { bits & first << (width * (rows / 2)) } else { 0 };

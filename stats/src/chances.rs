@@ -4,13 +4,59 @@
 //! often a number was rounded (`docs/dev/error-bound.md`, "Chances").
 
 use exact2048_game::Board;
+use exact2048_game::packed::PackedRules;
 use rayon::prelude::*;
 
-/// Parts of a layer that are filled at once, whatever the threads: so sums are taken in one order.
+/// Parts of a layer that are worked on at once, whatever the threads: so sums are taken in one order. So many that the boards
+/// of one fit a fast cache.
 pub const BUCKETS: usize = 64;
 
-/// Buckets of a layer whose boards are sent on at once, which bounds what is on its way.
-const SENT_TOGETHER: usize = 16;
+/// Buckets of a layer whose moves one thread makes, one after the other.
+const GROUP: usize = 4;
+
+/// Tells boards apart by what no spawn and no symmetry changes: so the images of a board are in one bucket, and a spawn stays
+/// in it. Most of a bucket's number follows from which tiles of 8 and more there are, so that moves lead to few buckets; the
+/// rest from which cells they are on, where cells that are images of each other count as one, since many boards have the
+/// same tiles.
+#[derive(Debug)]
+pub struct Buckets {
+    /// By two cells and what is on them: a summand of 16 bits for the tiles, and below it one for their cells.
+    pairs: Box<[[u32; 256]; 8]>,
+}
+
+impl Buckets {
+    /// For boards of the size of the rules.
+    #[must_use]
+    pub fn new(packed: &PackedRules) -> Self {
+        let cell_class = |cell: usize| {
+            let images = packed.images(Board(1 << (4 * cell)));
+            images.into_iter().map(|image| image.0).fold(u64::MAX, u64::min)
+        };
+        let mut pairs = Box::new([[0u32; 256]; 8]);
+        for cell in 0..packed.size().cells() {
+            for (tiles, summand) in pairs[cell / 2].iter_mut().enumerate() {
+                let exponent = tiles as u64 >> (4 * (cell % 2)) & 15;
+                if exponent >= 3 {
+                    let (of_tile, of_cell) =
+                        (hash(Board(exponent)), hash(Board(cell_class(cell) * exponent)));
+                    *summand = summand.wrapping_add((of_tile >> 48 << 16 | of_cell >> 48) as u32);
+                }
+            }
+        }
+        Self { pairs }
+    }
+
+    #[inline]
+    fn of(&self, board: Board) -> usize {
+        let cells = self.pairs.iter().zip(board.0.to_le_bytes());
+        let sum = cells.fold(0u32, |sum, (pairs, tiles)| sum.wrapping_add(pairs[usize::from(tiles)]));
+        let first = |sum: u32, bits: u32| (hash(Board(sum.into())) >> (u64::BITS - bits)) as usize;
+        first(sum >> 16, BUCKETS.trailing_zeros() - CELL_BITS) << CELL_BITS | first(sum & 0xffff, CELL_BITS)
+    }
+}
+
+/// Bits of a bucket's number that follow from cells.
+const CELL_BITS: u32 = 2;
 
 /// A board, and how likely a game is to come to it.
 #[derive(Clone, Copy, Debug)]
@@ -23,38 +69,77 @@ pub struct Chance {
     terms: u32,
 }
 
-/// What is sent to boards of a layer, by bucket.
-pub struct ChanceList {
+/// What some buckets send to boards of any bucket of a layer.
+pub struct ChanceList<'a> {
+    buckets: &'a Buckets,
     by_bucket: [Vec<(Board, f64)>; BUCKETS],
     /// The bucket of each board in the order in which they were sent, where that is to be known.
     order: Option<Vec<u8>>,
 }
 
-/// In an order: what was not sent.
-const NOT_SENT: u8 = u8::MAX;
-
-impl ChanceList {
-    /// With room for so many boards.
-    fn with_room(boards: usize, with_order: bool) -> Self {
-        let by_bucket = std::array::from_fn(|_| Vec::with_capacity(boards / BUCKETS));
-        Self { by_bucket, order: with_order.then(|| Vec::with_capacity(boards)) }
+impl ChanceList<'_> {
+    /// Empties it, and keeps its room.
+    fn begin(&mut self, with_order: bool) {
+        self.by_bucket.iter_mut().for_each(Vec::clear);
+        self.order = with_order.then(Vec::new);
     }
 
     /// Adds something for a board.
     #[inline]
     pub fn push(&mut self, board: Board, chance: f64) {
-        let bucket = bucket_of(hash(board));
+        let bucket = self.buckets.of(board);
         self.by_bucket[bucket].push((board, chance));
         if let Some(order) = &mut self.order {
             order.push(bucket as u8);
         }
     }
+}
 
-    /// Leaves a board out, which has no place then.
+/// Room for what is on its way, kept from layer to layer.
+pub struct ChanceLists<'a>(Vec<ChanceList<'a>>);
+
+impl<'a> ChanceLists<'a> {
+    /// No room yet.
+    #[must_use]
+    pub fn new(buckets: &'a Buckets) -> Self {
+        let list = || ChanceList { buckets, by_bucket: [const { Vec::new() }; BUCKETS], order: None };
+        Self((0..BUCKETS / GROUP).map(|_| list()).collect())
+    }
+
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let sent = self.0.iter().flat_map(|list| &list.by_bucket);
+        sent.map(|sent| size_of::<(Board, f64)>() * sent.capacity()).sum()
+    }
+}
+
+/// The bucket of a layer to which the bucket of the same number sends its spawns.
+pub struct ChanceSink<'a> {
+    bucket: &'a mut ChanceBucket,
+    /// The entry of each board in the order in which they were sent, where that is to be known.
+    entries: Option<Vec<u32>>,
+}
+
+/// In a list of entries: what was left out.
+pub const LEFT_OUT: u32 = u32::MAX;
+
+impl ChanceSink<'_> {
+    /// Adds as much for each of some boards, which must have the bucket's tiles of 8 and more.
     #[inline]
-    pub fn skip(&mut self) {
-        if let Some(order) = &mut self.order {
-            order.push(NOT_SENT);
+    pub fn push_all(&mut self, boards: &[Board], chance: f64) {
+        match &mut self.entries {
+            Some(entries) => entries.extend(boards.iter().map(|&board| self.bucket.add(board, chance))),
+            None => boards.iter().for_each(|&board| {
+                self.bucket.add(board, chance);
+            }),
+        }
+    }
+
+    /// Leaves some boards out.
+    pub fn skip(&mut self, boards: usize) {
+        if let Some(entries) = &mut self.entries {
+            entries.resize(entries.len() + boards, LEFT_OUT);
         }
     }
 }
@@ -68,16 +153,12 @@ pub struct ChancePlace {
     pub entry: u32,
 }
 
-/// Where the boards are that were sent from one bucket to one table, in the order in which they were sent; `None` for
-/// those that were left out.
-pub type ChancePlaces = Vec<Option<ChancePlace>>;
+/// Where the boards are that a bucket's moves lead to, in the order in which they were sent.
+pub type ChancePlaces = Vec<ChancePlace>;
 
-/// ChanceTable sent for one, about.
-const SENT_FOR_ONE: usize = 4;
-
-/// ChanceTable of a layer.
+/// The boards of a layer, by bucket.
 pub struct ChanceTable {
-    /// The boards, by the first bits of their hashes.
+    /// The boards, by their tiles of 8 and more.
     pub buckets: Vec<ChanceBucket>,
     /// Roundings that went at most into any number that was sent here.
     sent_roundings: u64,
@@ -90,76 +171,85 @@ impl Default for ChanceTable {
 }
 
 impl ChanceTable {
-    /// No boards, with room for about so many.
-    pub fn with_room(boards: usize) -> Self {
-        let mut empty = Self::default();
-        empty.buckets.iter_mut().for_each(|bucket| bucket.make_room(boards / BUCKETS));
-        empty
+    /// No boards, with room for about as many as another layer has.
+    pub fn with_room_of(other: &Self) -> Self {
+        let room = |bucket: &ChanceBucket| ChanceBucket::with_room(bucket.entries.len());
+        Self { buckets: other.buckets.iter().map(room).collect(), sent_roundings: 0 }
     }
 
-    /// Sends what `send` makes of each bucket to the boards of some layers; gives what it found besides, in order.
+    /// Sends what `send` makes of the moves of each bucket to the boards of a layer; gives what it found besides, in order,
+    /// and where the boards are that were sent, bucket by bucket, if that is wanted. What is sent was rounded `roundings`
+    /// times on its way.
+    pub fn send_moves<T: Send>(
+        &self,
+        to: &mut ChanceTable,
+        lists: &mut ChanceLists<'_>,
+        roundings: u64,
+        with_places: bool,
+        send: impl Fn(&ChanceBucket, &mut ChanceList<'_>) -> T + Sync,
+    ) -> (Vec<T>, Vec<ChancePlaces>) {
+        to.sent_roundings = to.sent_roundings.max(self.roundings() + roundings);
+        let groups = self.buckets.par_chunks(GROUP).zip(&mut lists.0);
+        let sent = groups.map(|(sources, list)| {
+            list.begin(with_places);
+            let mut ends = Vec::with_capacity(GROUP);
+            let mut of = |source| {
+                let found = send(source, list);
+                ends.push(list.order.as_ref().map_or(0, Vec::len));
+                found
+            };
+            (sources.iter().map(&mut of).collect::<Vec<T>>(), ends)
+        });
+        let (found, ends): (Vec<Vec<T>>, Vec<Vec<usize>>) = sent.unzip();
+        let buckets = to.buckets.par_iter_mut().enumerate();
+        let added: Vec<_> = buckets.map(|(at, bucket)| bucket.take_in(&lists.0, at, with_places)).collect();
+        let of_group = |(group, (list, ends)): (usize, (&ChanceList<'_>, Vec<usize>))| {
+            let places = in_order(list, group, &added);
+            let begins = [0].into_iter().chain(ends.clone());
+            begins.zip(ends).map(|(begin, end)| places[begin..end].to_vec()).collect::<Vec<_>>()
+        };
+        let places = if with_places {
+            lists.0.par_iter().zip(ends).enumerate()
+        } else {
+            return (flat(found), Vec::new());
+        };
+        (flat(found), flat(places.map(of_group).collect()))
+    }
+
+    /// Sends what `send` makes of the spawns of each bucket to the boards of two layers, the one with a spawned 2 and the one
+    /// with a 4; gives what it found besides, in order, and by bucket the entries that it was sent to, if that is wanted.
     /// What is sent was rounded `roundings` times on its way.
-    pub fn send<const N: usize, T: Send>(
+    pub fn send_spawns<T: Send>(
         &self,
-        to: [&mut ChanceTable; N],
+        to: [&mut ChanceTable; 2],
         roundings: u64,
-        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
-    ) -> Vec<T> {
-        self.send_some::<N, T, false>(to, roundings, send).0
-    }
-
-    /// The same, and by bucket where in these layers is what was sent.
-    pub fn send_to_places<const N: usize, T: Send>(
-        &self,
-        to: [&mut ChanceTable; N],
-        roundings: u64,
-        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
-    ) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
-        self.send_some::<N, T, true>(to, roundings, send)
-    }
-
-    fn send_some<const N: usize, T: Send, const PLACES: bool>(
-        &self,
-        mut to: [&mut ChanceTable; N],
-        roundings: u64,
-        send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
-    ) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
-        let reached = self.roundings() + roundings;
-        to.iter_mut().for_each(|boards| boards.sent_roundings = boards.sent_roundings.max(reached));
-        let (mut found, mut places) = (Vec::with_capacity(BUCKETS), Vec::new());
-        for (group, buckets) in self.buckets.chunks(SENT_TOGETHER).enumerate() {
-            let sent = buckets.par_iter().enumerate().map(|(at, bucket)| {
-                let room = SENT_FOR_ONE * bucket.entries.len();
-                let mut sent = std::array::from_fn(|_| ChanceList::with_room(room, PLACES));
-                let found = send(group * SENT_TOGETHER + at, bucket, &mut sent);
-                (sent, found)
-            });
-            let (sent, of_group): (Vec<_>, Vec<_>) = sent.unzip();
-            let added: [Vec<_>; N] = std::array::from_fn(|layer| {
-                let buckets = to[layer].buckets.par_iter_mut().enumerate();
-                buckets.map(|(at, bucket)| bucket.add_all::<N, PLACES>(&sent, layer, at)).collect()
-            });
-            if PLACES {
-                let of = |source: usize| {
-                    std::array::from_fn(|layer| in_order(&sent[source][layer], source, &added[layer]))
-                };
-                places.par_extend((0..sent.len()).into_par_iter().map(of));
-            }
-            found.extend::<Vec<T>>(of_group);
-        }
-        (found, places)
+        with_places: bool,
+        send: impl Fn(&ChanceBucket, &mut [ChanceSink<'_>; 2]) -> T + Sync,
+    ) -> (Vec<T>, Vec<[Vec<u32>; 2]>) {
+        let sent_roundings = self.roundings() + roundings;
+        let [twos, fours] = to.map(|layer| {
+            layer.sent_roundings = layer.sent_roundings.max(sent_roundings);
+            layer.buckets.par_iter_mut()
+        });
+        let of = |(source, (two, four)): (&ChanceBucket, (&mut ChanceBucket, &mut ChanceBucket))| {
+            let entries = || with_places.then(Vec::new);
+            let mut sinks = [two, four].map(|bucket| ChanceSink { bucket, entries: entries() });
+            let found = send(source, &mut sinks);
+            (found, sinks.map(|sink| sink.entries.unwrap_or_default()))
+        };
+        self.buckets.par_iter().zip(twos.zip(fours)).map(of).unzip()
     }
 
     /// Adds to the chance of one board.
-    pub fn add(&mut self, board: Board, chance: f64, roundings: u64) {
+    pub fn add(&mut self, buckets: &Buckets, board: Board, chance: f64, roundings: u64) {
         self.sent_roundings = self.sent_roundings.max(roundings);
-        self.buckets[bucket_of(hash(board))].add(board, chance);
+        self.buckets[buckets.of(board)].add(board, chance);
     }
 
-    /// ChanceBucket and place of a board.
-    pub fn find(&self, board: Board) -> Option<(usize, usize)> {
-        let bucket = bucket_of(hash(board));
-        Some((bucket, self.buckets[bucket].find(board)?))
+    /// Where a board is.
+    pub fn find(&self, buckets: &Buckets, board: Board) -> Option<ChancePlace> {
+        let bucket = buckets.of(board);
+        Some(ChancePlace { bucket: bucket as u8, entry: self.buckets[bucket].find(board)? })
     }
 
     /// Whether there is no board.
@@ -172,7 +262,7 @@ impl ChanceTable {
         self.buckets.iter().map(|bucket| bucket.entries.len()).sum()
     }
 
-    /// ChanceTable of the largest bucket.
+    /// Boards of the largest bucket.
     pub fn longest(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.entries.len()).max().unwrap_or(0)
     }
@@ -192,12 +282,13 @@ impl ChanceTable {
     }
 }
 
-/// ChanceTable of a layer whose hashes begin alike, in the order in which they came.
+/// Boards of a layer with the same tiles of 8 and more, or some such sets of tiles, in the order in which they came.
 #[derive(Default)]
 pub struct ChanceBucket {
     /// The boards, in the order in which they came.
     pub entries: Vec<Chance>,
-    /// One more than the place of an entry, or 0, by hash; at least twice as many as entries.
+    /// By the first bits of the hash one more than the place of an entry, or 0. A power of two, and at least twice as many as
+    /// entries.
     slots: Vec<u32>,
 }
 
@@ -205,17 +296,17 @@ pub struct ChanceBucket {
 const FEWEST_SLOTS: usize = 16;
 
 impl ChanceBucket {
-    /// Adds what came for this bucket, the `at`th of a layer; gives the entry of each by source.
-    fn add_all<const N: usize, const PLACES: bool>(
-        &mut self,
-        sent: &[[ChanceList; N]],
-        layer: usize,
-        at: usize,
-    ) -> Vec<Vec<u32>> {
+    fn with_room(boards: usize) -> Self {
+        let slots = if boards == 0 { 0 } else { (2 * boards).next_power_of_two().max(FEWEST_SLOTS) };
+        Self { entries: Vec::with_capacity(boards), slots: vec![0; slots] }
+    }
+
+    /// Adds what came for this bucket, the `at`th of a layer; gives the entry of each by group, if they are wanted.
+    fn take_in(&mut self, sent: &[ChanceList<'_>], at: usize, with_entries: bool) -> Vec<Vec<u32>> {
         let mut entries = Vec::new();
         for sent in sent {
-            let boards = sent[layer].by_bucket[at].iter();
-            if PLACES {
+            let boards = sent.by_bucket[at].iter();
+            if with_entries {
                 entries.push(boards.map(|&(board, chance)| self.add(board, chance)).collect());
             } else {
                 boards.for_each(|&(board, chance)| {
@@ -232,99 +323,155 @@ impl ChanceBucket {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();
         }
-        let slot = self.slot(board);
-        match self.slots[slot] {
-            0 => {
+        match self.search(board) {
+            Ok(entry) => {
+                let known = &mut self.entries[entry as usize];
+                known.chance += chance;
+                known.terms += 1;
+                entry
+            }
+            Err(slot) => {
+                let entry = self.entries.len() as u32;
                 self.entries.push(Chance { board, chance, terms: 1 });
-                self.slots[slot] = self.entries.len() as u32;
-                self.entries.len() as u32 - 1
-            }
-            taken => {
-                let entry = &mut self.entries[taken as usize - 1];
-                entry.chance += chance;
-                entry.terms += 1;
-                taken - 1
+                self.slots[slot] = entry + 1;
+                entry
             }
         }
     }
 
-    fn find(&self, board: Board) -> Option<usize> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        (self.slots[self.slot(board)] as usize).checked_sub(1)
+    /// The entry of a board.
+    pub fn find(&self, board: Board) -> Option<u32> {
+        if self.slots.is_empty() { None } else { self.search(board).ok() }
     }
 
-    /// The slot that a board has, or would get.
-    fn slot(&self, board: Board) -> usize {
+    /// The entry of a board, or the slot that it would get.
+    #[inline]
+    fn search(&self, board: Board) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
-        let mut slot = (hash(board) >> 20) as usize & mask;
+        let mut slot = ((hash(board) >> 32) as usize * self.slots.len()) >> 32;
         loop {
-            let taken = self.slots[slot] as usize;
-            if taken == 0 || self.entries[taken - 1].board == board {
-                return slot;
+            let taken = self.slots[slot];
+            if taken == 0 {
+                return Err(slot);
+            }
+            if self.entries[taken as usize - 1].board == board {
+                return Ok(taken - 1);
             }
             slot = (slot + 1) & mask;
         }
     }
 
-    fn make_room(&mut self, boards: usize) {
-        if boards > FEWEST_SLOTS {
-            self.slots = vec![0; (2 * boards).next_power_of_two()];
-            self.entries.reserve(boards);
-        }
-    }
-
     fn grow(&mut self) {
         self.slots = vec![0; (2 * self.slots.len()).max(FEWEST_SLOTS)];
-        for place in 0..self.entries.len() {
-            let slot = self.slot(self.entries[place].board);
-            self.slots[slot] = place as u32 + 1;
+        for entry in 0..self.entries.len() {
+            let board = self.entries[entry].board;
+            if let Err(slot) = self.search(board) {
+                self.slots[slot] = entry as u32 + 1;
+            }
         }
     }
 }
 
-/// The places of what one source sent to a layer, in the order in which it was sent, from the entries by bucket and
-/// source.
-fn in_order(sent: &ChanceList, source: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
+/// The places of what one group sent to a layer, in the order in which it was sent, from the entries by bucket and group.
+fn in_order(sent: &ChanceList<'_>, group: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
     let mut next = [0; BUCKETS];
     let place = |&bucket: &u8| {
-        (bucket != NOT_SENT).then(|| {
-            let at = usize::from(bucket);
-            next[at] += 1;
-            ChancePlace { bucket, entry: entries[at][source][next[at] - 1] }
-        })
+        let at = usize::from(bucket);
+        next[at] += 1;
+        ChancePlace { bucket, entry: entries[at][group][next[at] - 1] }
     };
     sent.order.iter().flatten().map(place).collect()
 }
 
 /// Fibonacci hashing: the upper bits depend on all bits of the board.
+#[inline]
 fn hash(board: Board) -> u64 {
     board.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn bucket_of(hash: u64) -> usize {
-    (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+fn flat<T>(groups: Vec<Vec<T>>) -> Vec<T> {
+    groups.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn rules() -> PackedRules {
+        PackedRules::new("4x4".parse().unwrap())
+    }
+
     #[test]
     fn what_is_sent_to_a_board_adds_up() {
-        let (mut from, mut to) = (ChanceTable::default(), ChanceTable::default());
-        (1..=5_000).for_each(|n| from.add(Board(n), 0.5, 3));
-        let found = from.send([&mut to], 2, |_, bucket, [sent]| {
-            bucket.entries.iter().for_each(|entry| sent.push(Board(1 + entry.board.0 % 100), entry.chance));
-            bucket.entries.len()
-        });
-        assert_eq!((found.iter().sum::<usize>(), from.len(), to.len()), (5_000, 5_000, 100));
-        for n in 1..=100 {
-            let (bucket, place) = to.find(Board(n)).unwrap();
-            assert_eq!(to.buckets[bucket].entries[place].chance, 25.0);
+        let (buckets, mut from, mut to) =
+            (Buckets::new(&rules()), ChanceTable::default(), ChanceTable::default());
+        (1..=5_000).for_each(|n| from.add(&buckets, Board(n), 0.5, 3));
+        let target = |board: Board| Board(1 + board.0 % 100);
+        for with_places in [false, true] {
+            to = ChanceTable::with_room_of(&to);
+            let (found, places) =
+                from.send_moves(&mut to, &mut ChanceLists::new(&buckets), 2, with_places, |bucket, sent| {
+                    bucket.entries.iter().for_each(|entry| sent.push(target(entry.board), entry.chance));
+                    bucket.entries.len()
+                });
+            assert_eq!((found.iter().sum::<usize>(), from.len(), to.len()), (5_000, 5_000, 100));
+            for (source, places) in from.buckets.iter().zip(&places) {
+                let boards = source.entries.iter().map(|entry| Some(target(entry.board)));
+                assert!(boards.map(|board| to.find(&buckets, board?)).eq(places.iter().copied().map(Some)));
+            }
+            assert_eq!(places.len(), if with_places { BUCKETS } else { 0 });
         }
-        assert_eq!(to.find(Board(101)), None);
+        for n in 1..=100 {
+            let ChancePlace { bucket, entry } = to.find(&buckets, Board(n)).unwrap();
+            assert_eq!(to.buckets[usize::from(bucket)].entries[entry as usize].chance, 25.0);
+        }
+        assert_eq!(to.find(&buckets, Board(101)), None);
         assert_eq!((from.roundings(), to.roundings()), (4, 4 + 2 + 50));
+    }
+
+    #[test]
+    fn spawns_and_images_stay_in_a_bucket() {
+        let (rules, mut used) = (rules(), [false; BUCKETS]);
+        let buckets = Buckets::new(&rules);
+        for seed in 1..9_000u64 {
+            let board = Board(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) & 0x0fff_0fff_00ff_0fff);
+            used[buckets.of(board)] = true;
+            for spawned in [board, board.with(3, 1), board.with(7, 2)] {
+                for image in rules.images(spawned) {
+                    assert_eq!(buckets.of(image), buckets.of(board));
+                }
+            }
+        }
+        assert_eq!(used, [true; BUCKETS]);
+    }
+
+    #[test]
+    fn spawns_are_sent_within_buckets() {
+        let (buckets, mut from) = (Buckets::new(&rules()), ChanceTable::default());
+        (1..=3_000u64).for_each(|n| from.add(&buckets, Board(n << 8), 1.0, 1));
+        let mut to = [ChanceTable::default(), ChanceTable::default()];
+        let [two, four] = &mut to;
+        let (_, entries) = from.send_spawns([two, four], 2, true, |bucket, sinks| {
+            for entry in &bucket.entries {
+                sinks[0].push_all(&[Board(entry.board.0 | 1)], entry.chance);
+                if entry.board.0 % 512 == 0 {
+                    sinks[1].push_all(&[Board(entry.board.0 | 2)], entry.chance);
+                } else {
+                    sinks[1].skip(1);
+                }
+            }
+        });
+        assert_eq!(to.each_ref().map(ChanceTable::len), [3_000, 1_500]);
+        for ((at, source), entries) in from.buckets.iter().enumerate().zip(&entries) {
+            for (layer, (table, entries)) in to.iter().zip(entries).enumerate() {
+                assert_eq!(entries.len(), source.entries.len());
+                for (entry, &found) in source.entries.iter().zip(entries) {
+                    let board = Board(entry.board.0 | (layer as u64 + 1));
+                    let place =
+                        table.find(&buckets, board).map(|place| (usize::from(place.bucket), place.entry));
+                    assert_eq!(place.unwrap_or((at, LEFT_OUT)), (at, found));
+                }
+            }
+        }
     }
 }

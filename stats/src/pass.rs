@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::packed::PackedRules;
-use exact2048_game::spawn_images::SpawnImages;
+use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
 use exact2048_solution::{Asking, Oracle, QueryError};
 
-use crate::chances::{BUCKETS, Chance, ChanceBucket, ChanceList, ChanceTable};
+use crate::chances::{
+    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceSink, ChanceTable,
+};
 use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
 
 /// What the statistics may take, and how far chances are followed.
@@ -83,19 +85,22 @@ pub fn perfect_play(
     let mut sums = Sums::default();
     let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::new();
     pass.start(&mut ahead);
+    let mut lists = ChanceLists::new(&pass.buckets);
     let mut states_so_far = 0;
     while let Some((layer, states)) = ahead.pop_first() {
         states_so_far += states.len() as u64;
         pass.prepare(layer, &states, asking)?;
-        let mut afters = ChanceTable::with_room(states.len());
-        let found = states.send([&mut afters], 2, |_, bucket, [sent]| pass.decide(bucket, sent, asking));
+        let mut afters = ChanceTable::with_room_of(&states);
+        let decide = |bucket: &ChanceBucket, sent: &mut ChanceList<'_>| pass.decide(bucket, sent, asking);
+        let (found, _) = states.send_moves(&mut afters, &mut lists, 2, false, decide);
         sums.take_layer(layer, &states, found)?;
         let mut above = SpawnKind::ALL.map(|spawn| {
             let states = ahead.remove(&layer.after(spawn));
-            states.unwrap_or_else(|| ChanceTable::with_room(afters.len()))
+            states.unwrap_or_else(|| ChanceTable::with_room_of(&afters))
         });
         let [with_2, with_4] = &mut above;
-        let dropped = afters.send([with_2, with_4], 2, |_, bucket, sent| pass.spawn(bucket, sent));
+        let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
+        let (dropped, _) = afters.send_spawns([with_2, with_4], 2, false, spawn);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
@@ -121,6 +126,7 @@ struct Pass<'a> {
     params: &'a Params,
     packed: PackedRules,
     spawn_images: SpawnImages,
+    buckets: Buckets,
     least_chance: f64,
     /// Weights of a spawned 2 and 4, and their sum.
     weights: [f64; 3],
@@ -135,6 +141,7 @@ impl<'a> Pass<'a> {
             oracle,
             params,
             spawn_images: SpawnImages::new(&packed),
+            buckets: Buckets::new(&packed),
             packed,
             least_chance: limits.least_chance.max(StatsLimits::LEAST_CHANCE),
             weights: [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from),
@@ -150,7 +157,7 @@ impl<'a> Pass<'a> {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
             if chance > 0.0 {
                 let states = ahead.entry(Layer(board.tile_sum(cells))).or_default();
-                states.add(self.packed.canonical(board), chance, 1);
+                states.add(&self.buckets, self.packed.canonical(board), chance, 1);
             }
         }
     }
@@ -170,7 +177,7 @@ impl<'a> Pass<'a> {
     fn decide(
         &self,
         bucket: &ChanceBucket,
-        sent: &mut ChanceList,
+        sent: &mut ChanceList<'_>,
         asking: &Asking<'_>,
     ) -> Result<BucketSums, QueryError> {
         let mut sums = BucketSums::default();
@@ -212,22 +219,20 @@ impl<'a> Pass<'a> {
 
     /// Sends the chances of afterstates to the states after a spawn; gives what was too little to be sent. Chances are
     /// rounded twice.
-    fn spawn(&self, bucket: &ChanceBucket, [with_2, with_4]: &mut [ChanceList; 2]) -> f64 {
+    fn spawn(&self, bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]) -> f64 {
         let [two, four, all] = self.weights;
-        let mut dropped = 0.0;
+        let (mut dropped, mut spawned) = (0.0, Spawned::default());
         for &Chance { board, chance, .. } in &bucket.entries {
             let share = chance / (all * f64::from(self.packed.empty(board).count_ones()));
             let shares = [share * two, share * four];
-            self.spawn_images.for_each(&self.packed, board, |states| {
-                for ((state, share), sent) in states.into_iter().zip(shares).zip([&mut *with_2, &mut *with_4])
-                {
-                    if share >= self.least_chance {
-                        sent.push(state, share);
-                    } else {
-                        dropped += share;
-                    }
+            self.spawn_images.find(&self.packed, board, &mut spawned);
+            for ((states, share), sink) in spawned.each().into_iter().zip(shares).zip(&mut *sinks) {
+                if share >= self.least_chance {
+                    sink.push_all(states, share);
+                } else {
+                    dropped += share * states.len() as f64;
                 }
-            });
+            }
         }
         dropped
     }

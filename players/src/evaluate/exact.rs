@@ -13,11 +13,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::rules::{self, Move};
-use exact2048_game::spawn_images::SpawnImages;
+use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Objective};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
-    BUCKETS, Chance, ChanceBucket, ChanceList, ChancePlace, ChancePlaces, ChanceTable,
+    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceSink,
+    ChanceTable, LEFT_OUT,
 };
 use rayon::prelude::*;
 
@@ -42,7 +43,7 @@ pub struct EvaluationProgress {
     pub layer: u32,
     /// The last layer that there can be.
     pub last_layer: u32,
-    /// ChanceTable so far.
+    /// Boards so far.
     pub boards: u64,
 }
 
@@ -53,7 +54,7 @@ pub struct ExactEvaluation {
     pub value: f64,
     /// Bound on its absolute error.
     pub error: f64,
-    /// ChanceTable that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
+    /// Boards that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
     pub boards: u64,
     /// Moves of a game, in the mean.
     pub moves: f64,
@@ -70,7 +71,7 @@ const LEAST_CHANCE: f64 = 1e-290;
 /// What f64 rounds at most in comparing two values, against the larger: a few dozen roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
 
-/// ChanceTable that an oracle is asked for together.
+/// Boards that an oracle is asked for together.
 const ASKED_TOGETHER: usize = 4096;
 
 /// Evaluates a player whose moves follow from the board, or are even lots. The result is the same whatever the threads,
@@ -102,25 +103,26 @@ pub fn exactly(
     pass.start(&mut ahead);
     // Layers whose losses are not known yet, the lowest first.
     let mut waiting: VecDeque<Layer> = VecDeque::new();
+    let mut lists = ChanceLists::new(&pass.buckets);
     let mut layer = 4;
     while !ahead.is_empty() {
         let states = ahead.remove(&layer).unwrap_or_default();
         sums.boards += states.len() as u64;
         let values = if limits.losses { pass.look_up(&states)? } else { Vec::new() };
-        let mut afters = ChanceTable::with_room(states.len());
+        let mut afters = ChanceTable::with_room_of(&states);
         let mut choices = Vec::with_capacity(BUCKETS);
-        let decide = |_, bucket: &ChanceBucket, [sent]: &mut [ChanceList; 1]| pass.decide(bucket, sent);
-        let (decided, moved) = send(&states, [&mut afters], decide, limits.losses);
+        let decide = |bucket: &ChanceBucket, sent: &mut ChanceList<'_>| pass.decide(bucket, sent);
+        let (decided, moved) = states.send_moves(&mut afters, &mut lists, 2, limits.losses, decide);
         for decided in decided {
             let (found, chosen) = decided?;
             sums.take_in(&found);
             choices.push(chosen);
         }
         let mut with =
-            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room(states.len()));
+            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room_of(&afters));
         let [mut with_2, mut with_4] = [with(2), with(4)];
-        let spawn = |_, bucket: &ChanceBucket, sent: &mut [ChanceList; 2]| pass.spawn(bucket, sent);
-        let (dropped, spawned) = send(&afters, [&mut with_2, &mut with_4], spawn, limits.losses);
+        let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
+        let (dropped, spawned) = afters.send_spawns([&mut with_2, &mut with_4], 2, limits.losses, spawn);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
@@ -146,16 +148,6 @@ pub fn exactly(
     Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
 }
 
-/// Sends chances on, which are rounded twice; with the places where they went to if those are wanted.
-fn send<const N: usize, T: Send>(
-    from: &ChanceTable,
-    to: [&mut ChanceTable; N],
-    send: impl Fn(usize, &ChanceBucket, &mut [ChanceList; N]) -> T + Sync,
-    with_places: bool,
-) -> (Vec<T>, Vec<[ChancePlaces; N]>) {
-    if with_places { from.send_to_places(to, 2, send) } else { (from.send(to, 2, send), Vec::new()) }
-}
-
 /// A layer whose moves were chosen.
 #[derive(Default)]
 struct Layer {
@@ -166,25 +158,23 @@ struct Layer {
     /// The chosen moves, bucket by bucket; empty where lots decide.
     choices: Vec<Vec<Option<Move>>>,
     /// Where the afterstates of the states are, but for won ones.
-    moved: Vec<[ChancePlaces; 1]>,
+    moved: Vec<ChancePlaces>,
     afters: ChanceTable,
-    /// Where the boards after a spawned 2 are, and after a 4, cell by cell.
-    spawned: Vec<[ChancePlaces; 2]>,
+    /// Bucket by bucket the entries, in the same bucket, of the boards after a spawned 2 and after a 4, cell by cell.
+    spawned: Vec<[Vec<u32>; 2]>,
 }
 
 impl Layer {
     fn bytes(&self) -> usize {
         let values = size_of::<f64>() * self.states.len();
-        let moved = self.moved.iter().flatten();
-        let places = moved.chain(self.spawned.iter().flatten()).map(ChancePlaces::capacity).sum::<usize>();
-        let places = size_of::<Option<ChancePlace>>() * places;
-        self.states.bytes() + values + self.states.len() + self.afters.bytes() + places
+        let moved = size_of::<ChancePlace>() * self.moved.iter().map(Vec::capacity).sum::<usize>();
+        let spawned = size_of::<u32>() * self.spawned.iter().flatten().map(Vec::capacity).sum::<usize>();
+        self.states.bytes() + values + self.states.len() + self.afters.bytes() + moved + spawned
     }
 
     /// The value of a state under perfect play; `None` where its chance was too small to be kept.
-    fn value(&self, place: Option<ChancePlace>) -> Option<f64> {
-        let place = place?;
-        Some(self.values[usize::from(place.bucket)][place.entry as usize])
+    fn value(&self, bucket: usize, entry: u32) -> Option<f64> {
+        if entry == LEFT_OUT { None } else { Some(self.values[bucket][entry as usize]) }
     }
 }
 
@@ -192,6 +182,7 @@ impl Layer {
 struct Pass<'a> {
     engine: &'a Engine,
     spawn_images: SpawnImages,
+    buckets: Buckets,
     spec: &'a PlayerSpec,
     oracle: &'a Arc<Oracle>,
     decides: Decides,
@@ -205,7 +196,9 @@ impl<'a> Pass<'a> {
     fn new(engine: &'a Engine, spec: &'a PlayerSpec, oracle: &'a Arc<Oracle>) -> Self {
         let target = oracle.params().winning_exponent();
         let spawn_images = SpawnImages::new(engine.packed());
-        Self { engine, spawn_images, spec, oracle, decides: spec.decides(), target, idle: Mutex::default() }
+        let buckets = Buckets::new(engine.packed());
+        let decides = spec.decides();
+        Self { engine, spawn_images, buckets, spec, oracle, decides, target, idle: Mutex::default() }
     }
 
     /// The board that stands for a board and its images, if the player treats them alike.
@@ -237,7 +230,7 @@ impl<'a> Pass<'a> {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
             if chance > 0.0 {
                 let boards = ahead.entry(board.tile_sum(cells)).or_default();
-                boards.add(self.normal(board), chance, 1);
+                boards.add(&self.buckets, self.normal(board), chance, 1);
             }
         }
     }
@@ -247,7 +240,7 @@ impl<'a> Pass<'a> {
     fn decide(
         &self,
         bucket: &ChanceBucket,
-        sent: &mut ChanceList,
+        sent: &mut ChanceList<'_>,
     ) -> Result<(Sums, Vec<Option<Move>>), PlayerError> {
         let by_lots = self.decides == Decides::ByEvenLots;
         let mut player =
@@ -273,7 +266,9 @@ impl<'a> Pass<'a> {
             };
             let Some(player) = &mut player else {
                 let share = chance * (1.0 / moves.iter().count() as f64);
-                moves.iter().for_each(|(_, after, score)| make(after, score, share));
+                for (_, after, score) in moves.iter() {
+                    make(after, score, share);
+                }
                 continue;
             };
             let (engine, takes_idle_moves) = (self.engine, false);
@@ -297,31 +292,23 @@ impl<'a> Pass<'a> {
 
     /// Sends the chances of afterstates to the boards after a spawn; gives what was too little to be sent. Chances are
     /// rounded twice.
-    fn spawn(&self, bucket: &ChanceBucket, [with_2, with_4]: &mut [ChanceList; 2]) -> f64 {
+    fn spawn(&self, bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]) -> f64 {
         let [two, four, all] = self.weights();
-        let mut dropped = 0.0;
+        let (mut dropped, mut spawned) = (0.0, Spawned::default());
         for &Chance { board, chance, .. } in &bucket.entries {
             let share = chance / (all * f64::from(self.engine.empty_cells(board)));
             let shares = [share * two, share * four];
-            let mut send = |states: [Board; 2]| {
-                for ((state, share), sent) in states.into_iter().zip(shares).zip([&mut *with_2, &mut *with_4])
-                {
-                    if share >= LEAST_CHANCE {
-                        sent.push(state, share);
-                    } else {
-                        sent.skip();
-                        dropped += share;
-                    }
-                }
-            };
             if self.is_symmetric() {
-                self.spawn_images.for_each(self.engine.packed(), board, send);
+                self.spawn_images.find(self.engine.packed(), board, &mut spawned);
             } else {
-                let mut empty = self.engine.empty(board);
-                while empty != 0 {
-                    let cell = empty & empty.wrapping_neg();
-                    empty ^= cell;
-                    send([1, 2].map(|exponent| Board(board.0 | (cell * exponent))));
+                spawned.find(self.engine.packed(), board);
+            }
+            for ((states, share), sink) in spawned.each().into_iter().zip(shares).zip(&mut *sinks) {
+                if share >= LEAST_CHANCE {
+                    sink.push_all(states, share);
+                } else {
+                    sink.skip(states.len());
+                    dropped += share * states.len() as f64;
                 }
             }
         }
@@ -366,17 +353,17 @@ impl<'a> Pass<'a> {
     /// Adds what the moves of a layer lose, once the next two layers are known.
     fn settle(&self, done: &Layer, next: &Layer, after_next: &Layer, table: &mut LossTable) {
         let worth: Vec<Vec<Option<f64>>> = {
-            let of = |(afters, places): (&ChanceBucket, &[ChancePlaces; 2])| {
-                self.worth(afters, places, [next, after_next])
+            let of = |(bucket, spawned): (usize, &[Vec<u32>; 2])| {
+                self.worth(&done.afters.buckets[bucket], bucket, spawned, [next, after_next])
             };
-            done.afters.buckets.par_iter().zip(&done.spawned).map(of).collect()
+            done.spawned.par_iter().enumerate().map(of).collect()
         };
         // No stored bit tells values apart that differ by less than this and what f64 rounds.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
             let mut table = LossTable::new(self.oracle.params().objective);
-            let mut places = done.moved[bucket][0].iter();
+            let mut places = done.moved[bucket].iter();
             let mut chosen = done.choices[bucket].iter();
             for (&Chance { board, chance, .. }, &value) in states.entries.iter().zip(&done.values[bucket]) {
                 let moves = self.engine.moves(board);
@@ -389,7 +376,7 @@ impl<'a> Pass<'a> {
                     let after = if self.is_won(after) {
                         Some(1.0)
                     } else {
-                        let place = places.next().copied().flatten();
+                        let place = places.next();
                         place.and_then(|place| worth[usize::from(place.bucket)][place.entry as usize])
                     };
                     let Some(after) = after else { continue };
@@ -404,24 +391,25 @@ impl<'a> Pass<'a> {
         tables.iter().for_each(|found| table.take_in(self.engine, found));
     }
 
-    /// What afterstates are worth under perfect play, from where their spawns are in the next two layers; `None` where
-    /// that was not kept.
+    /// What the afterstates of a bucket are worth under perfect play, from the entries of their spawns in that bucket of the
+    /// next two layers; `None` where one of them was not kept.
     fn worth(
         &self,
         afters: &ChanceBucket,
-        places: &[ChancePlaces; 2],
+        bucket: usize,
+        spawned: &[Vec<u32>; 2],
         layers: [&Layer; 2],
     ) -> Vec<Option<f64>> {
         let [two, four, all] = self.weights();
-        let mut places = places.each_ref().map(|places| places.iter());
-        let mut of = |entry: &Chance| {
-            let empty = self.engine.empty_cells(entry.board);
+        let mut spawned = spawned.each_ref().map(|entries| entries.iter());
+        let mut of = |after: &Chance| {
+            let empty = self.engine.empty_cells(after.board);
             let mut sum = Some(0.0);
             for _ in 0..empty {
-                for ((places, weight), layer) in places.iter_mut().zip([two, four]).zip(layers) {
-                    let place = places.next().copied().flatten();
+                for ((entries, weight), layer) in spawned.iter_mut().zip([two, four]).zip(layers) {
+                    let entry = entries.next().copied().unwrap_or(LEFT_OUT);
                     if weight > 0.0 {
-                        sum = sum.zip(layer.value(place)).map(|(sum, value)| sum + weight * value);
+                        sum = sum.zip(layer.value(bucket, entry)).map(|(sum, value)| sum + weight * value);
                     }
                 }
             }
