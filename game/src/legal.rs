@@ -99,6 +99,14 @@ impl RowLegality<'_> {
     pub fn word(&self, word: usize) -> ColumnLegality {
         ColumnLegality { always: self.always, equal: self.equal.map(|equal| equal[word]) }
     }
+
+    /// The columns of such a word in which no move is legal.
+    #[inline]
+    #[must_use]
+    pub fn none(&self, word: usize) -> u64 {
+        let [rows, columns] = self.equal.map(|equal| equal[word]);
+        if self.always == 0 { !(rows | columns) } else { 0 }
+    }
 }
 
 /// The legal moves in 64 columns of a row.
@@ -152,7 +160,9 @@ mod tests {
                                 let board = space.board(class, Row(row as u32), sequence);
                                 let moves = rules.moves(board);
                                 let wanted: MoveSet = moves.iter().map(|(d, ..)| 1 << d as u8).sum();
-                                assert_eq!(legal.word(column / 64).at(column % 64), wanted, "{board:?}");
+                                let (word, bit) = (column / 64, column % 64);
+                                assert_eq!(legal.word(word).at(bit), wanted, "{board:?}");
+                                assert_eq!(legal.none(word) >> bit & 1 == 1, wanted == 0, "{board:?}");
                                 compared += 1;
                             }
                         }

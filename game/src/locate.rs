@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
-use crate::columns::Column;
+use crate::columns::{Column, Sequence};
 use crate::huge::{HugeTiles, NO_HUGE};
 use crate::lane::Lane;
 use crate::layer::Layer;
@@ -122,17 +122,17 @@ impl Locator {
         Some((index, of_mask, self.space.configs.config(cells, id.small_sum, rank)))
     }
 
+    /// The number of rows of a block; `None` where there is no such block.
+    pub fn rows(&self, layer: Layer, lane: Lane) -> Option<u32> {
+        self.class_of(ClassId::of(layer, lane)?)?.first_row.last().copied()
+    }
+
     /// The image of a board that is stored: with the canonical skeleton, and of several the one with the smallest sequence.
     /// `None` where the board has none.
     pub fn stored_image(&self, board: Board) -> Option<Board> {
         let Split { lane, mask, config, sequence, .. } = self.space.split(board)?;
         let of_mask = &self.space.masks(lane.k)[mask as usize];
-        let with = |board: Board, cells: &[u8], packed: u64| {
-            let places = cells.iter().rev().enumerate();
-            places.fold(board, |b, (i, &cell)| b.with(cell as usize, (packed >> (4 * i)) as u8 & 15))
-        };
-        let small = with(Board::default(), &of_mask.small_cells, config);
-        Some(with(small, &of_mask.large_cells, sequence))
+        Some(board_of(of_mask, config, sequence))
     }
 
     /// A class that boards may be in.
@@ -175,6 +175,19 @@ impl Locator {
         let canonical = masks.iter().map(|_| OnceLock::new()).collect();
         ClassRanks { first_row: first_row.into(), canonical }
     }
+}
+
+/// The board of a row, by its mask and config, and a column.
+#[must_use]
+pub fn board_of(mask: &Mask, config: Config, sequence: Sequence) -> Board {
+    let small = with_tiles(Board::default(), &mask.small_cells, config);
+    with_tiles(small, &mask.large_cells, sequence)
+}
+
+/// A board with tiles in some empty cells: their exponents, packed with the first highest.
+fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
+    let places = cells.iter().rev().enumerate();
+    Board(places.fold(board.0, |b, (i, &cell)| b | (packed >> (4 * i) & 15) << (4 * cell)))
 }
 
 /// Counts the orbits of configs under the symmetries of their mask, by Burnside's lemma: the mean, over the
@@ -295,6 +308,7 @@ mod tests {
         let (space, mut found) = (locator.space(), 0);
         let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
         let columns = Columns::new(space.params(), lane);
+        assert_eq!(locator.rows(layer, lane), Some(class.rows() as u32));
         for row in (0..class.rows() as u32).step_by(row_step).map(Row) {
             for (column, &sequence) in columns.sequences().iter().enumerate().step_by(column_step) {
                 let board = space.board(class, row, sequence);

@@ -12,6 +12,7 @@ pub mod best_moves;
 pub mod cache;
 mod catalog;
 mod commit;
+mod dead;
 mod decisions;
 mod leftovers;
 mod oracle;
@@ -28,6 +29,7 @@ pub use catalog::{
     kind_of,
 };
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
+pub use dead::DeadStates;
 pub use exact2048_cone::{Progress as ConeProgress, TooLarge};
 pub use oracle::{
     Advice, Asking, CacheUse, CostSum, Evaluation, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError,

@@ -1,10 +1,12 @@
-//! `exact2048 layers`: how many states and afterstates each layer has.
+//! `exact2048 layers`: how many states and afterstates each layer has, and how many of the states are dead.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_solution::{LayerCounts, Phase, Run};
+use exact2048_solution::{DeadStates, LayerCounts, Phase, Run};
+use serde::Serialize;
 
+use crate::display::ProgressLine;
 use crate::place::RunPlace;
 use crate::{display, output, units};
 
@@ -15,12 +17,20 @@ Examples:
   exact2048 layers --run runs/3x3
   exact2048 layers --run runs/3x3 --csv > layers.csv
   exact2048 layers --run runs/3x3 --json | jq .states
+  exact2048 layers --run runs/3x3 --dead
 
 A layer is a tile sum. States and afterstates are counted up to rotation and reflection; layers without states are
-left out. Of a run that is not finished, what is committed is shown.")]
+left out. Of a run that is not finished, what is committed is shown. Dead states, in which no move is legal, are among
+the states; --dead reads all states of the run to count them, which takes seconds for some hundred million.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
+    /// Count too the states in which no move is legal
+    #[arg(long)]
+    dead: bool,
+    /// Threads that count dead states [default: all]
+    #[arg(long, value_name = "N", requires = "dead")]
+    threads: Option<u16>,
     /// Print one JSON object a layer, on a line of its own
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -40,31 +50,72 @@ pub fn main(args: &Args) -> Result<()> {
         };
         display::say(&format!("note: layers {layers} are not enumerated yet: {next}"));
     }
-    let layers = run.layer_counts();
+    let layers = counted(&run, args)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
         for counts in &layers {
             writeln!(out, "{}", serde_json::to_string(counts)?)?;
         }
     } else if args.csv {
-        writeln!(out, "layer,states,afterstates")?;
-        for LayerCounts { layer, states, afterstates } in &layers {
-            writeln!(out, "{layer},{states},{afterstates}")?;
+        writeln!(out, "layer,states,afterstates{}", if args.dead { ",dead" } else { "" })?;
+        for Counted { counts: LayerCounts { layer, states, afterstates }, dead } in &layers {
+            let dead = dead.map_or(String::new(), |dead| format!(",{dead}"));
+            writeln!(out, "{layer},{states},{afterstates}{dead}")?;
         }
     } else {
-        write_table(&mut out, &layers)?;
+        write_table(&mut out, &layers, args.dead)?;
     }
     out.flush()?;
     Ok(())
 }
 
-fn write_table(out: &mut impl Write, layers: &[LayerCounts]) -> io::Result<()> {
-    let row = |name: String, states: u64, afterstates: u64| {
-        vec![name, units::count(states), units::count(afterstates)]
+/// What is told of a layer.
+#[derive(Serialize)]
+struct Counted {
+    #[serde(flatten)]
+    counts: LayerCounts,
+    /// States in which no move is legal, where they are to be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead: Option<u64>,
+}
+
+/// The counts of all layers; says on stderr how far it is where dead states are counted.
+fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
+    let layers = run.layer_counts();
+    if !args.dead {
+        return Ok(layers.into_iter().map(|counts| Counted { counts, dead: None }).collect());
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let (line, mut dead_states) = (ProgressLine::new("layers"), DeadStates::new(run));
+    let states: u64 = layers.iter().map(|counts| counts.states).sum();
+    let mut looked_at = 0;
+    let found: Result<Vec<Counted>> = pool.install(|| {
+        let of_layer = |counts: LayerCounts| {
+            let dead = dead_states.of_layer(counts.layer)?;
+            looked_at += counts.states;
+            let parts = [format!("layer {}", units::count(counts.layer.0))];
+            line.show(looked_at as f64 / states as f64, &parts);
+            Ok(Counted { counts, dead: Some(dead) })
+        };
+        layers.into_iter().map(of_layer).collect()
+    });
+    line.finish();
+    found
+}
+
+fn write_table(out: &mut impl Write, layers: &[Counted], with_dead: bool) -> io::Result<()> {
+    let row = |name: String, counts: [u64; 2], dead: Option<u64>| {
+        let counts = counts.into_iter().chain(dead).map(units::count);
+        [name].into_iter().chain(counts).collect()
     };
-    let total = |of: fn(&LayerCounts) -> u64| layers.iter().map(of).sum();
-    let rows = layers.iter().map(|c| row(units::count(c.layer.0), c.states, c.afterstates));
-    let all = units::several(layers.len(), "layer");
-    let total = row(format!("all {all}"), total(|c| c.states), total(|c| c.afterstates));
-    output::write_table(out, &output::table(&["layer", "states", "afterstates"], &[], rows.chain([total])))
+    let rows = layers
+        .iter()
+        .map(|c| row(units::count(c.counts.layer.0), [c.counts.states, c.counts.afterstates], c.dead));
+    let sum = |of: fn(&Counted) -> u64| layers.iter().map(of).sum::<u64>();
+    let name = format!("all {}", units::several(layers.len(), "layer"));
+    let counts = [sum(|c| c.counts.states), sum(|c| c.counts.afterstates)];
+    let total = row(name, counts, with_dead.then(|| sum(|c| c.dead.unwrap_or(0))));
+    let header = ["layer", "states", "afterstates", "dead"];
+    let header = if with_dead { &header[..] } else { &header[..3] };
+    output::write_table(out, &output::table(header, &[], rows.chain([total])))
 }
