@@ -112,6 +112,21 @@ fn exact_values_follow_from_the_definition() {
 }
 
 #[test]
+fn unlikely_boards_are_left_out_and_the_error_says_so() {
+    let run = Solved::new("--board 3x2");
+    let exact = |options: &[&str]| evaluate(&run, "random", options)["exact"].clone();
+    let (all, few) = (exact(&["--cutoff", "0"]), exact(&["--cutoff", "1e-7"]));
+    assert_eq!((whole(&all["boards"]), number(&all["left_out"])), (21_752, 0.0));
+    let left_out = number(&few["left_out"]);
+    assert!(whole(&few["boards"]) < 21_752 && left_out > 0.0 && left_out < 0.01, "{few}");
+    let short = number(&all["value"]) - number(&few["value"]);
+    assert!(short > 0.0 && short < number(&few["error"]) + number(&all["error"]), "{all} {few}");
+    assert!(number(&few["error"]) < 0.1 * number(&all["value"]), "{few}");
+    on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "2"]).exits(2).says(&["below 1"]);
+    on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "0.1", "--games", "9"]).exits(2);
+}
+
+#[test]
 fn losses_add_up_to_what_a_player_falls_short_of_perfect_play() {
     for options in
         ["--board 3x2", "--board 3x2 --objective reach:64", "--board 3x2 --spawn4 1/3 --precision 64"]

@@ -7,6 +7,9 @@ use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
 use rayon::prelude::*;
 
+/// The least chance that can be followed: further down, numbers of 64 bits have fewer digits.
+pub const LEAST_CHANCE: f64 = 1e-290;
+
 /// Parts of a layer that are worked on at once, whatever the threads: so sums are taken in one order. So many that the boards
 /// of one fit a fast cache.
 pub const BUCKETS: usize = 64;

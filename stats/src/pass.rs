@@ -12,7 +12,7 @@ use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
 use exact2048_solution::{Asking, Oracle, QueryError};
 
 use crate::chances::{
-    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceSink, ChanceTable,
+    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceSink, ChanceTable, LEAST_CHANCE,
 };
 use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
 
@@ -21,13 +21,8 @@ use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
 pub struct StatsLimits {
     /// Bytes of states that are held at once, beside what the oracle takes.
     pub bytes: u64,
-    /// Chances below this are not followed; at least [`StatsLimits::LEAST_CHANCE`].
+    /// Chances below this are not followed; at least [`LEAST_CHANCE`].
     pub least_chance: f64,
-}
-
-impl StatsLimits {
-    /// The least chance that can be followed: further down, numbers of 64 bits have fewer digits.
-    pub const LEAST_CHANCE: f64 = 1e-290;
 }
 
 /// How far the statistics are.
@@ -95,8 +90,8 @@ pub fn perfect_play(
         let (found, _) = states.send_moves(&mut afters, &mut lists, 2, false, decide);
         sums.take_layer(layer, &states, found)?;
         let mut above = SpawnKind::ALL.map(|spawn| {
-            let states = ahead.remove(&layer.after(spawn));
-            states.unwrap_or_else(|| ChanceTable::with_room_of(&afters))
+            let begun = ahead.remove(&layer.after(spawn));
+            begun.unwrap_or_else(|| ChanceTable::with_room_of(&states))
         });
         let [with_2, with_4] = &mut above;
         let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
@@ -143,7 +138,7 @@ impl<'a> Pass<'a> {
             spawn_images: SpawnImages::new(&packed),
             buckets: Buckets::new(&packed),
             packed,
-            least_chance: limits.least_chance.max(StatsLimits::LEAST_CHANCE),
+            least_chance: limits.least_chance.max(LEAST_CHANCE),
             weights: [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from),
         }
     }

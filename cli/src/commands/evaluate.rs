@@ -16,6 +16,7 @@ use exact2048_players::{Decides, Engine, PlayerSpec};
 use exact2048_solution::{Oracle, Run};
 use serde_json::{Value, json};
 
+use super::stats::chance;
 use crate::display::ProgressLine;
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
@@ -32,7 +33,7 @@ Examples:
 
 Where a player's moves follow from the board alone, or are even lots as those of random, every
 board that it can come to is counted with its chance: nothing is sampled, and the error is
-proven. Any other player plays games. A move's loss is the value of the board less that of the
+proven. Chances below the cutoff are left out, and their sum is said. Any other player plays games. A move's loss is the value of the board less that of the
 move, both under perfect play from there on.
 
 Players and their parameters: docs/players.md.")]
@@ -53,6 +54,10 @@ pub struct Args {
     /// Only say what the player is worth, not what its moves lose: quicker
     #[arg(long)]
     no_losses: bool,
+    /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
+    #[arg(long, value_name = "P", default_value = "1e-30", value_parser = chance, allow_negative_numbers = true,
+          conflicts_with = "games")]
+    cutoff: f64,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -130,7 +135,7 @@ pub fn main(args: &Args) -> Result<()> {
 /// Counts all boards that a player can come to.
 fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<ExactEvaluation> {
     let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-    let limits = EvaluationLimits { bytes, losses: !args.no_losses };
+    let limits = EvaluationLimits { bytes, least_chance: args.cutoff, losses: !args.no_losses };
     let line = ProgressLine::new("evaluate");
     let show = |at: EvaluationProgress| {
         let share = f64::from(at.layer) / f64::from(at.last_layer);
@@ -142,7 +147,7 @@ fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exac
     found.map_err(|error| match error {
         EvaluateError::Memory { layer, bytes, limit } => Failure::failed(format!(
             "{} comes to more boards than memory holds: those around layer {} take {}, and {} are allowed; give more \
-             --memory, or --games N to play games instead",
+             --memory, a larger --cutoff, or --games N to play games instead",
             args.player,
             count(layer),
             units::size(bytes),
@@ -245,6 +250,9 @@ impl Report<'_> {
             _ => "up to symmetry",
         };
         output::write_field(out, "boards", format!("{}, {alike}", count(exact.boards)))?;
+        if exact.left_out > 0.0 {
+            output::write_field(out, "left out", format!("{:.1e} of all games", exact.left_out))?;
+        }
         writeln!(out)?;
         let rows: Vec<_> = exact
             .reached
@@ -345,6 +353,7 @@ impl Report<'_> {
                     "error": exact.error,
                     "moves": exact.moves,
                     "boards": exact.boards,
+                    "left_out": exact.left_out,
                     "up_to_symmetry": self.args.player.decides() != Decides::ByTurnedBoard,
                     "tiles": tiles.collect::<Vec<_>>(),
                 });

@@ -53,7 +53,7 @@ pub struct Args {
 /// Shares of games for which it is said by which layer they have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
-fn chance(text: &str) -> Result<f64, String> {
+pub(super) fn chance(text: &str) -> Result<f64, String> {
     let chance = text.parse().ok().filter(|chance| (0.0..1.0).contains(chance));
     chance.ok_or_else(|| "expected a number from 0 to below 1, for example 1e-15".to_owned())
 }

@@ -18,7 +18,7 @@ use exact2048_game::{Board, Objective};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceSink,
-    ChanceTable, LEFT_OUT,
+    ChanceTable, LEAST_CHANCE, LEFT_OUT,
 };
 use rayon::prelude::*;
 
@@ -32,6 +32,8 @@ use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 pub struct EvaluationLimits {
     /// Bytes of boards that are held at once.
     pub bytes: u64,
+    /// Chances below this are not followed; at least [`LEAST_CHANCE`]. What is lost by that is part of the error.
+    pub least_chance: f64,
     /// Whether to find out what each move loses, which takes looking up every board in the run.
     pub losses: bool,
 }
@@ -54,7 +56,9 @@ pub struct ExactEvaluation {
     pub value: f64,
     /// Bound on its absolute error.
     pub error: f64,
-    /// Boards that the player can come to: up to symmetry, unless its moves depend on how the board is turned.
+    /// The share of games that was not followed, because each of their boards was too unlikely.
+    pub left_out: f64,
+    /// Boards that the player comes to and that were followed: up to symmetry, unless its moves depend on how the board is turned.
     pub boards: u64,
     /// Moves of a game, in the mean.
     pub moves: f64,
@@ -63,10 +67,6 @@ pub struct ExactEvaluation {
     /// What moves lose, where that was asked for.
     pub losses: Option<LossTable>,
 }
-
-/// Chances below this are left out, and what is lost by that is part of the error: further down, numbers of 64 bits have
-/// fewer digits.
-const LEAST_CHANCE: f64 = 1e-290;
 
 /// What f64 rounds at most in comparing two values, against the larger: a few dozen roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
@@ -95,7 +95,7 @@ pub fn exactly(
     mut progress: impl FnMut(EvaluationProgress),
 ) -> Result<ExactEvaluation, EvaluateError> {
     assert!(player.decides() != Decides::Freely, "such a player has to be sampled");
-    let pass = Pass::new(engine, player, oracle);
+    let pass = Pass::new(engine, player, oracle, limits);
     let last_layer = oracle.params().last_layer().0;
     let mut sums = Sums::default();
     let mut table = LossTable::new(oracle.params().objective);
@@ -119,7 +119,7 @@ pub fn exactly(
             choices.push(chosen);
         }
         let mut with =
-            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room_of(&afters));
+            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room_of(&states));
         let [mut with_2, mut with_4] = [with(2), with(4)];
         let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
         let (dropped, spawned) = afters.send_spawns([&mut with_2, &mut with_4], 2, limits.losses, spawn);
@@ -186,6 +186,7 @@ struct Pass<'a> {
     spec: &'a PlayerSpec,
     oracle: &'a Arc<Oracle>,
     decides: Decides,
+    least_chance: f64,
     /// The exponent that wins.
     target: Option<u8>,
     /// Players that no thread is using.
@@ -193,12 +194,18 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(engine: &'a Engine, spec: &'a PlayerSpec, oracle: &'a Arc<Oracle>) -> Self {
+    fn new(
+        engine: &'a Engine,
+        spec: &'a PlayerSpec,
+        oracle: &'a Arc<Oracle>,
+        limits: EvaluationLimits,
+    ) -> Self {
         let target = oracle.params().winning_exponent();
         let spawn_images = SpawnImages::new(engine.packed());
         let buckets = Buckets::new(engine.packed());
-        let decides = spec.decides();
-        Self { engine, spawn_images, buckets, spec, oracle, decides, target, idle: Mutex::default() }
+        let (decides, idle) = (spec.decides(), Mutex::default());
+        let least_chance = limits.least_chance.max(LEAST_CHANCE);
+        Self { engine, spawn_images, buckets, spec, oracle, decides, least_chance, target, idle }
     }
 
     /// The board that stands for a board and its images, if the player treats them alike.
@@ -304,7 +311,7 @@ impl<'a> Pass<'a> {
                 spawned.find(self.engine.packed(), board);
             }
             for ((states, share), sink) in spawned.each().into_iter().zip(shares).zip(&mut *sinks) {
-                if share >= LEAST_CHANCE {
+                if share >= self.least_chance {
                     sink.push_all(states, share);
                 } else {
                     sink.skip(states.len());
@@ -458,7 +465,9 @@ impl Sums {
         let layers = u64::from(params.last_layer().0) / 2;
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
-        let error = value * (relative / (1.0 - relative)) + 2.0 * self.dropped * largest;
+        // The factor covers the roundings of what was dropped.
+        let left_out = 2.0 * self.dropped;
+        let error = value * (relative / (1.0 - relative)) + left_out * largest;
         let mut reached = Vec::new();
         let mut share = self.won;
         let target = pass.target.filter(|_| share > 0.0);
@@ -470,7 +479,7 @@ impl Sums {
                 reached.push((exponent, share));
             }
         }
-        ExactEvaluation { value, error, boards: self.boards, moves: self.moves, reached, losses }
+        ExactEvaluation { value, error, left_out, boards: self.boards, moves: self.moves, reached, losses }
     }
 
     /// The smallest exponent that is the largest of some game.
