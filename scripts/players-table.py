@@ -3,9 +3,9 @@
 
 usage: scripts/players-table.py RUN [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-RUN is a 3x3 run that is solved for the score, best with --keep 1/1, so that every value is looked up; options are passed
-on to evaluate, for example --threads 2. Takes about ten minutes on four free cores, and up to 3 GiB of memory. Times go
-to stderr.
+To be called in the repository's folder. RUN is a 3x3 run that is solved for the score, best with --keep 1/1, so that every
+value is looked up; options are passed on to evaluate, for example --threads 2. Takes about ten minutes on four free cores,
+and up to 3 GiB of memory. Times go to stderr.
 """
 import json
 import subprocess
@@ -14,6 +14,7 @@ import sys
 # Players, and games where they are sampled: those that draw lots, and those that would take hours.
 PLAYERS = [
     ("random", None),
+    ("cmd:scripts/example-player.py", 500),
     ("corner", None),
     ("greedy", None),
     ("win-fraction", 500),
@@ -34,8 +35,8 @@ LAYERS = [4, 32, 64, 128, 256, 512, 1024]
 
 def evaluated(program, run, player, games, options):
     command = [program, "evaluate", "--run", run, "--player", player, "--json", *options]
-    if games:
-        command += ["--games", str(games)]
+    # Boards are counted however unlikely they are.
+    command += ["--games", str(games)] if games else ["--cutoff", "0"]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
