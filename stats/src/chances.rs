@@ -118,7 +118,7 @@ impl<'a> ChanceLists<'a> {
 }
 
 /// The bucket of a layer to which the bucket of the same number sends its spawns.
-pub struct ChanceSink<'a> {
+pub struct SpawnChances<'a> {
     bucket: &'a mut ChanceBucket,
     /// The entry of each board in the order in which they were sent, where that is to be known.
     entries: Option<Vec<u32>>,
@@ -127,7 +127,7 @@ pub struct ChanceSink<'a> {
 /// In a list of entries: what was left out.
 pub const LEFT_OUT: u32 = u32::MAX;
 
-impl ChanceSink<'_> {
+impl SpawnChances<'_> {
     /// Adds as much for each of some boards, which must have the bucket's tiles of 8 and more.
     #[inline]
     pub fn push_all(&mut self, boards: &[Board], chance: f64) {
@@ -227,7 +227,7 @@ impl ChanceTable {
         to: [&mut ChanceTable; 2],
         roundings: u64,
         with_places: bool,
-        send: impl Fn(&ChanceBucket, &mut [ChanceSink<'_>; 2]) -> T + Sync,
+        send: impl Fn(&ChanceBucket, &mut [SpawnChances<'_>; 2]) -> T + Sync,
     ) -> (Vec<T>, Vec<[Vec<u32>; 2]>) {
         let sent_roundings = self.roundings() + roundings;
         let [twos, fours] = to.map(|layer| {
@@ -236,9 +236,9 @@ impl ChanceTable {
         });
         let of = |(source, (two, four)): (&ChanceBucket, (&mut ChanceBucket, &mut ChanceBucket))| {
             let entries = || with_places.then(Vec::new);
-            let mut sinks = [two, four].map(|bucket| ChanceSink { bucket, entries: entries() });
-            let found = send(source, &mut sinks);
-            (found, sinks.map(|sink| sink.entries.unwrap_or_default()))
+            let mut targets = [two, four].map(|bucket| SpawnChances { bucket, entries: entries() });
+            let found = send(source, &mut targets);
+            (found, targets.map(|target| target.entries.unwrap_or_default()))
         };
         self.buckets.par_iter().zip(twos.zip(fours)).map(of).unzip()
     }
@@ -454,13 +454,13 @@ mod tests {
         (1..=3_000u64).for_each(|n| from.add(&buckets, Board(n << 8), 1.0, 1));
         let mut to = [ChanceTable::default(), ChanceTable::default()];
         let [two, four] = &mut to;
-        let (_, entries) = from.send_spawns([two, four], 2, true, |bucket, sinks| {
+        let (_, entries) = from.send_spawns([two, four], 2, true, |bucket, targets| {
             for entry in &bucket.entries {
-                sinks[0].push_all(&[Board(entry.board.0 | 1)], entry.chance);
+                targets[0].push_all(&[Board(entry.board.0 | 1)], entry.chance);
                 if entry.board.0 % 512 == 0 {
-                    sinks[1].push_all(&[Board(entry.board.0 | 2)], entry.chance);
+                    targets[1].push_all(&[Board(entry.board.0 | 2)], entry.chance);
                 } else {
-                    sinks[1].skip(1);
+                    targets[1].skip(1);
                 }
             }
         });

@@ -12,7 +12,7 @@ use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
 use exact2048_solution::{Asking, Oracle, QueryError};
 
 use crate::chances::{
-    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceSink, ChanceTable, LEAST_CHANCE,
+    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceTable, LEAST_CHANCE, SpawnChances,
 };
 use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
 
@@ -94,7 +94,7 @@ pub fn perfect_play(
             begun.unwrap_or_else(|| ChanceTable::with_room_of(&states))
         });
         let [with_2, with_4] = &mut above;
-        let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
+        let spawn = |bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]| pass.spawn(bucket, targets);
         let (dropped, _) = afters.send_spawns([with_2, with_4], 2, false, spawn);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
@@ -214,16 +214,16 @@ impl<'a> Pass<'a> {
 
     /// Sends the chances of afterstates to the states after a spawn; gives what was too little to be sent. Chances are
     /// rounded twice.
-    fn spawn(&self, bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]) -> f64 {
+    fn spawn(&self, bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]) -> f64 {
         let [two, four, all] = self.weights;
         let (mut dropped, mut spawned) = (0.0, Spawned::default());
         for &Chance { board, chance, .. } in &bucket.entries {
             let share = chance / (all * f64::from(self.packed.empty(board).count_ones()));
             let shares = [share * two, share * four];
             self.spawn_images.find(&self.packed, board, &mut spawned);
-            for ((states, share), sink) in spawned.each().into_iter().zip(shares).zip(&mut *sinks) {
+            for ((states, share), target) in spawned.each().into_iter().zip(shares).zip(&mut *targets) {
                 if share >= self.least_chance {
-                    sink.push_all(states, share);
+                    target.push_all(states, share);
                 } else {
                     dropped += share * states.len() as f64;
                 }

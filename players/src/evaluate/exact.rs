@@ -17,8 +17,8 @@ use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Objective};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
-    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceSink,
-    ChanceTable, LEAST_CHANCE, LEFT_OUT,
+    BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceTable,
+    LEAST_CHANCE, LEFT_OUT, SpawnChances,
 };
 use rayon::prelude::*;
 
@@ -121,7 +121,7 @@ pub fn exactly(
         let mut with =
             |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room_of(&states));
         let [mut with_2, mut with_4] = [with(2), with(4)];
-        let spawn = |bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]| pass.spawn(bucket, sinks);
+        let spawn = |bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]| pass.spawn(bucket, targets);
         let (dropped, spawned) = afters.send_spawns([&mut with_2, &mut with_4], 2, limits.losses, spawn);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
 
     /// Sends the chances of afterstates to the boards after a spawn; gives what was too little to be sent. Chances are
     /// rounded twice.
-    fn spawn(&self, bucket: &ChanceBucket, sinks: &mut [ChanceSink<'_>; 2]) -> f64 {
+    fn spawn(&self, bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]) -> f64 {
         let [two, four, all] = self.weights();
         let (mut dropped, mut spawned) = (0.0, Spawned::default());
         for &Chance { board, chance, .. } in &bucket.entries {
@@ -310,11 +310,11 @@ impl<'a> Pass<'a> {
             } else {
                 spawned.find(self.engine.packed(), board);
             }
-            for ((states, share), sink) in spawned.each().into_iter().zip(shares).zip(&mut *sinks) {
+            for ((states, share), target) in spawned.each().into_iter().zip(shares).zip(&mut *targets) {
                 if share >= self.least_chance {
-                    sink.push_all(states, share);
+                    target.push_all(states, share);
                 } else {
-                    sink.skip(states.len());
+                    target.skip(states.len());
                     dropped += share * states.len() as f64;
                 }
             }
