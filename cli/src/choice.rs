@@ -2,8 +2,8 @@
 
 use exact2048_coordinator::{Forecast, ForecastTotals, Workload};
 use exact2048_game::{KeptLayers, Params};
+use exact2048_run::alone::disk;
 
-use crate::embedded::disk;
 use crate::job::kept_text;
 use crate::plan;
 use crate::units;

@@ -8,7 +8,6 @@ mod cluster;
 mod commands;
 mod cones;
 mod display;
-mod embedded;
 mod failure;
 mod help;
 mod job;

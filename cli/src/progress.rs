@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::{Pace, Rate, Workload};
 use exact2048_game::Layer;
+use exact2048_run::alone::{RunSolveError, SolveWatch};
+use exact2048_run::member::CrewError;
 use exact2048_solution::{LayerCounts, Phase, Run, Segment};
 use exact2048_storage::Allowance;
+use exact2048_text::with_causes;
 
 use crate::display::{self, ProgressLine};
-use crate::units;
+use crate::{Failure, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -121,27 +124,24 @@ impl ProgressDisplay {
         }
     }
 
-    /// Adds finished states.
-    pub fn add_states(&self, states: u64) {
-        self.counters.states.fetch_add(states, Ordering::Relaxed);
+    fn task(&self, segment: Segment, states: &[LayerCounts]) -> Task {
+        let layers = segment.first..=segment.last;
+        let states =
+            states.iter().filter(|counts| layers.contains(&counts.layer)).map(|counts| counts.states);
+        let states = (segment.phase == Phase::BackUp).then(|| states.sum());
+        let mut rate = Rate::default();
+        rate.begin(self.begun.elapsed());
+        Task { segment, workload: Arc::clone(&self.workload), states, rate, counted: 0 }
     }
+}
 
-    /// Adds bytes written.
-    pub fn add_bytes(&self, bytes: u64) {
-        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Sets the layer that is worked on.
-    pub fn set_layer(&self, layer: Layer) {
-        self.counters.layer.store(layer.0, Ordering::Relaxed);
-    }
-
-    /// Shows a segment until [`ProgressDisplay::finish`]. `later` are those that come after it; `states` has states of
-    /// enumerated layers.
-    pub fn start(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) {
+/// Shows each segment while it is worked on.
+impl SolveWatch for ProgressDisplay {
+    fn begins(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) {
         self.counters.states.store(0, Ordering::Relaxed);
         self.counters.finished.store(false, Ordering::Relaxed);
-        self.set_layer(if segment.phase == Phase::Enumerate { segment.first } else { segment.last });
+        let layer = if segment.phase == Phase::Enumerate { segment.first } else { segment.last };
+        self.counters.layer.store(layer.0, Ordering::Relaxed);
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
         let disk = self.disk.clone();
         let mut task = self.task(segment, states);
@@ -163,18 +163,16 @@ impl ProgressDisplay {
         *self.display.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    fn task(&self, segment: Segment, states: &[LayerCounts]) -> Task {
-        let layers = segment.first..=segment.last;
-        let states =
-            states.iter().filter(|counts| layers.contains(&counts.layer)).map(|counts| counts.states);
-        let states = (segment.phase == Phase::BackUp).then(|| states.sum());
-        let mut rate = Rate::default();
-        rate.begin(self.begun.elapsed());
-        Task { segment, workload: Arc::clone(&self.workload), states, rate, counted: 0 }
+    fn progressed(&self, states: u64, frontier: Layer) {
+        self.counters.states.fetch_add(states, Ordering::Relaxed);
+        self.counters.layer.store(frontier.0, Ordering::Relaxed);
     }
 
-    /// Ends the display of a segment.
-    pub fn finish(&self) {
+    fn written(&self, bytes: u64) {
+        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn ends(&self) {
         self.counters.finished.store(true, Ordering::Relaxed);
         let thread = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -182,6 +180,26 @@ impl ProgressDisplay {
             // A display that panicked has nothing to show; the run goes on.
             let _ = thread.join();
         }
+    }
+
+    fn repeats(&self, error: &CrewError) {
+        display::say(&format!("warning: {}; recomputing it", with_causes(error)));
+    }
+}
+
+/// What is said of a run that was not solved.
+pub fn unsolved(error: RunSolveError) -> anyhow::Error {
+    match error {
+        RunSolveError::Stopped(_) => Failure::interrupted(error.to_string()).into(),
+        RunSolveError::OverDisk { limit_bytes, needed_bytes } => Failure::usage(format!(
+            "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
+             command with more goes on",
+            units::size(limit_bytes),
+            units::size_at_least(needed_bytes),
+        ))
+        .into(),
+        RunSolveError::Crew(error) => error.into(),
+        RunSolveError::Run(error) => error.into(),
     }
 }
 

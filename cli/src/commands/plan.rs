@@ -10,15 +10,16 @@ use bytesize::ByteSize;
 use exact2048_coordinator::{ForecastTotals, Workload};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_run::alone;
 use exact2048_solution::{Phase, Run, Unnamed};
 use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, candidates, query_seconds};
-use crate::embedded;
 use crate::job::{JobArgs, kept_text};
 use crate::output::{table, write_field, write_table};
 use crate::plan::{forecast, known_states, states};
+use crate::progress::{ProgressDisplay, unsolved};
 use crate::{Failure, display, limits, units};
 
 /// Options of `plan`.
@@ -218,7 +219,9 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool) -> Result<Rates
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
-    embedded::solve::<u32>(&mut run, tuning, threads, &Arc::new(AtomicBool::new(false)))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let watch = ProgressDisplay::of(&run);
+    alone::solve::<u32>(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
     let workload = Workload::new(&params);
     let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
     let pass = |phase| Ok::<_, anyhow::Error>((workload.whole_cost(phase), took(phase)?));

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_coordinator::Workload;
 use exact2048_game::{Params, Precision};
+use exact2048_run::alone::{self, disk};
 use exact2048_run::damaged_shards;
 use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError};
@@ -16,11 +17,11 @@ use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
 use crate::choice::Choices;
-use crate::embedded::{disk, solve};
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
 use crate::plan::{FreeRoom, Needs, free_disk, notes};
+use crate::progress::{ProgressDisplay, unsolved};
 use crate::summary::{RunSummary, recorded_seconds};
 use crate::{Failure, display, limits, units};
 
@@ -103,10 +104,12 @@ pub fn main(args: &Args) -> Result<()> {
     } else {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
+        let watch = ProgressDisplay::of(&run);
         match run.params().precision {
-            Precision::Bits32 => solve::<u32>(&mut run, tuning, threads, &stop)?,
-            Precision::Bits64 => solve::<u64>(&mut run, tuning, threads, &stop)?,
+            Precision::Bits32 => alone::solve::<u32>(&mut run, tuning, threads, &stop, &watch),
+            Precision::Bits64 => alone::solve::<u64>(&mut run, tuning, threads, &stop, &watch),
         }
+        .map_err(unsolved)?;
     }
     let seconds = before + begun.elapsed().as_secs_f64();
     let summary = RunSummary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;

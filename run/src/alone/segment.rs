@@ -9,13 +9,12 @@ use exact2048_coordinator::cluster::LayerPart;
 use exact2048_coordinator::{COMMIT_INTERVAL, Ranges, Totals, Worth};
 use exact2048_game::Layer;
 use exact2048_game::value::Value;
-use exact2048_run::member::{CrewError, Leader, Member, Next, Seat};
 use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::Worker;
 
-use super::disk;
-use crate::progress::ProgressDisplay;
+use super::{SolveWatch, disk};
+use crate::member::{CrewError, Leader, Member, Next, Seat};
 
 /// Ranges that may wait to be written before compute pauses.
 const WRITE_BACKLOG: u64 = 5;
@@ -39,7 +38,7 @@ pub fn run_segment<V: Value>(
     segment: Segment,
     threads: usize,
     stop: &Arc<AtomicBool>,
-    progress: &ProgressDisplay,
+    watch: &dyn SolveWatch,
 ) -> Result<SegmentEnd, CrewError> {
     let seat = Seat::alone(run.params(), segment);
     let allowance = run.dir().allowance().map(|allowance| &**allowance);
@@ -47,7 +46,7 @@ pub fn run_segment<V: Value>(
     let ranges = Ranges::new(segment, run.params().kept, 1, Duration::ZERO).apart(least_apart);
     let leader = OwnLeader {
         worker: Arc::clone(worker),
-        progress,
+        watch,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
         // Ranges do not grow while writing lags: computing waits for it.
@@ -65,7 +64,7 @@ pub fn run_segment<V: Value>(
 /// Orders what is worth writing, and commits it.
 struct OwnLeader<'a, V> {
     worker: Arc<Worker<V>>,
-    progress: &'a ProgressDisplay,
+    watch: &'a dyn SolveWatch,
     threads: u32,
     begun: Instant,
     worth: Worth,
@@ -98,8 +97,7 @@ impl<V: Value> Leader for OwnLeader<'_, V> {
     }
 
     fn progressed(&self, totals: &Totals, frontier: Layer) {
-        self.progress.add_states(totals.states);
-        self.progress.set_layer(frontier);
+        self.watch.progressed(totals.states, frontier);
     }
 
     fn layer_done(&self, part: LayerPart) {
@@ -127,7 +125,7 @@ impl<V: Value> Leader for OwnLeader<'_, V> {
     }
 
     fn written(&self, _range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
-        self.progress.add_bytes(shard.bytes);
+        self.watch.written(shard.bytes);
         let Some(commit) = self.ranges().complete(self.begun.elapsed()) else { return Ok(()) };
         let mut journal = self.journal();
         // To the millisecond: it is for people.

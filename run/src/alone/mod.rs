@@ -1,0 +1,126 @@
+//! A run on one machine: planner, workers and writer in this process, until nothing is missing.
+
+pub mod disk;
+mod segment;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use exact2048_game::Layer;
+use exact2048_game::value::Value;
+use exact2048_solution::{LayerCounts, Run, RunError, Segment};
+use exact2048_storage::{ErrorKind, Place};
+use exact2048_worker::{Tuning, Worker};
+
+use crate::member::CrewError;
+use segment::{SegmentEnd, run_segment};
+
+/// Who watches a run being solved. Called by any thread, and must not take long.
+pub trait SolveWatch: Send + Sync {
+    /// A segment begins, and these come after it; so much is known of the states of layers.
+    fn begins(&self, _segment: Segment, _later: &[Segment], _states: &[LayerCounts]) {}
+
+    /// So many states more are done; `frontier` is the first layer that is not.
+    fn progressed(&self, states: u64, frontier: Layer);
+
+    /// So many bytes more are on the disk.
+    fn written(&self, _bytes: u64) {}
+
+    /// The segment has ended.
+    fn ends(&self) {}
+
+    /// A shard cannot be read, and is computed again.
+    fn repeats(&self, _error: &CrewError) {}
+}
+
+/// Why a run was not solved. What is committed stays, and solving goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum RunSolveError {
+    /// It was asked to stop.
+    #[error("stopped; {0} is intact, and the same command resumes it")]
+    Stopped(Place),
+    /// What is left does not fit into the limit of the disk.
+    #[error(
+        "a limit of the disk of {limit_bytes} bytes is too small: what is left of this run needs at least {needed_bytes}; what \
+         is committed is safe, and the same command with more goes on"
+    )]
+    OverDisk {
+        /// The limit.
+        limit_bytes: u64,
+        /// The least limit, as far as is known.
+        needed_bytes: u64,
+    },
+    /// Computing failed.
+    #[error(transparent)]
+    Crew(#[from] CrewError),
+    /// The run could not be changed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl RunSolveError {
+    /// What can be done about it; `None` where it says that itself.
+    #[must_use]
+    pub fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Stopped(_) | Self::OverDisk { .. } => None,
+            Self::Crew(error) => Some(error.kind()),
+            Self::Run(error) => Some(error.kind()),
+        }
+    }
+}
+
+/// Runs what is missing; a shard that turns out to be damaged on the way is made again. `stop` asks it to stop.
+///
+/// # Errors
+///
+/// See [`RunSolveError`].
+pub fn solve<V: Value>(
+    run: &mut Run,
+    tuning: Tuning,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    watch: &dyn SolveWatch,
+) -> Result<(), RunSolveError> {
+    let worker = Arc::new(Worker::<V>::new(run.params(), tuning, run.dir().scratch(), run.archive().clone()));
+    let mut made_again = HashSet::new();
+    // Times that room was made since something was last finished: each time more of it.
+    let mut short = 0;
+    loop {
+        let missing_bytes = disk::make_room(run, 1 + short)?;
+        let missing = run.missing();
+        let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
+        if short > 0 && missing_bytes > 0 {
+            // What was forecast may be off; what has found no room is not.
+            let limit_bytes = run.dir().allowance().map_or(0, |allowance| allowance.limit_bytes());
+            return Err(RunSolveError::OverDisk { limit_bytes, needed_bytes: limit_bytes + missing_bytes });
+        }
+        let records = run.records();
+        watch.begins(segment, later, &run.layer_counts());
+        let ended = run_segment(&worker, run, segment, threads, stop, watch);
+        watch.ends();
+        worker.release_all();
+        match ended {
+            Ok(SegmentEnd::Done) => short = 0,
+            Ok(SegmentEnd::Stopped) => return Err(RunSolveError::Stopped(run.dir().place().clone())),
+            Err(error) if error.is_over_limit() && short < MOST_SHORT => {
+                short = if run.records() > records { 1 } else { short + 1 };
+            }
+            Err(error) => {
+                let blamed = error.blames().and_then(|blame| run.catalog().blamed(&blame));
+                let Some(shard) = blamed else { return Err(error.into()) };
+                // Twice the same range: making it again does not help.
+                let range = (shard.commit.phase, shard.commit.first);
+                if !made_again.insert(range) {
+                    return Err(error.into());
+                }
+                watch.repeats(&error);
+                run.catalog().remove(&shard);
+            }
+        }
+    }
+}
+
+/// How often in a row more room is made than last time, before a limit counts as too small.
+const MOST_SHORT: u64 = 4;
