@@ -14,6 +14,8 @@
 mod boards;
 mod solved;
 mod solver;
+mod whole;
 
 pub use solved::{Solved, SolvedLayer, Values};
 pub use solver::{ConeError, Limits, Progress, Solver, TooLarge};
+pub use whole::{LayerMoves, LayerTable};

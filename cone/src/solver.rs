@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
-use exact2048_game::spawn_images::SpawnImages;
+use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::value::{Backup, Stored, Value};
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
@@ -143,9 +143,25 @@ impl Solver {
         work.descend::<V, E>(inner, ends, stored)
     }
 
+    /// Bits of a value.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The constants of backward induction.
+    pub(crate) fn backup(&self) -> &Backup {
+        &self.backup
+    }
+
+    /// The canonical states that spawns lead to.
+    #[inline]
+    pub(crate) fn spawned(&self, after: Board) -> Spawned {
+        self.spawn_images.spawned(&self.packed, after)
+    }
+
     /// Whether an afterstate holds the wanted tile.
     #[inline]
-    fn is_won(&self, after: Board) -> bool {
+    pub(crate) fn is_won(&self, after: Board) -> bool {
         self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
     }
 

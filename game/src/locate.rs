@@ -122,6 +122,24 @@ impl Locator {
         Some((index, of_mask, self.space.configs.config(cells, id.small_sum, rank)))
     }
 
+    /// The boards of a row of a block. `None` where there is no such row. Cost: that of [`place`](Self::place).
+    pub fn row_boards(&self, layer: Layer, lane: Lane, row: Row) -> Option<RowBoards> {
+        let (_, mask, config) = self.skeleton(layer, lane, row)?;
+        let symmetries =
+            mask.stabiliser.iter().filter(|&&g| self.space.config_image(mask, config, g) == config);
+        let permutations = self.space.symmetries().permutations();
+        let place = |perm: &[u8], cell: u8| {
+            mask.large_cells.iter().position(|&other| other == perm[cell as usize]).unwrap_or_default() as u8
+        };
+        let permuted =
+            |&g: &usize| mask.large_cells.iter().map(|&cell| place(&permutations[g], cell)).collect();
+        Some(RowBoards {
+            small: with_tiles(Board::default(), &mask.small_cells, config),
+            large_cells: mask.large_cells.clone(),
+            symmetries: symmetries.map(permuted).collect(),
+        })
+    }
+
     /// The number of rows of a block; `None` where there is no such block.
     pub fn rows(&self, layer: Layer, lane: Lane) -> Option<u32> {
         self.class_of(ClassId::of(layer, lane)?)?.first_row.last().copied()
@@ -188,6 +206,29 @@ pub fn board_of(mask: &Mask, config: Config, sequence: Sequence) -> Board {
 fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
     let places = cells.iter().rev().enumerate();
     Board(places.fold(board.0, |b, (i, &cell)| b | (packed >> (4 * i) & 15) << (4 * cell)))
+}
+
+/// The boards of a row: its skeleton, with each sequence of large tiles.
+#[derive(Debug)]
+pub struct RowBoards {
+    small: Board,
+    large_cells: Vec<u8>,
+    /// What the symmetries that keep the skeleton do to sequences: which exponent of the sequence comes where.
+    symmetries: Vec<Vec<u8>>,
+}
+
+impl RowBoards {
+    /// The board with a sequence. `None` where an image of it in this row has a smaller one: that is the image that counts.
+    #[inline]
+    pub fn board(&self, sequence: Sequence) -> Option<Board> {
+        let last = self.large_cells.len().wrapping_sub(1);
+        let image = |from: &Vec<u8>| {
+            let exponents = from.iter().map(|&from| sequence >> (4 * (last - from as usize)) & 15);
+            exponents.fold(0, |image, exponent| image << 4 | exponent)
+        };
+        let counts = self.symmetries.iter().all(|from| image(from) >= sequence);
+        counts.then(|| with_tiles(self.small, &self.large_cells, sequence))
+    }
 }
 
 /// Counts the orbits of configs under the symmetries of their mask, by Burnside's lemma: the mean, over the
@@ -314,6 +355,11 @@ mod tests {
                 let board = space.board(class, row, sequence);
                 let (at_lane, at_layer, at_row, at_sequence) = space.locate(board).unwrap();
                 assert_eq!((at_lane, at_layer), (lane, layer));
+                if at_row == row {
+                    let counts = (at_sequence == sequence).then_some(board);
+                    let boards = locator.row_boards(layer, lane, row).unwrap();
+                    assert_eq!(boards.board(sequence), counts);
+                }
                 // Rows that are not canonical stay empty, and in symmetric rows one image counts.
                 if (at_row, at_sequence) != (row, sequence) {
                     continue;

@@ -274,13 +274,18 @@ impl Backup {
     /// The value of one afterstate, from those of what a 2 and a 4 in each empty cell lead to.
     pub fn of_spawns<V: Value>(&self, twos: &[Stored], fours: &[Stored]) -> Stored {
         let values = |of: &[Stored]| -> Vec<V> { of.iter().map(|&stored| V::of_stored(stored)).collect() };
-        let (twos, fours, divisor) = (values(twos), values(fours), self.divisor(twos.len()));
-        let value = match self.rule {
-            SpawnRule::Mean(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
-            SpawnRule::Floating(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
-            SpawnRule::Worst(rule) => spawning::of_lists(rule, &twos, &fours, divisor),
-        };
-        value.stored()
+        self.of_values(&values(twos), &values(fours)).stored()
+    }
+
+    /// The same of values.
+    #[inline]
+    pub fn of_values<V: Value>(&self, twos: &[V], fours: &[V]) -> V {
+        let divisor = self.divisor(twos.len());
+        match self.rule {
+            SpawnRule::Mean(rule) => spawning::of_lists(rule, twos, fours, divisor),
+            SpawnRule::Floating(rule) => spawning::of_lists(rule, twos, fours, divisor),
+            SpawnRule::Worst(rule) => spawning::of_lists(rule, twos, fours, divisor),
+        }
     }
 
     /// What a sum over the spawns in `empty` cells is divided by.

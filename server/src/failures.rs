@@ -11,7 +11,9 @@ pub fn of_query(error: &QueryError) -> Status {
     match error {
         QueryError::Board(error) => status::invalid_argument("board", error),
         QueryError::Unreachable { .. } => Status::not_found(error.to_string()),
-        QueryError::NotSolved(_) | QueryError::NoBestMoves => Status::failed_precondition(error.to_string()),
+        QueryError::NotSolved(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
+            Status::failed_precondition(error.to_string())
+        }
         QueryError::Read(unread) => {
             tracing::error!(error = with_causes(unread), "a question failed");
             of_read(unread)

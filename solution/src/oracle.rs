@@ -29,6 +29,7 @@ mod cones;
 mod decoded;
 mod error;
 mod evaluate;
+mod layers;
 mod starts;
 
 pub use best::Advice;
@@ -39,6 +40,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
+pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.

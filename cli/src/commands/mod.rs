@@ -8,6 +8,8 @@ pub mod combo;
 pub mod coordinator;
 pub mod count;
 pub mod evaluate;
+#[cfg(feature = "export")]
+pub mod export;
 #[cfg(feature = "net")]
 pub mod forget;
 pub mod info;
@@ -58,6 +60,9 @@ pub enum Command {
     Evaluate(evaluate::Args),
     /// Say what perfect play comes to: largest tiles, last layers and moves, without sampling
     Stats(stats::Args),
+    /// Write tables of states, afterstates or best moves for other programs: Parquet, NumPy, CSV
+    #[cfg(feature = "export")]
+    Export(export::Args),
     /// Say how many boards there can be, without enumerating them
     Count(count::Args),
     /// Say how many moves a win takes at least: tiles in a bag, without a board
@@ -82,6 +87,8 @@ impl Command {
             Command::Play(args) => play::main(args),
             Command::Evaluate(args) => evaluate::main(args),
             Command::Stats(args) => stats::main(args),
+            #[cfg(feature = "export")]
+            Command::Export(args) => export::main(args),
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
             Command::Combo(args) => combo::main(args),

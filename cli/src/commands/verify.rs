@@ -64,7 +64,7 @@ pub struct Args {
 }
 
 /// Parses `A..B`, `A..` or `..B`; both ends are included.
-fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
+pub fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
     let wrong = || format!("{text:?} is no range of layers; write A..B, A.. or ..B with tile sums from 4 on");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let layer =

@@ -57,7 +57,7 @@ pub(super) struct BestMoves {
 #[derive(Debug)]
 pub(super) struct BestPart {
     marked: Marked,
-    best: Box<[Direction]>,
+    pub(super) best: Box<[Direction]>,
 }
 
 impl Bytes for Option<Arc<BestPart>> {
@@ -72,7 +72,7 @@ impl BestMoves {
     }
 
     /// A part of a block; `None` where nothing of it is reachable.
-    fn part(
+    pub(super) fn part(
         &self,
         source: &PartCache,
         locator: &Locator,
@@ -167,7 +167,7 @@ impl Oracle {
 }
 
 /// The move on a board that is a given move on its image; `None` where no move is legal.
-fn best_on_image(
+pub(super) fn best_on_image(
     rules: &PackedRules,
     board: Board,
     moves: &LegalMoves,

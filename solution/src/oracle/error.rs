@@ -1,6 +1,7 @@
 //! Why a state has no answer.
 
 use exact2048_cone::TooLarge;
+use exact2048_game::Layer;
 use exact2048_game::board::BoardError;
 use exact2048_storage::ErrorKind;
 
@@ -36,6 +37,12 @@ pub enum QueryError {
     /// The run stores values alone.
     #[error("the run stores no best moves, but values: they say which move is best")]
     NoBestMoves,
+    /// Which boards games come to in a layer is not stored any more.
+    #[error(
+        "the states of layer {0} are not stored any more: they were removed to keep the run small. A run of the same job \
+         without a limit of the disk stores those of all layers"
+    )]
+    ReachRemoved(Layer),
     /// Nobody wants the answer any more.
     #[error("the question was given up before it was answered")]
     GivenUp,
@@ -53,6 +60,7 @@ impl QueryError {
             | Self::Unreachable { .. }
             | Self::TooLarge(_)
             | Self::NoBestMoves
+            | Self::ReachRemoved(_)
             | Self::GivenUp => None,
         }
     }

@@ -1,0 +1,147 @@
+//! `exact2048 export`: tables of a run for other programs.
+
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_export::{
+    ExportError, ExportOptions, ExportProgress, ExportTable, Exported, FileFormat, export,
+};
+use exact2048_game::{Layer, Params};
+use exact2048_solution::{Oracle, OracleOptions, Run};
+use serde_json::json;
+
+use super::verify::parse_layers;
+use crate::display::ProgressLine;
+use crate::place::RunPlace;
+use crate::units::{self, count};
+use crate::{Failure, limits, output};
+
+/// Options of `export`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 export --run runs/3x3 --what states -o 3x3-states
+  exact2048 export --run runs/3x3 --what policy --layers 500..600 --format npy -o 3x3-policy
+  exact2048 export --run runs/5x2 --what states --sample 1000000 --format csv -o 5x2-sample
+
+The folder gets files of some million rows, each of a range of layers. The same command again \
+writes those that are missing. Rows ascend by layer and by canonical board. ExportRows: board (packed, \
+four bits a cell), value, layer, largest tile and number of empty cells; with policy the best moves \
+as bits (left 1, right 2, up 4, down 8) and what each move is worth, not a number where it is not \
+legal. Values of layers that the run does not store are worked out. More is in docs/export.md.")]
+pub struct Args {
+    #[command(flatten)]
+    place: RunPlace,
+    /// What rows are of: states; afterstates, what moves leave before a tile comes; or policy, states with what each
+    /// move is worth, or of a run that stores best moves with one best move
+    #[arg(long, value_name = "WHAT", value_enum)]
+    what: What,
+    /// Only the layers A to B, both included; either may be left out
+    #[arg(long, value_name = "A..B", value_parser = parse_layers)]
+    layers: Option<RangeInclusive<u32>>,
+    /// Only N rows, spread evenly over the others: the same ones each time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    sample: Option<u64>,
+    /// parquet; npy, arrays of records for NumPy; or csv
+    #[arg(long, value_name = "FORMAT", default_value = "parquet")]
+    format: FileFormat,
+    /// Folder for the files
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    folder: PathBuf,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Most memory that layers may take while they are worked on [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What rows are of.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum What {
+    /// States with their values
+    States,
+    /// Afterstates with their values
+    Afterstates,
+    /// States with their best moves, and what each move is worth
+    Policy,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let begun = Instant::now();
+    let run = Run::open(args.place.location_to_read()?)?;
+    let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
+    let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let options = ExportOptions {
+        table: table(args.what, run.params()),
+        layers: args.layers.clone().map(|layers| Layer(*layers.start())..=Layer(*layers.end())),
+        sample: args.sample,
+        format: args.format,
+        folder: args.folder.clone(),
+        memory_bytes: memory,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let line = ProgressLine::new("export");
+    let last = run.params().last_layer();
+    let show = |at: ExportProgress| {
+        let layer = format!("layer {} of {}", count(at.layer.0), count(last.0));
+        let rows = format!("{} of {} rows", count(at.rows), count(at.all_rows));
+        line.show(at.rows as f64 / at.all_rows.max(1) as f64, &[layer, rows]);
+    };
+    let exported = pool.install(|| export(&run, &oracle, &options, show));
+    line.finish();
+    print(args, &exported.map_err(failure)?, begun.elapsed().as_secs_f64())
+}
+
+/// The table that is asked for of such a run.
+fn table(what: What, params: &Params) -> ExportTable {
+    match what {
+        What::States => ExportTable::States,
+        What::Afterstates => ExportTable::Afterstates,
+        What::Policy if params.best_moves => ExportTable::BestMoves,
+        What::Policy => ExportTable::Policy,
+    }
+}
+
+fn failure(error: ExportError) -> anyhow::Error {
+    match error {
+        ExportError::Query(error) => error.into(),
+        ExportError::NoLayers { .. } => Failure::usage(format!("{error} (--layers A..B)")).into(),
+        ExportError::Occupied { .. } => Failure::usage(format!("{error} (-o DIR)")).into(),
+        ExportError::Memory { .. } => {
+            Failure::failed(format!("{error} (--memory SIZE, --layers A..B)")).into()
+        }
+        ExportError::Count { .. } | ExportError::Io { .. } => Failure::failed(error.to_string()).into(),
+    }
+}
+
+fn print(args: &Args, exported: &Exported, seconds: f64) -> Result<()> {
+    let Exported { files, files_before, rows, bytes } = *exported;
+    let mut out = io::stdout().lock();
+    if args.json {
+        let json = json!({
+            "folder": args.folder.to_string_lossy(),
+            "files": files,
+            "files_before": files_before,
+            "rows": rows,
+            "bytes": bytes,
+            "seconds": seconds,
+        });
+        return Ok(writeln!(out, "{json}")?);
+    }
+    let before = if files_before > 0 { format!(", {files_before} of them before") } else { String::new() };
+    output::write_field(&mut out, "folder", args.folder.display())?;
+    output::write_field(&mut out, "files", format!("{}{before}", count(files as u64)))?;
+    output::write_field(&mut out, "rows", count(rows))?;
+    let a_row = bytes as f64 / rows.max(1) as f64;
+    output::write_field(&mut out, "on disk", format!("{}, {a_row:.1} bytes a row", units::size(bytes)))?;
+    Ok(output::write_field(&mut out, "time", units::time(seconds))?)
+}

@@ -1,0 +1,164 @@
+//! The columns of tables, and rows of them.
+
+use exact2048_game::Board;
+use exact2048_game::board::tile;
+
+/// What a table is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExportTable {
+    /// States with their values.
+    States,
+    /// Afterstates with theirs.
+    Afterstates,
+    /// States with what each move is worth, and which are best.
+    Policy,
+    /// States with one best move each, of a run that stores best moves.
+    BestMoves,
+}
+
+impl ExportTable {
+    /// Its name, which files begin with.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::States => "states",
+            Self::Afterstates => "afterstates",
+            Self::Policy => "policy",
+            Self::BestMoves => "best-moves",
+        }
+    }
+}
+
+/// A column: its name, and values of one type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ExportColumn {
+    /// 8 bits.
+    U8(&'static str, Vec<u8>),
+    /// 16 bits.
+    U16(&'static str, Vec<u16>),
+    /// 32 bits.
+    U32(&'static str, Vec<u32>),
+    /// 64 bits.
+    U64(&'static str, Vec<u64>),
+    /// Floating-point numbers of 64 bits.
+    F64(&'static str, Vec<f64>),
+}
+
+/// Does the same with the values of a column, whatever their type.
+macro_rules! each_type {
+    ($column:expr, $name:pat, $values:pat => $do:expr) => {
+        match $column {
+            $crate::columns::ExportColumn::U8($name, $values) => $do,
+            $crate::columns::ExportColumn::U16($name, $values) => $do,
+            $crate::columns::ExportColumn::U32($name, $values) => $do,
+            $crate::columns::ExportColumn::U64($name, $values) => $do,
+            $crate::columns::ExportColumn::F64($name, $values) => $do,
+        }
+    };
+}
+pub(crate) use each_type;
+
+impl ExportColumn {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        each_type!(self, name, _ => name)
+    }
+
+    fn len(&self) -> usize {
+        each_type!(self, _, values => values.len())
+    }
+
+    fn append(&mut self, other: &mut Self) {
+        match (self, other) {
+            (Self::U8(_, to), Self::U8(_, from)) => to.append(from),
+            (Self::U16(_, to), Self::U16(_, from)) => to.append(from),
+            (Self::U32(_, to), Self::U32(_, from)) => to.append(from),
+            (Self::U64(_, to), Self::U64(_, from)) => to.append(from),
+            (Self::F64(_, to), Self::F64(_, from)) => to.append(from),
+            (to, from) => unreachable!("{} and {} are of different types", to.name(), from.name()),
+        }
+    }
+}
+
+/// Boards of a layer, and what their rows say of them: best moves, and the numbers of each column that holds such, as far as
+/// the table has them.
+#[derive(Debug)]
+pub(crate) struct BoardAnswers {
+    pub(crate) boards: Vec<Board>,
+    pub(crate) best: Vec<u8>,
+    pub(crate) numbers: Vec<Vec<f64>>,
+}
+
+/// Rows of a table, column by column.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExportRows(Vec<ExportColumn>);
+
+impl ExportRows {
+    /// No rows.
+    #[must_use]
+    pub fn none(table: ExportTable) -> Self {
+        let board = ExportColumn::U64("board", Vec::new());
+        let numbers =
+            |names: &[&'static str]| names.iter().map(|name| ExportColumn::F64(name, Vec::new())).collect();
+        let of_table: Vec<ExportColumn> = match table {
+            ExportTable::States | ExportTable::Afterstates => numbers(&["value"]),
+            ExportTable::Policy => {
+                let actions = numbers(&["left", "right", "up", "down"]);
+                std::iter::once(ExportColumn::U8("best", Vec::new())).chain(actions).collect()
+            }
+            ExportTable::BestMoves => vec![ExportColumn::U8("best", Vec::new())],
+        };
+        let board_facts = [
+            ExportColumn::U32("layer", Vec::new()),
+            ExportColumn::U16("largest", Vec::new()),
+            ExportColumn::U8("empties", Vec::new()),
+        ];
+        Self(std::iter::once(board).chain(of_table).chain(board_facts).collect())
+    }
+
+    /// The rows of some boards of a layer.
+    pub(crate) fn of(table: ExportTable, layer: u32, cells: usize, answers: BoardAnswers) -> Self {
+        let mut rows = Self::none(table);
+        let BoardAnswers { boards, best, numbers } = answers;
+        let (mut best, mut numbers) = (Some(best), numbers.into_iter());
+        for column in &mut rows.0 {
+            match column {
+                ExportColumn::U64(_, to) => *to = boards.iter().map(|board| board.0).collect(),
+                ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
+                ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
+                ExportColumn::U16(_, to) => *to = boards.iter().map(|&board| largest(board, cells)).collect(),
+                ExportColumn::U8("best", to) => *to = best.take().unwrap_or_default(),
+                ExportColumn::U8(_, to) => *to = boards.iter().map(|&board| empties(board, cells)).collect(),
+            }
+        }
+        debug_assert!(rows.0.iter().all(|column| column.len() == boards.len()));
+        rows
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn all(&self) -> &[ExportColumn] {
+        &self.0
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.0.first().map_or(0, ExportColumn::len)
+    }
+
+    /// Adds the rows of another of the same table.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.iter_mut().zip(&mut other.0).for_each(|(to, from)| to.append(from));
+    }
+}
+
+fn largest(board: Board, cells: usize) -> u16 {
+    let exponent = (0..cells).map(|cell| board.get(cell)).max().unwrap_or(0);
+    tile(exponent) as u16
+}
+
+fn empties(board: Board, cells: usize) -> u8 {
+    (0..cells).filter(|&cell| board.get(cell) == 0).count() as u8
+}

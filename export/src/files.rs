@@ -1,0 +1,108 @@
+//! The folder of an export: which file holds which layers, and files that are there whole or not at all.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use exact2048_game::Layer;
+
+/// What a folder holds an export of: a line of text in a file of its own, so that files of two runs are never mixed. Who
+/// reads the folder as one table takes no file whose name begins like this.
+const DESCRIPTION: &str = "_export.txt";
+
+/// Consecutive layers that one file holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FileRange {
+    pub first: Layer,
+    pub last: Layer,
+    /// Rows before the first, in all files.
+    pub rows_before: u64,
+    pub rows: u64,
+}
+
+/// Cuts layers into files: each gets layers until it has so many rows.
+pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) -> Vec<FileRange> {
+    let mut files: Vec<FileRange> = Vec::new();
+    let mut rows_before = 0;
+    for (layer, rows) in layers {
+        match files.last_mut().filter(|file| file.rows < rows_each) {
+            Some(file) => {
+                file.last = layer;
+                file.rows += rows;
+            }
+            None => files.push(FileRange { first: layer, last: layer, rows_before, rows }),
+        }
+        rows_before += rows;
+    }
+    files
+}
+
+/// Why a folder cannot be exported to.
+#[derive(Debug)]
+pub(crate) enum FolderError {
+    /// It holds something else.
+    Occupied(String),
+    /// It cannot be read or written.
+    Io(PathBuf, io::Error),
+}
+
+/// The folder of an export.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder, or takes one that holds the beginning of the same export.
+    pub fn open(path: &Path, description: &str) -> Result<Self, FolderError> {
+        let folder = Self { path: path.to_path_buf() };
+        let io = |error| FolderError::Io(path.to_path_buf(), error);
+        fs::create_dir_all(path).map_err(io)?;
+        let held = path.join(DESCRIPTION);
+        match fs::read_to_string(&held) {
+            Ok(text) if text.trim_end() == description => return Ok(folder),
+            Ok(text) => return Err(FolderError::Occupied(format!("an export of: {}", text.trim_end()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(FolderError::Io(held, error)),
+        }
+        if let Some(entry) = fs::read_dir(path).map_err(io)?.next() {
+            let name = entry.map_err(io)?.file_name();
+            return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
+        }
+        let unfinished = folder.unfinished(DESCRIPTION);
+        fs::write(&unfinished, format!("{description}\n")).map_err(io)?;
+        fs::rename(&unfinished, &held).map_err(io)?;
+        Ok(folder)
+    }
+
+    /// The place of a finished file.
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The place of a file while it is written.
+    pub fn unfinished(&self, name: &str) -> PathBuf {
+        self.path.join(format!("_{name}.part"))
+    }
+
+    /// Gives a file that is written its name.
+    pub fn finish(&self, name: &str, file: &File) -> io::Result<()> {
+        file.sync_all()?;
+        fs::rename(self.unfinished(name), self.place(name))?;
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_cut_by_their_rows() {
+        let layers =
+            [3, 5, 4, 0, 20, 1].into_iter().zip((4..).step_by(2)).map(|(rows, sum)| (Layer(sum), rows));
+        let files = cut(layers, 8);
+        let ranges: Vec<_> = files.iter().map(|f| (f.first.0, f.last.0, f.rows_before, f.rows)).collect();
+        assert_eq!(ranges, [(4, 6, 0, 8), (8, 12, 8, 24), (14, 14, 32, 1)]);
+    }
+}

@@ -1,0 +1,330 @@
+//! Whole layers: all their states in the order of their canonical boards, with values.
+//!
+//! A state that is asked for by its board is looked for; here the parts of a layer are decoded once, one after the other,
+//! and say which boards they hold. Values that are not stored are backed up from the next stored layers, layer by layer,
+//! with what the crate `exact2048-cone` knows of whole layers.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use exact2048_cone::{LayerMoves, LayerTable};
+use exact2048_game::bitset::for_each_bit;
+use exact2048_game::columns::Columns;
+use exact2048_game::rowset::Row;
+use exact2048_game::rules::Move;
+use exact2048_game::transitions::Direction;
+use exact2048_game::value::{Stored, Value};
+use exact2048_game::{Board, Lane, Layer, Precision};
+use exact2048_storage::{ItemKey, ShardKind};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::best::best_on_image;
+use super::{Entry, Oracle, QueryError, Wanted};
+use crate::archive::ReadError;
+use crate::parts::{ItemKind, Parts};
+
+/// The states of a layer.
+#[derive(Debug)]
+pub struct LayerStates {
+    /// The layer.
+    pub layer: Layer,
+    /// Canonical boards, ascending.
+    pub boards: Vec<Board>,
+    /// Their values as they are stored, see [`Oracle::seen_from`].
+    pub values: Vec<Stored>,
+}
+
+/// Goes through the layers of a run, from the lowest on. Layers that are asked for again, or whose values follow from those
+/// that were asked for before, are not read again.
+///
+/// Memory: [`StateReader::bytes`] of what is asked for.
+pub struct StateReader<'a> {
+    oracle: &'a Oracle,
+    wanted: Wanted<'a>,
+    columns: FxHashMap<Lane, Arc<Columns>>,
+    known: BTreeMap<Layer, Arc<LayerStates>>,
+    tables: BTreeMap<Layer, Arc<LayerTable>>,
+}
+
+/// One part of a layer, before it is decoded.
+struct PartPlace {
+    key: ItemKey,
+    lane: Lane,
+    parts: Parts,
+    columns: Arc<Columns>,
+}
+
+impl Oracle {
+    /// A reader of whole layers. Parts are decoded by the threads of the rayon pool that it is called in.
+    pub fn state_reader<'a>(&'a self, wanted: Wanted<'a>) -> StateReader<'a> {
+        StateReader {
+            oracle: self,
+            wanted,
+            columns: FxHashMap::default(),
+            known: BTreeMap::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// What a stored value of a state, or of one of its afterstates, is worth as seen from the state: a move's score is part
+    /// of it. For an afterstate seen from itself, without it.
+    pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
+        self.number(stored, board)
+    }
+}
+
+impl StateReader<'_> {
+    /// The states of a layer with their values.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`], also where the reach of the layer, or of one up to the next stored ones, is not stored any more;
+    /// [`QueryError::GivenUp`].
+    pub fn states(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
+        self.forget(layer);
+        if let Some(known) = self.known.get(&layer) {
+            return Ok(Arc::clone(known));
+        }
+        if !self.oracle.params.kept.keeps(layer) {
+            return self.back_up(layer);
+        }
+        let mut all = self.decode(layer, ItemKind::Values)?;
+        all.par_sort_unstable();
+        let (boards, values) = all.into_iter().map(|(board, bits)| (board, Stored(bits))).unzip();
+        let states = Arc::new(LayerStates { layer, boards, values });
+        self.known.insert(layer, Arc::clone(&states));
+        Ok(states)
+    }
+
+    /// The moves of the states of a layer, in the order of [`states`](Self::states).
+    ///
+    /// # Errors
+    ///
+    /// As for [`states`](Self::states).
+    pub fn moves(&mut self, layer: Layer) -> Result<LayerMoves, QueryError> {
+        let states = self.states(layer)?;
+        self.moves_of(layer, &states.boards)
+    }
+
+    /// The best moves of the states of a layer, of a run that stores them: canonical boards, ascending, each with a best move
+    /// where one is legal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`states`](Self::states), and [`QueryError::NoBestMoves`].
+    pub fn best_moves(&mut self, layer: Layer) -> Result<Vec<(Board, Option<Move>)>, QueryError> {
+        self.forget(layer);
+        let mut all = self.decode(layer, ItemKind::BestMoves)?;
+        all.par_sort_unstable();
+        Ok(all.into_iter().map(|(board, best)| (board, Move::ALL.get(best as usize).copied())).collect())
+    }
+
+    /// Bytes that it takes at most to go through some layers, by the states and afterstates that the layers of the run have.
+    pub fn bytes(&self, layers: RangeInclusive<Layer>, counts: impl Fn(Layer) -> (u64, u64)) -> u64 {
+        let kept = self.oracle.params.kept;
+        let last = self.oracle.params.last_layer();
+        let of_layer = |layer: Layer| {
+            let listed: u64 =
+                layer.to(kept.next_cut(layer.up(1)).up(1).min(last)).map(|of| 16 * counts(of).0).sum();
+            let tables: u64 = (0..3).map(|up| LayerTable::bytes(counts(layer.up(up)).0)).sum();
+            // A sorted list beside what it is made from.
+            listed + tables + LayerMoves::bytes(counts(layer).0, counts(layer).1) + 32 * counts(layer).0
+        };
+        layers.start().to(*layers.end()).map(of_layer).max().unwrap_or(0)
+    }
+
+    /// Lets go of what is below a layer.
+    fn forget(&mut self, layer: Layer) {
+        self.known = self.known.split_off(&layer);
+        self.tables = self.tables.split_off(&layer);
+        let small = (self.oracle.params.cells() as u32) << (self.oracle.params.large - 1);
+        self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
+    }
+
+    /// Backs up a layer and all between it and the next stored ones.
+    fn back_up(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
+        let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
+        let between: Vec<Layer> = layer.to(cut).filter(|&between| between < cut).collect();
+        for kept in cut.to(cut.up(1)) {
+            self.table(kept)?;
+        }
+        let mut found = None;
+        for &layer in between.iter().rev() {
+            let mut boards: Vec<Board> =
+                self.decode(layer, ItemKind::Reach)?.into_iter().map(|(board, _)| board).collect();
+            boards.par_sort_unstable();
+            let moves = self.moves_of(layer, &boards)?;
+            let values = boards.par_iter().enumerate();
+            let values =
+                values.map(|(at, &state)| self.oracle.cones.whole_state(state, moves.values(at))).collect();
+            let states = LayerStates { layer, boards, values };
+            let states = Arc::new(states);
+            self.known.insert(layer, Arc::clone(&states));
+            // Nothing on the way down needs what is further up; on the way up it is made again.
+            self.tables.retain(|&other, _| other <= layer.up(1));
+            found = Some(states);
+        }
+        found.ok_or_else(|| ReadError::NotCovered { kind: ShardKind::Values, layer: layer.0 }.into())
+    }
+
+    /// The moves of the states of a layer, by the values of the two layers above.
+    fn moves_of(&mut self, layer: Layer, states: &[Board]) -> Result<LayerMoves, QueryError> {
+        let [two, four] = [self.table(layer.up(1))?, self.table(layer.up(2))?];
+        let found = self.oracle.cones.whole_layer(states, [&two, &four]);
+        found.map_err(|board| self.missing(board))
+    }
+
+    /// A layer as a table.
+    fn table(&mut self, layer: Layer) -> Result<Arc<LayerTable>, QueryError> {
+        if let Some(table) = self.tables.get(&layer) {
+            return Ok(Arc::clone(table));
+        }
+        let table = if layer > self.oracle.params.last_layer() {
+            LayerTable::new(&[], &[])
+        } else {
+            let states = match self.known.get(&layer) {
+                Some(states) => Arc::clone(states),
+                None => self.above(layer)?,
+            };
+            LayerTable::new(&states.boards, &states.values)
+        };
+        let table = Arc::new(table);
+        self.tables.insert(layer, Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// The states of a layer above those that are still asked for: nothing is let go of.
+    fn above(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
+        let (known, tables) = (std::mem::take(&mut self.known), std::mem::take(&mut self.tables));
+        let states = self.states(layer);
+        self.known.extend(known);
+        self.tables.extend(tables);
+        states
+    }
+
+    /// The boards of a layer, each with its value or its best move where those are wanted; in no order.
+    fn decode(&mut self, layer: Layer, kind: ItemKind) -> Result<Vec<(Board, u64)>, QueryError> {
+        let oracle = self.oracle;
+        if !oracle.has_reach(layer) {
+            return Err(QueryError::ReachRemoved(layer));
+        }
+        let mut places = Vec::new();
+        for shard in oracle.catalog.find_layer(ShardKind::Reach, layer.0) {
+            let items = shard.reader().map_err(ReadError::from)?.items();
+            let first = items.partition_point(|entry| entry.key.layer < layer.0);
+            for entry in items[first..].iter().take_while(|entry| entry.key.layer == layer.0) {
+                let lane = Lane::from_code(entry.key.lane).ok_or(ReadError::ItemMissing(entry.key))?;
+                let columns =
+                    self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
+                let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::ItemMissing(entry.key))?;
+                let parts = Parts::new(rows as usize, columns.len());
+                places.push(PartPlace { key: entry.key, lane, parts, columns: Arc::clone(columns) });
+            }
+        }
+        let decoded: Result<Vec<_>, QueryError> =
+            places.par_iter().map(|place| decode_part(oracle, place, kind, self.wanted)).collect();
+        Ok(decoded?.concat())
+    }
+
+    fn missing(&self, board: Board) -> QueryError {
+        match self.oracle.entry(board) {
+            Some(entry) => ReadError::StateMissing(entry.key).into(),
+            None => self.oracle.unreachable(board, ": a board leads to it, so that a shard below is wrong"),
+        }
+    }
+}
+
+/// The boards of a part; see [`StateReader::decode`]. A move that is none stands for none.
+fn decode_part(
+    oracle: &Oracle,
+    place: &PartPlace,
+    kind: ItemKind,
+    wanted: Wanted<'_>,
+) -> Result<Vec<(Board, u64)>, QueryError> {
+    if !wanted() {
+        return Err(QueryError::GivenUp);
+    }
+    let PartPlace { key, lane, parts, ref columns } = *place;
+    let Some(states) = oracle.parts.states(key, parts)? else { return Ok(Vec::new()) };
+    let mut next = Answers::read(oracle, place, kind)?;
+    let rules = oracle.cones.packed();
+    let mut found = Vec::new();
+    let first = parts.rows(key.part).start;
+    for (number, states) in states.chunks_exact(parts.words().max(1)).enumerate() {
+        if states.iter().all(|&word| word == 0) {
+            continue;
+        }
+        let row = Row((first + number) as u32);
+        let boards =
+            oracle.locator.row_boards(Layer(key.layer), lane, row).ok_or(ReadError::ItemMissing(key))?;
+        let mut is_short = false;
+        for_each_bit(states, |column| {
+            let Some(answer) = next.next() else {
+                is_short = true;
+                return;
+            };
+            let Some(board) = boards.board(columns.sequences()[column]) else { return };
+            let canonical = rules.canonical(board);
+            let answer = match kind {
+                ItemKind::BestMoves => {
+                    let moves = rules.moves(canonical);
+                    best_on_image(rules, canonical, &moves, board, answer as Direction)
+                        .map_or(4, |best| best as u64)
+                }
+                ItemKind::Reach | ItemKind::Values => answer,
+            };
+            found.push((canonical, answer));
+        });
+        if is_short {
+            return Err(ReadError::ItemMissing(key).into());
+        }
+    }
+    Ok(found)
+}
+
+/// What a part says of its entries, in their order.
+enum Answers {
+    Nothing,
+    Values(Precision, std::vec::IntoIter<u8>),
+    Best(std::vec::IntoIter<Direction>),
+}
+
+impl Answers {
+    fn read(oracle: &Oracle, place: &PartPlace, kind: ItemKind) -> Result<Self, QueryError> {
+        let PartPlace { key, parts, .. } = *place;
+        Ok(match kind {
+            ItemKind::Reach => Self::Nothing,
+            ItemKind::Values => {
+                let item = oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing(key))?;
+                Self::Values(oracle.params.precision, item.into_iter())
+            }
+            ItemKind::BestMoves => {
+                let stored = oracle.best.as_ref().ok_or(QueryError::NoBestMoves)?;
+                let entry = Entry { key, parts, number: 0 };
+                let part = stored.part(&oracle.parts, &oracle.locator, &entry)?;
+                Self::Best(part.map(|part| part.best.to_vec()).unwrap_or_default().into_iter())
+            }
+        })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        fn word<const N: usize>(bytes: &mut std::vec::IntoIter<u8>) -> Option<[u8; N]> {
+            let word = bytes.as_slice().first_chunk::<N>().copied()?;
+            bytes.nth(N - 1);
+            Some(word)
+        }
+        match self {
+            Self::Nothing => Some(0),
+            Self::Values(Precision::Bits32, bytes) => {
+                word::<4>(bytes).map(|word| u32::read_from(&word).stored().0)
+            }
+            Self::Values(Precision::Bits64, bytes) => {
+                word::<8>(bytes).map(|word| u64::read_from(&word).stored().0)
+            }
+            Self::Best(moves) => moves.next().map(u64::from),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Exports against the oracle, row by row, and what becomes of folders that hold others.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Place, Solved, exact2048, on_run};
+use exact2048_game::Board;
+use exact2048_game::packed::PackedRules;
+use exact2048_solution::{Evaluation, Oracle, Run};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+
+const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
+
+/// A row by the names of its columns. Numbers of up to 64 bits are exact in neither type: boards are kept apart.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    board: Board,
+    numbers: BTreeMap<String, f64>,
+}
+
+impl Row {
+    fn get(&self, name: &str) -> f64 {
+        self.numbers[name]
+    }
+
+    fn actions(&self) -> [f64; 4] {
+        ["left", "right", "up", "down"].map(|name| self.get(name))
+    }
+}
+
+fn files(folder: &Path, format: &str) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == format));
+    files.sort();
+    files
+}
+
+fn export(run: &Path, folder: &Path, options: &str) -> common::Finished {
+    let options: Vec<&str> = options.split_whitespace().chain(["-o", folder.to_str().unwrap()]).collect();
+    on_run(run, "export", &options)
+}
+
+fn parquet(folder: &Path) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for path in files(folder, "parquet") {
+        let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+        for row in reader.get_row_iter(None).unwrap() {
+            let (mut board, mut numbers) = (None, BTreeMap::new());
+            for (name, field) in row.unwrap().get_column_iter() {
+                match field {
+                    Field::ULong(bits) => board = Some(Board(*bits)),
+                    Field::UByte(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
+                    Field::UShort(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
+                    Field::UInt(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
+                    Field::Double(n) => drop(numbers.insert(name.clone(), *n)),
+                    other => panic!("{name}: {other:?}"),
+                }
+            }
+            rows.push(Row { board: board.unwrap(), numbers });
+        }
+    }
+    rows
+}
+
+fn csv(folder: &Path) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for path in files(folder, "csv") {
+        let text = fs::read_to_string(path).unwrap();
+        let (header, lines) = text.split_once('\n').unwrap();
+        for line in lines.lines() {
+            let mut fields = header.split(',').zip(line.split(','));
+            let board = Board(fields.next().filter(|(name, _)| *name == "board").unwrap().1.parse().unwrap());
+            let numbers = fields.map(|(name, text)| (name.to_owned(), text.parse().unwrap())).collect();
+            rows.push(Row { board, numbers });
+        }
+    }
+    rows
+}
+
+/// Arrays of records, by the header that says how they lie.
+fn npy(folder: &Path) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for path in files(folder, "npy") {
+        let bytes = fs::read(path).unwrap();
+        assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+        let data = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        assert_eq!((data % 64, bytes[data - 1]), (0, b'\n'));
+        let header = std::str::from_utf8(&bytes[10..data]).unwrap();
+        let quoted: Vec<&str> = header.split('\'').skip(1).step_by(2).collect();
+        let fields = &quoted[1..quoted.iter().position(|&text| text == "fortran_order").unwrap()];
+        let width = |kind: &str| kind[2..].parse::<usize>().unwrap();
+        let record: usize = fields.iter().skip(1).step_by(2).map(|kind| width(kind)).sum();
+        let shape = header.split("'shape': (").nth(1).unwrap().split(',').next().unwrap();
+        assert_eq!(
+            (bytes.len() - data, (bytes.len() - data) % record),
+            (shape.parse::<usize>().unwrap() * record, 0)
+        );
+        for record in bytes[data..].chunks_exact(record) {
+            let (mut at, mut board, mut numbers) = (0, None, BTreeMap::new());
+            for field in fields.chunks_exact(2) {
+                let mut word = [0; 8];
+                word[..width(field[1])].copy_from_slice(&record[at..][..width(field[1])]);
+                at += width(field[1]);
+                match (field[0], field[1]) {
+                    ("board", "<u8") => board = Some(Board(u64::from_le_bytes(word))),
+                    (name, "<f8") => drop(numbers.insert(name.to_owned(), f64::from_le_bytes(word))),
+                    (name, _) => drop(numbers.insert(name.to_owned(), u64::from_le_bytes(word) as f64)),
+                }
+            }
+            rows.push(Row { board: board.unwrap(), numbers });
+        }
+    }
+    rows
+}
+
+/// Rows as they can be compared: with numbers that are none.
+fn printed(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| format!("{row:?}")).collect()
+}
+
+/// What every row says of its board, and the order of rows.
+fn check_boards(rows: &[Row], rules: &PackedRules) {
+    let cells = rules.size().cells();
+    for row in rows {
+        assert_eq!(rules.canonical(row.board), row.board);
+        let exponents: Vec<u8> = (0..cells).map(|cell| row.board.get(cell)).collect();
+        assert_eq!(row.get("layer"), f64::from(row.board.tile_sum(cells)));
+        assert_eq!(row.get("largest"), f64::from(1u32 << exponents.iter().max().unwrap()));
+        assert_eq!(row.get("empties"), exponents.iter().filter(|&&e| e == 0).count() as f64);
+    }
+    assert!(rows.is_sorted_by(|a, b| (a.get("layer"), a.board) < (b.get("layer"), b.board)));
+}
+
+struct Case {
+    run: Solved,
+    oracle: Oracle,
+    rules: PackedRules,
+    counts: (u64, u64),
+}
+
+impl Case {
+    fn new(options: &str) -> Self {
+        let run = Solved::new(options);
+        let opened = Run::open(&run.run()).unwrap();
+        let counts = opened
+            .layer_counts()
+            .iter()
+            .fold((0, 0), |(states, after), counts| (states + counts.states, after + counts.afterstates));
+        let oracle = Oracle::new(&opened).unwrap();
+        Self { rules: PackedRules::new(oracle.params().board), run, oracle, counts }
+    }
+
+    fn evaluations(&self, rows: &[Row]) -> Vec<Evaluation> {
+        let boards: Vec<Board> = rows.iter().map(|row| row.board).collect();
+        self.oracle.evaluate_all(&boards, ALWAYS).unwrap().into_iter().map(Result::unwrap).collect()
+    }
+}
+
+#[test]
+fn tables_say_what_the_oracle_says_of_every_state() {
+    for options in [
+        "--board 3x2",
+        "--board 2x3 --keep all",
+        "--board 3x2 --keep 16 --precision 64",
+        "--board 3x2 --keep starts --spawner worst --large 3",
+        "--board 3x3 --objective reach:32",
+        "--board 3x2 --objective reach:64 --discount 0.99",
+        "--board 3x2 --objective lose:64 --spawn4 1/4",
+        "--board 3x2 --values best-move",
+    ] {
+        let case = Case::new(options);
+        let place = Place::new();
+        let run = case.run.run();
+        for what in ["states", "afterstates"] {
+            export(&run, &place.join(what), &format!("--what {what} --threads 2")).exits(0);
+        }
+        let states = parquet(&place.join("states"));
+        assert_eq!(states.len() as u64, case.counts.0, "{options}");
+        check_boards(&states, &case.rules);
+        let answers = case.evaluations(&states);
+        let mut after_values = BTreeMap::new();
+        for (row, answer) in states.iter().zip(&answers) {
+            assert_eq!(row.get("value"), answer.value, "{options} {row:?}");
+            let target = case.oracle.params().winning_exponent();
+            let is_won = |board| target.is_some_and(|target| case.rules.has(board, target));
+            for outcome in
+                answer.moves.iter().filter_map(|m| m.outcome).filter(|outcome| !is_won(outcome.after))
+            {
+                after_values.insert(case.rules.canonical(outcome.after), (outcome.value, outcome.score));
+            }
+        }
+        let after = parquet(&place.join("afterstates"));
+        assert_eq!(after.len() as u64, case.counts.1, "{options}");
+        assert_eq!(after.len(), after_values.len(), "{options}");
+        check_boards(&after, &case.rules);
+        let is_score = options.split("--objective").count() == 1;
+        for row in &after {
+            let (value, score) = after_values[&row.board];
+            let score = if is_score { f64::from(score) } else { 0.0 };
+            assert!((row.get("value") - (value - score)).abs() <= 1e-9 * (1.0 + value), "{options} {row:?}");
+        }
+        if options.contains("best-move") {
+            continue;
+        }
+        export(&run, &place.join("policy"), "--what policy --threads 2").exits(0);
+        let policy = parquet(&place.join("policy"));
+        check_boards(&policy, &case.rules);
+        assert!(policy.iter().map(|row| row.board).eq(states.iter().map(|row| row.board)), "{options}");
+        for (row, answer) in policy.iter().zip(&answers) {
+            let values = answer.moves.iter().map(|m| m.outcome.map(|outcome| outcome.value));
+            let found = row.actions().map(|value| (!value.is_nan()).then_some(value));
+            assert!(values.eq(found), "{options} {row:?}");
+            let is_best =
+                |m: &exact2048_solution::MoveValue| m.outcome.is_some_and(|outcome| outcome.is_best);
+            let best: u8 = answer.moves.iter().map(|m| u8::from(is_best(m)) << m.direction as u8).sum();
+            assert_eq!(row.get("best"), f64::from(best), "{options} {row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_of_best_moves_has_a_policy_of_one_move_a_state() {
+    let case = Case::new("--board 3x2 --values best-move");
+    let place = Place::new();
+    export(&case.run.run(), &place.join("policy"), "--what policy").exits(0);
+    let rows = parquet(&place.join("policy"));
+    assert_eq!(rows.len() as u64, case.counts.0);
+    check_boards(&rows, &case.rules);
+    let boards: Vec<Board> = rows.iter().map(|row| row.board).collect();
+    for (row, advice) in rows.iter().zip(case.oracle.advise_all(&boards, ALWAYS).unwrap()) {
+        let best = advice.unwrap().best.map_or(0, |best| 1u8 << best as u8);
+        assert_eq!(row.get("best"), f64::from(best), "{row:?}");
+        assert_eq!(row.numbers.len(), 4);
+    }
+    assert!(files(&place.join("policy"), "parquet")[0].to_str().unwrap().contains("best-moves-000004-"));
+}
+
+#[test]
+fn formats_hold_the_same_rows() {
+    let case = Case::new("--board 3x2");
+    let place = Place::new();
+    for what in ["states", "policy"] {
+        for format in ["parquet", "npy", "csv"] {
+            let options = format!("--what {what} --format {format}");
+            export(&case.run.run(), &place.join(&format!("{what}-{format}")), &options).exits(0);
+        }
+        let expected = printed(&parquet(&place.join(&format!("{what}-parquet"))));
+        assert_eq!(printed(&npy(&place.join(&format!("{what}-npy")))), expected);
+        assert_eq!(printed(&csv(&place.join(&format!("{what}-csv")))), expected);
+    }
+}
+
+#[test]
+fn layers_and_samples_are_those_asked_for() {
+    let case = Case::new("--board 3x2");
+    let (run, place) = (case.run.run(), Place::new());
+    export(&run, &place.join("all"), "--what policy").exits(0);
+    let all = parquet(&place.join("all"));
+    // From the middle between kept layers too.
+    for (nth, layers) in ["10..30", "12..12", "..8", "200.."].into_iter().enumerate() {
+        let folder = place.join(&format!("some{nth}"));
+        export(&run, &folder, &format!("--what policy --layers {layers}")).exits(0);
+        let (first, last) = layers.split_once("..").unwrap();
+        let (first, last) = (first.parse().unwrap_or(0.0), last.parse().unwrap_or(1e9));
+        let expected: Vec<Row> =
+            all.iter().filter(|row| (first..=last).contains(&row.get("layer"))).cloned().collect();
+        assert!(!expected.is_empty() && printed(&parquet(&folder)) == printed(&expected), "{layers}");
+    }
+    for sample in [1, 100, 1_000_000] {
+        let folder = place.join(&format!("sample{sample}"));
+        let json = export(&run, &folder, &format!("--what policy --sample {sample} --json")).exits(0).json();
+        let rows = parquet(&folder);
+        assert_eq!((rows.len(), json["rows"].as_u64().unwrap()), (sample.min(all.len()), rows.len() as u64));
+        let mut of_all = printed(&all).into_iter();
+        assert!(printed(&rows).iter().all(|row| of_all.any(|other| other == *row)));
+    }
+}
+
+/// Files that are there are left as they are, what is missing is written, and half a file is none.
+#[test]
+fn an_export_goes_on_where_it_was_cut_off() {
+    let case = Case::new("--board 3x2");
+    let (run, place) = (case.run.run(), Place::new());
+    let folder = place.join("states");
+    let first = export(&run, &folder, "--what states --json").exits(0).json();
+    assert_eq!((first["files"].as_u64(), first["files_before"].as_u64()), (Some(1), Some(0)));
+    let file = files(&folder, "parquet").remove(0);
+    let whole = fs::read(&file).unwrap();
+    assert_eq!(first["bytes"].as_u64(), Some(whole.len() as u64));
+    let unfinished = folder.join(format!("_{}.part", file.file_name().unwrap().display()));
+    fs::write(&unfinished, &whole[..100]).unwrap();
+    fs::remove_file(&file).unwrap();
+    export(&run, &folder, "--what states").exits(0);
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    assert!(!unfinished.exists());
+    fs::write(&file, b"left as it is").unwrap();
+    let again = export(&run, &folder, "--what states --json").exits(0).json();
+    assert_eq!(again["files_before"].as_u64(), Some(1));
+    assert_eq!(fs::read(&file).unwrap(), b"left as it is");
+}
+
+#[test]
+fn what_cannot_be_exported_is_said() {
+    let case = Case::new("--board 2x2");
+    let (run, place) = (case.run.run(), Place::new());
+    let folder = place.join("out");
+    export(&run, &folder, "--what states").exits(0);
+    export(&run, &folder, "--what policy").exits(2).says(&[
+        "states of a run of 2x2",
+        "policy of a run",
+        "-o DIR",
+    ]);
+    export(&run, &folder, "--what states --sample 3").exits(2).says(&["a sample of 3 rows"]);
+    let other = Solved::new("--board 2x2 --spawn4 0.2");
+    export(&other.run(), &folder, "--what states").exits(2).says(&["spawn4 1/5"]);
+    fs::create_dir(place.join("full")).unwrap();
+    fs::write(place.join("full").join("notes"), "mine").unwrap();
+    export(&run, &place.join("full"), "--what states").exits(2).says(&["notes", "empty folder"]);
+    export(&run, &place.join("high"), "--what states --layers 900..").exits(2).says(&["4 to 60", "--layers"]);
+    export(&run, &place.join("none"), "--what values").exits(2).says(&["states", "afterstates", "policy"]);
+    export(&run, &place.join("none"), "--what states --format xlsx").exits(2).says(&["parquet, npy or csv"]);
+    export(&run, &place.join("none"), "--what states --sample 0").exits(2).says(&["--sample"]);
+    export(&run, &place.join("none"), "--what states --memory 1MiB").exits(1).says(&["allowed", "--memory"]);
+    exact2048(["export", "--run", "/no/such/run", "--what", "states", "-o", "/tmp/x"]).exits(1);
+    assert!(!place.join("none").exists());
+    let begun = Place::new();
+    let begun_run = begun.join("run");
+    common::solve(&begun_run, "--board 3x2 --until-layer 30");
+    export(&begun_run, &place.join("none"), "--what states")
+        .exits(1)
+        .says(&["only enumerates", "--until-layer"]);
+}
