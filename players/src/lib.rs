@@ -6,12 +6,14 @@
 mod engine;
 pub mod evaluate;
 mod game;
+mod many;
 mod player;
 mod stats;
 mod symmetry;
 
 pub use engine::{Engine, LegalMoves};
 pub use game::{CutShort, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
+pub use many::{ManyGames, StepOutcome};
 pub use player::{
     CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,
     PlayerSpec, RandomGameCount, SpecError, Turn,

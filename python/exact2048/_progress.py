@@ -1,0 +1,50 @@
+"""A bar that says how far a solve is, in a terminal or a notebook."""
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+ProgressCall = Callable[[str, float, int, int], object]
+"""Called with the phase, the part of it that is done, the layer, and the states so far."""
+
+WIDTH = 24
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class ProgressBar:
+    """One line, which is written over while there is progress."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+        self._length = 0
+        self._notebook = _in_notebook()
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __call__(self, phase: str, share: float, layer: int, states: int) -> None:
+        full = int(share * WIDTH)
+        bar = "=" * full + (">" if full < WIDTH else "")
+        self._show(f"{phase:<9} [{bar:<{WIDTH}}] {share:6.1%}, layer {layer:,}, {states:,} states")
+
+    def _show(self, line: str) -> None:
+        if self._notebook:
+            from IPython.display import display
+
+            text = {"text/plain": line}
+            if self._shown is None:
+                self._shown = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            else:
+                self._shown.update(text, raw=True)
+        elif sys.stderr.isatty():
+            print("\r" + line.ljust(self._length), end="", file=sys.stderr, flush=True)
+            self._length = len(line)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._notebook and self._length:
+            print(file=sys.stderr)

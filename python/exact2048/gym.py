@@ -1,0 +1,173 @@
+"""2048 as environments for Gymnasium: one game, and many at once.
+
+    import gymnasium
+
+    env = gymnasium.make("Exact2048-v0", board="3x3")
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=1024, board="4x4")
+
+Observations are exponents (uint8 [R, C], 0 for an empty cell), actions are 0 left, 1 right, 2 up, 3 down. A move that is not
+legal changes nothing and is worth nothing. With the objective "score" the reward is what the move scores; with "reach:TILE"
+a win is worth 1, and ends the game.
+
+`info` has `action_mask` (int8 [4], 1 where a move is legal). With a run of the same board, it has also `value` and
+`action_values`, what the board and each of its moves are worth under perfect play (minus infinity where a move is not legal),
+and after a step `regret`, what the move that was made lost of that: 0 where it was not legal, since nothing has changed. Where
+the run does not reach the board, value and regret are not a number.
+"""
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ._exact2048 import Client, Games, Run, UsageError
+from ._register import register
+
+register()
+
+Array = NDArray[Any]
+
+
+def _check_run(run: Run | Client | None, board: str, objective: str) -> None:
+    if run is not None and (run.board, run.objective) != (board, objective):
+        raise UsageError(f"expected a run of {board}, {objective}, found one of {run.board}, {run.objective}")
+
+
+def _seeds(generator: np.random.Generator, count: int) -> list[int]:
+    return [int(seed) for seed in generator.integers(0, 2**63, size=count)]
+
+
+class _Judge:
+    """What a run says of the boards of games, and what moves lost."""
+
+    def __init__(self, run: Run | Client, count: int) -> None:
+        self.run = run
+        self.values = np.zeros(count)
+        self.actions = np.full((count, 4), -np.inf)
+
+    def look(self, packed: Array, over: Array) -> None:
+        """Ask for boards; what is over is worth nothing any more."""
+        actions = self.run.action_values(packed)
+        self.actions = np.where(np.isnan(actions), -np.inf, actions)
+        best = self.actions.max(axis=1)
+        self.values = np.where(over, 0.0, np.where(np.isinf(best), np.nan, best))
+
+    def regrets(self, moves: Array) -> Array:
+        """What moves lose in the boards that were looked at last."""
+        made = self.actions[np.arange(len(moves)), moves]
+        return np.where(np.isinf(made), np.where(np.isnan(self.values), np.nan, 0.0), self.values - made)
+
+
+class Exact2048Env(gymnasium.Env[Array, np.int64]):
+    """One game. `reset(options={"board": BOARD})` begins it with a board of one's own."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(
+        self,
+        board: str = "4x4",
+        objective: str = "score",
+        spawn4: str = "0.1",
+        run: Run | Client | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.games = Games(board, 1, objective=objective, spawn4=spawn4)
+        _check_run(run, board, objective)
+        self._judge = None if run is None else _Judge(run, 1)
+        self.observation_space = spaces.Box(0, 15, self.games.shape, np.uint8)
+        self.action_space = spaces.Discrete(4)
+        self.render_mode = render_mode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        boards, _ = self.games.reset(_seeds(self.np_random, 1))
+        if options and "board" in options:
+            self.games.place(0, options["board"])
+            boards = self.games.boards()
+        return boards[0], self._info(False)
+
+    def step(self, action: np.int64) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
+        if not self.games.legal().any():
+            # It is over, and stays so.
+            return self.games.boards()[0], 0.0, True, False, self._info(True)
+        moves = np.array([action], dtype=np.int64)
+        regret = None if self._judge is None else self._judge.regrets(moves)[0]
+        boards, rewards, over, _ = self.games.step(moves)
+        info = self._info(bool(over[0]))
+        if regret is not None:
+            info["regret"] = float(regret)
+        return boards[0], float(rewards[0]), bool(over[0]), False, info
+
+    def _info(self, over: bool) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": self.games.legal()[0]}
+        if self._judge is not None:
+            self._judge.look(self.games.packed(), np.array([over]))
+            info["value"] = float(self._judge.values[0])
+            info["action_values"] = self._judge.actions[0]
+        return info
+
+    def render(self) -> str | None:
+        return str(self.games.board(0)).replace(" / ", "\n") if self.render_mode == "ansi" else None
+
+
+class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
+    """Many games, stepped by one call. A game that is over is begun anew by the next step, whatever its action."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        board: str = "4x4",
+        objective: str = "score",
+        spawn4: str = "0.1",
+        run: Run | Client | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.num_envs = num_envs
+        self.games = Games(board, num_envs, objective=objective, spawn4=spawn4)
+        _check_run(run, board, objective)
+        self._judge = None if run is None else _Judge(run, num_envs)
+        self.single_observation_space = spaces.Box(0, 15, self.games.shape, np.uint8)
+        self.single_action_space = spaces.Discrete(4)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        self.render_mode = render_mode
+        self._truncated = np.zeros(num_envs, dtype=np.bool_)
+        self._over = np.zeros(num_envs, dtype=np.bool_)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        if isinstance(seed, list):
+            generators = [np.random.default_rng(of_game) for of_game in seed]
+            seeds = [_seeds(generator, 1)[0] for generator in generators]
+        else:
+            super().reset(seed=seed)
+            seeds = _seeds(self.np_random, self.num_envs)
+        boards, legal = self.games.reset(seeds)
+        if options and "boards" in options:
+            for game, board in enumerate(options["boards"]):
+                self.games.place(game, board)
+            boards, legal = self.games.boards(), self.games.legal()
+        self._over = np.zeros(self.num_envs, dtype=np.bool_)
+        return boards, self._info(legal)
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        moves = np.ascontiguousarray(actions, dtype=np.int64)
+        regrets = None if self._judge is None else np.where(self._over, 0.0, self._judge.regrets(moves))
+        boards, rewards, self._over, legal = self.games.step(moves)
+        info = self._info(legal)
+        if regrets is not None:
+            info["regret"] = regrets
+        return boards, rewards, self._over, self._truncated.copy(), info
+
+    def _info(self, legal: Array) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": legal}
+        if self._judge is not None:
+            self._judge.look(self.games.packed(), self._over)
+            info["value"], info["action_values"] = self._judge.values, self._judge.actions
+        return info

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Learns 3x3 for a minute, and plots what it loses against perfect play.
+
+The agent is the textbook one for 2048: it values a board after a move by a sum of weights, one for each 2x3 part of the
+board and its mirror images, and learns them by temporal differences (Szubert and Jaskowski, 2014). It is NumPy alone; games
+come from exact2048, 1,024 at a time, and so does the measure of how good it is: its *regret*, what its moves lose against
+perfect play.
+
+    pip install './python[gym]' matplotlib
+    python python/examples/ntuple.py --run runs/3x3 --seconds 60 -o regret.png
+
+The run is solved if it is not there, which takes seconds.
+"""
+
+import argparse
+import time
+
+import exact2048
+import exact2048.gym
+import numpy as np
+
+SIDE = 3
+EXPONENTS = 12  # 0 to 11: the largest tile of 3x3 is 1,024, and what is after it is never seen.
+GAMES = 1024
+ROWS = EXPONENTS**SIDE
+WEIGHTS_OF_ROW = EXPONENTS ** np.arange(SIDE)[::-1]
+
+
+def slide(row):
+    """A row slid to the left, and the score."""
+    tiles = [exponent for exponent in row if exponent]
+    slid, score = [], 0
+    while tiles:
+        exponent = tiles.pop(0)
+        if tiles and tiles[0] == exponent:
+            exponent = min(tiles.pop(0) + 1, EXPONENTS - 1)
+            score += 1 << exponent
+        slid.append(exponent)
+    return slid + [0] * (SIDE - len(slid)), score
+
+
+ALL_ROWS = np.stack(np.unravel_index(np.arange(ROWS), (EXPONENTS,) * SIDE), axis=1)
+SLID = np.array([slide(row)[0] for row in ALL_ROWS], dtype=np.uint8)
+SCORES = np.array([slide(row)[1] for row in ALL_ROWS], dtype=np.float64)
+
+
+def afterstates(boards):
+    """Boards after each move [N, 4, R, C], and scores [N, 4]; minus infinity where a move is not legal."""
+    turned = boards.transpose(0, 2, 1)
+    views = [boards, boards[:, :, ::-1], turned, turned[:, :, ::-1]]
+    after = np.empty((len(boards), 4, SIDE, SIDE), dtype=np.uint8)
+    scores = np.empty((len(boards), 4))
+    for move, view in enumerate(views):
+        rows = view @ WEIGHTS_OF_ROW
+        slid = SLID[rows]
+        slid = slid[:, :, ::-1] if move % 2 else slid
+        after[:, move] = slid.transpose(0, 2, 1) if move > 1 else slid
+        scores[:, move] = SCORES[rows].sum(axis=1)
+    legal = (after != boards[:, None]).any(axis=(2, 3))
+    scores[~legal] = -np.inf
+    return after, scores
+
+
+def parts():
+    """The cells of the 2x3 parts, in the order of their mirror images: what they hold is one number each."""
+    cells = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
+    images = [np.rot90(board, turns) for board in (cells, cells.T) for turns in range(4)]
+    return np.array([image[:2].reshape(-1) for image in images])
+
+
+class Agent:
+    """Weights of parts of boards, and how they are learned."""
+
+    def __init__(self, rate):
+        self.parts = parts()
+        self.scale = EXPONENTS ** np.arange(6)
+        self.weights = np.zeros(EXPONENTS**6)
+        self.rate = rate
+
+    def entries(self, boards):
+        """Which weights boards have: [N, 8]."""
+        return boards.reshape(-1, SIDE * SIDE)[:, self.parts] @ self.scale
+
+    def choose(self, boards):
+        """For each board the best move as far as is known, the weights of what it leads to, its score and its value."""
+        after, scores = afterstates(boards)
+        entries = self.entries(after).reshape(len(boards), 4, -1)
+        values = scores + self.weights[entries].sum(axis=2)
+        moves = values.argmax(axis=1)
+        which = np.arange(len(boards))
+        return moves, entries[which, moves], np.maximum(values[which, moves], 0)
+
+    def learn(self, entries, targets):
+        """Moves the values of boards after moves towards what came of them."""
+        errors = targets - self.weights[entries].sum(axis=1)
+        found, place, count = np.unique(entries, return_inverse=True, return_counts=True)
+        sums = np.bincount(place.reshape(-1), np.repeat(errors, entries.shape[1]))
+        # The mean where several games come to the same weights: their errors are about the same.
+        self.weights[found] += self.rate / entries.shape[1] * sums / count
+
+
+def evaluate(agent, run, games=256, seed=1):
+    """Plays games without learning: the mean score, and the mean regret of a game."""
+    envs = exact2048.gym.Exact2048VectorEnv(games, board="3x3", run=run)
+    boards, _ = envs.reset(seed=seed)
+    alive = np.ones(games, dtype=bool)
+    score = regret = 0.0
+    while alive.any():
+        moves, _, _ = agent.choose(boards)
+        boards, rewards, over, _, info = envs.step(moves)
+        score += rewards[alive].sum()
+        regret += info["regret"][alive].sum()
+        alive &= ~over
+    return score / games, regret / games
+
+
+def learn(run, seconds, seed=0, told=print):
+    """Learns for some time; gives games that were played, mean scores and mean regrets, evaluated now and then."""
+    agent = Agent(rate=0.5)
+    games = exact2048.Games("3x3", GAMES)
+    draw = np.random.default_rng(seed)
+    boards, _ = games.reset([int(number) for number in draw.integers(0, 2**63, GAMES)])
+    over = np.zeros(GAMES, dtype=bool)
+    before = None
+    course, played, learned = [], 0, 0.0
+    while True:
+        if not course or learned > seconds * (len(course) / 12) ** 2:
+            score, regret = evaluate(agent, run)
+            course.append((played, score, regret))
+            told(f"{learned:5.1f} s, {played:>7,} games: score {score:7.1f}, regret {regret:7.1f} a game")
+            if learned >= seconds:
+                return np.array(course)
+        begun = time.process_time()
+        for _ in range(50):
+            moves, entries, values = agent.choose(boards)
+            if before is not None:
+                # What is over is worth nothing more, and what was begun anew has nothing to do with what was before.
+                agent.learn(before[~anew], np.where(over, 0.0, values)[~anew])
+            anew, before = over, entries
+            boards, _, over, _ = games.step(moves)
+            played += int(over.sum())
+        learned += time.process_time() - begun
+        agent.rate = 0.5 * max(0.05, 1 - learned / seconds)
+
+
+def plot(course, run, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    played, scores, regrets = course.T
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
+    left.plot(played / 1000, scores, "o-", label="the agent")
+    left.axhline(run.start_value, color="black", linestyle="--", label=f"perfect play, {run.start_value:,.1f}")
+    left.set(ylabel="mean score of 256 games", ylim=(0, None))
+    left.legend(loc="lower right")
+    right.plot(played / 1000, regrets, "o-", color="tab:red")
+    right.set(ylabel="mean regret of a game, points", ylim=(0, None))
+    for axes in (left, right):
+        axes.set(xlabel="thousands of games played")
+        axes.grid(alpha=0.3)
+    figure.suptitle("A 6-tuple network learns 3×3")
+    figure.savefig(path, dpi=120)
+    return figure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", default="runs/3x3", help="where the run of 3x3 is, or is solved")
+    parser.add_argument("--seconds", type=float, default=60, help="how long it learns, in seconds of one core")
+    parser.add_argument("-o", "--output", default="regret.png", help="the plot")
+    options = parser.parse_args()
+    run = exact2048.solve("3x3", options.run, progress=True)
+    course = learn(run, options.seconds)
+    plot(course, run, options.output)
+    first, last = course[0, 2], course[-1, 2]
+    if not last < first / 2:
+        raise SystemExit(f"nothing was learned: a game lost {first:.0f} points, and loses {last:.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+//! Answers as Python gets them, whatever gave them.
+
+use exact2048_game::Board as Packed;
+use exact2048_game::rules::Move;
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use crate::boards::Question;
+use crate::errors::{Exact2048Error, UnreachableError};
+
+/// What is best where no move is legal, in arrays.
+pub(crate) const NO_MOVE: i8 = -1;
+
+/// What is best in a board that the run does not reach, in arrays.
+pub(crate) const NO_STATE: i8 = -2;
+
+/// What each move of a state is worth; `None` where it is not legal.
+pub(crate) type Actions = [Option<f64>; 4];
+
+/// What each move is worth, and which is best, if any is legal.
+pub(crate) type MoveAnswer = (Actions, Option<Move>);
+
+/// What gives answers: boards that have none, because they are not reachable, get `None`.
+pub(crate) trait Source: Sync {
+    /// The values of boards.
+    fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>>;
+
+    /// What moves are worth, and which is best.
+    fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>>;
+
+    /// Which move is best.
+    fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>>;
+
+    /// Why a board has no answer.
+    fn refusal(&self, board: Packed) -> String;
+}
+
+/// The value of a board, or those of an array of boards: not a number where the run does not reach one.
+pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
+    let values = py.detach(|| source.values(asked.boards()))?;
+    match asked {
+        Question::One(board) => Ok(one(source, *board, values)?.into_pyobject(py)?.into_any()),
+        Question::Many(_) => {
+            let values: Vec<f64> = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+            Ok(PyArray1::from_vec(py, values).into_any())
+        }
+    }
+}
+
+/// What the moves of a board are worth, or those of an array of boards.
+pub fn action_values<'py>(
+    py: Python<'py>,
+    source: &impl Source,
+    asked: &Question,
+) -> PyResult<Bound<'py, PyAny>> {
+    let answers = py.detach(|| source.actions(asked.boards()))?;
+    let numbers = |actions: Actions| actions.map(|value| value.unwrap_or(f64::NAN));
+    match asked {
+        Question::One(board) => {
+            let (actions, _) = one(source, *board, answers)?;
+            Ok(PyArray1::from_vec(py, numbers(actions).to_vec()).into_any())
+        }
+        Question::Many(boards) => {
+            let flat = answers
+                .into_iter()
+                .flat_map(|answer| answer.map_or([f64::NAN; 4], |(actions, _)| numbers(actions)));
+            let array = Array2::from_shape_vec((boards.len(), 4), flat.collect());
+            Ok(array.map_err(|error| Exact2048Error::new_err(error.to_string()))?.into_pyarray(py).into_any())
+        }
+    }
+}
+
+/// The name of the best move of a board; or the numbers of those of an array of boards.
+pub fn best<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
+    let answers = py.detach(|| source.best(asked.boards()))?;
+    match asked {
+        Question::One(board) => {
+            let best = one(source, *board, answers)?.map(Move::name);
+            Ok(best.into_pyobject(py)?.into_any())
+        }
+        Question::Many(_) => {
+            let number = |answer: Option<Option<Move>>| match answer {
+                Some(Some(best)) => best as i8,
+                Some(None) => NO_MOVE,
+                None => NO_STATE,
+            };
+            Ok(PyArray1::from_vec(py, answers.into_iter().map(number).collect()).into_any())
+        }
+    }
+}
+
+fn one<T>(source: &impl Source, board: Packed, answers: Vec<Option<T>>) -> PyResult<T> {
+    let answer = answers.into_iter().next().flatten();
+    answer.ok_or_else(|| UnreachableError::new_err(source.refusal(board)))
+}

@@ -1,0 +1,149 @@
+//! One board.
+
+use exact2048_game::board::tile;
+use exact2048_game::packed::PackedRules;
+use exact2048_game::rules::{Move, make_move};
+use exact2048_game::symmetry::Symmetries;
+use exact2048_game::{Board as Packed, BoardSize};
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2};
+use pyo3::prelude::*;
+
+use crate::boards::read;
+use crate::errors::{BoardError, of_board};
+
+/// A board with the player to move. Boards do not change: a move gives another one.
+#[pyclass(module = "exact2048", frozen, eq, hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Board {
+    pub(crate) packed: Packed,
+    pub(crate) size: BoardSize,
+}
+
+#[pymethods]
+impl Board {
+    /// A board as text: rows separated by "/" or line ends, cells by spaces or commas, "0" or "." for an empty cell; or an
+    /// array of exponents (uint8, 0 for an empty cell); or a packed number, with its size.
+    #[new]
+    #[pyo3(signature = (board, size=None))]
+    fn new(board: &Bound<'_, PyAny>, size: Option<&str>) -> PyResult<Self> {
+        let size = match size {
+            Some(size) => size.parse().map_err(|error| of_board(&error))?,
+            None => size_of(board)?,
+        };
+        Ok(Self { packed: read(board, size)?.one()?.boards()[0], size })
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.size.rows(), self.size.cols())
+    }
+
+    /// The size as text: "3x3".
+    #[getter]
+    fn size(&self) -> String {
+        self.size.to_string()
+    }
+
+    /// Four bits a cell, row by row, the first cell lowest: the exponents.
+    #[getter]
+    fn packed(&self) -> u64 {
+        self.packed.0
+    }
+
+    /// The exponents: uint8 [R, C], 0 for an empty cell.
+    #[getter]
+    fn exponents<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<u8>> {
+        let (rows, cols) = self.shape();
+        Array2::from_shape_fn((rows, cols), |(r, c)| self.packed.get(r * cols + c)).into_pyarray(py)
+    }
+
+    /// The tiles: uint32 [R, C], 0 for an empty cell.
+    #[getter]
+    fn tiles<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<u32>> {
+        let (rows, cols) = self.shape();
+        Array2::from_shape_fn((rows, cols), |(r, c)| tile(self.packed.get(r * cols + c))).into_pyarray(py)
+    }
+
+    /// Sum of the tiles.
+    #[getter]
+    fn layer(&self) -> u32 {
+        self.packed.tile_sum(self.size.cells())
+    }
+
+    /// The smallest image of the board, as a packed number, under the board's symmetries.
+    #[getter]
+    fn canonical(&self) -> Self {
+        Self { packed: Symmetries::new(self.size).canonical(self.packed), size: self.size }
+    }
+
+    /// The moves that change the board: of "left", "right", "up" and "down".
+    #[getter]
+    fn legal_moves(&self) -> Vec<&'static str> {
+        let moves = PackedRules::new(self.size).moves(self.packed);
+        moves.iter().map(|(direction, ..)| direction.name()).collect()
+    }
+
+    /// The board after a move and before a tile comes, with the score of the move; None where the move changes nothing.
+    fn after(&self, direction: &str) -> PyResult<Option<(Self, u32)>> {
+        let found = Move::ALL.into_iter().find(|known| known.name() == direction);
+        let direction = found.ok_or_else(|| {
+            let text = format!("expected left, right, up or down, found {direction}");
+            crate::errors::UsageError::new_err(text)
+        })?;
+        let made = make_move(self.packed, direction, self.size);
+        Ok(made.map(|(packed, score)| (Self { packed, size: self.size }, score)))
+    }
+
+    fn __str__(&self) -> String {
+        self.packed.to_text(self.size)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Board(\"{}\")", self.packed.to_text(self.size))
+    }
+
+    /// A table, for notebooks.
+    fn _repr_html_(&self) -> String {
+        let (rows, cols) = self.shape();
+        let cell = |r: usize, c: usize| {
+            let exponent = self.packed.get(r * cols + c);
+            let text = if exponent == 0 { String::new() } else { tile(exponent).to_string() };
+            // From pale to deep, so that large tiles are seen at once, on light and dark pages.
+            let (light, colour) =
+                (92.0 - 4.5 * f64::from(exponent), if exponent > 7 { "#fff" } else { "#222" });
+            format!(
+                "<td style='width:3em;height:2.4em;text-align:center;border:1px solid #888;color:{colour};\
+                 background:hsl(32,70%,{light:.0}%)'>{text}</td>"
+            )
+        };
+        let row = |r: usize| format!("<tr>{}</tr>", (0..cols).map(|c| cell(r, c)).collect::<String>());
+        format!("<table>{}</table>", (0..rows).map(row).collect::<String>())
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (u64, String))> {
+        let class = py.get_type::<Self>().into_any().unbind();
+        Ok((class, (self.packed.0, self.size.to_string())))
+    }
+}
+
+/// The size that a text or an array has.
+fn size_of(board: &Bound<'_, PyAny>) -> PyResult<BoardSize> {
+    let (rows, cols) = if let Ok(text) = board.extract::<String>() {
+        let rows: Vec<&str> = text.trim().split(if text.contains('/') { '/' } else { '\n' }).collect();
+        let cells = rows[0].split(|c: char| c == ',' || c.is_whitespace()).filter(|cell| !cell.is_empty());
+        (rows.len(), cells.count())
+    } else if let Ok(board) = board.cast::<Board>() {
+        return Ok(board.get().size);
+    } else if let Ok(shape) = board.getattr("shape").and_then(|shape| shape.extract::<Vec<usize>>())
+        && let [rows, cols] = shape[..]
+    {
+        (rows, cols)
+    } else {
+        return Err(BoardError::new_err(
+            "expected a board as text, as an array of exponents (uint8), or as a packed number with its size",
+        ));
+    };
+    BoardSize::new(rows as u64, cols as u64).map_err(|error| of_board(&error))
+}

@@ -1,0 +1,291 @@
+//! Servers with a solved run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use exact2048_game::rules::Move;
+use exact2048_game::{Board as Packed, BoardSize};
+use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::text::plain_words;
+use exact2048_net::tls::TlsFiles;
+use exact2048_net::token::Token;
+use exact2048_proto::v1::query_client::QueryClient;
+use exact2048_proto::v1::{
+    BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, Direction, GetRunRequest, GetRunResponse,
+    GetValueRequest, GetValueResponse, RunParameters, board::Spelling,
+};
+use exact2048_text::with_causes;
+use pyo3::prelude::*;
+use tokio::runtime::Runtime;
+use tonic::{Code, Request, Status};
+
+use crate::answers::{self, Actions, MoveAnswer, Source};
+use crate::boards::read;
+use crate::errors::{
+    BoardError, Exact2048Error, NotSolvedError, ServerError, UnreachableError, UsageError, of_board,
+};
+
+/// Where a token is, unless it is given.
+const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
+
+/// Time for an answer: where values are worked out it takes minutes, and the server has limits of its own.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Characters of what a server said that are shown.
+const MOST_WORDS: usize = 2000;
+
+/// How often it is looked whether the user has interrupted.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A server with a solved run: the same calls as of a run.
+#[pyclass(module = "exact2048", frozen)]
+pub(crate) struct Client {
+    runtime: Runtime,
+    client: QueryClient<Connected>,
+    url: String,
+    size: BoardSize,
+    parameters: RunParameters,
+    run: GetRunResponse,
+}
+
+#[pymethods]
+impl Client {
+    /// Connects to a server. The token is taken from EXACT2048_TOKEN unless it is given; certificates are files.
+    #[new]
+    #[pyo3(signature = (url, *, token=None, tls_ca=None, tls_cert=None, tls_key=None, insecure=false))]
+    fn new(
+        py: Python<'_>,
+        url: String,
+        token: Option<String>,
+        tls_ca: Option<PathBuf>,
+        tls_cert: Option<PathBuf>,
+        tls_key: Option<PathBuf>,
+        insecure: bool,
+    ) -> PyResult<Self> {
+        exact2048_net::install_crypto();
+        let token = match token {
+            Some(token) => Some((token, "token")),
+            None => std::env::var(TOKEN_VARIABLE).ok().map(|token| (token, TOKEN_VARIABLE)),
+        };
+        let token = token.map(|(text, origin)| Token::new(&text, origin)).transpose();
+        let token = token.map_err(|error| UsageError::new_err(error.to_string()))?;
+        let tls = TlsFiles { cert: tls_cert, key: tls_key, ca: tls_ca };
+        let options = ClientOptions { server: url.clone(), tls, token, insecure };
+        py.detach(|| {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            let connection = runtime.block_on(connect(&options));
+            let connection = connection.map_err(|error| ServerError::new_err(with_causes(&error)))?;
+            let mut client = QueryClient::new(connection);
+            let run = runtime
+                .block_on(client.get_run(within(GetRunRequest {})))
+                .map_err(|status| failure(&status))?;
+            let run = run.into_inner();
+            if !run.not_solved.is_empty() {
+                return Err(NotSolvedError::new_err(plain_words(&run.not_solved, MOST_WORDS).to_string()));
+            }
+            let missing = || ServerError::new_err("the server does not say what its run is");
+            let parameters = run.parameters.clone().ok_or_else(missing)?;
+            let size = BoardSize::new(parameters.rows.into(), parameters.columns.into());
+            let size = size.map_err(|error| of_board(&error))?;
+            Ok(Self { runtime, client, url, size, parameters, run })
+        })
+    }
+
+    /// What a board is worth under perfect play.
+    fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::value(py, self, &read(board, self.size)?.one()?)
+    }
+
+    /// The same of an array of boards: float64 [N].
+    fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::value(py, self, &read(boards, self.size)?.many()?)
+    }
+
+    /// What each move is worth, its score included.
+    fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::action_values(py, self, &read(boards, self.size)?)
+    }
+
+    /// The best move.
+    fn best<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::best(py, self, &read(boards, self.size)?)
+    }
+
+    /// Where the server is.
+    #[getter]
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The size of its boards: "3x3".
+    #[getter]
+    fn board(&self) -> String {
+        self.size.to_string()
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.size.rows(), self.size.cols())
+    }
+
+    /// What is played for.
+    #[getter]
+    fn objective(&self) -> &str {
+        &self.parameters.objective
+    }
+
+    /// Number of states, up to symmetry.
+    #[getter]
+    fn states(&self) -> u64 {
+        self.run.states
+    }
+
+    /// Equal for equal results.
+    #[getter]
+    fn fingerprint(&self) -> &str {
+        &self.run.fingerprint
+    }
+
+    /// A client does not change: a copy is the client itself.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Client {:?}: {} {}, {} states>",
+            self.url, self.size, self.parameters.objective, self.run.states
+        )
+    }
+}
+
+fn within<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(TIMEOUT);
+    request
+}
+
+/// The exception for what a server said.
+fn failure(status: &Status) -> PyErr {
+    let text = plain_words(status.message(), MOST_WORDS).to_string();
+    match status.code() {
+        Code::NotFound => UnreachableError::new_err(text),
+        Code::InvalidArgument => BoardError::new_err(text),
+        Code::FailedPrecondition => NotSolvedError::new_err(text),
+        Code::DataLoss => Exact2048Error::new_err(text),
+        code => {
+            let cause = std::error::Error::source(status).map(|cause| format!(": {}", with_causes(cause)));
+            ServerError::new_err(format!(
+                "the query server said {code:?}: {text}{}",
+                cause.unwrap_or_default()
+            ))
+        }
+    }
+}
+
+impl Client {
+    /// Asks for some boards a message, as many as the server takes, and ends where the user interrupts.
+    fn ask(
+        &self,
+        boards: &[Packed],
+        with_moves: bool,
+        with_values: bool,
+    ) -> PyResult<Vec<BatchGetValuesResponse>> {
+        let most = if with_moves { self.run.max_batch_boards_with_moves } else { self.run.max_batch_boards };
+        let mut answers = Vec::new();
+        for some in boards.chunks(most.max(1) as usize) {
+            let boards = some.iter().map(|board| board.0).collect();
+            let request = BatchGetValuesRequest { boards, with_moves, with_values };
+            let mut client = self.client.clone();
+            let asking = async move {
+                let answer = client.batch_get_values(within(tokio_stream::once(request))).await?;
+                answer.into_inner().message().await
+            };
+            let mut asking = self.runtime.spawn(asking);
+            let answer = loop {
+                let waited =
+                    self.runtime.block_on(async { tokio::time::timeout(INTERVAL, &mut asking).await });
+                match waited {
+                    Ok(joined) => break joined.map_err(|error| ServerError::new_err(error.to_string()))?,
+                    Err(_) => Python::attach(|py| py.check_signals()).inspect_err(|_| asking.abort())?,
+                }
+            };
+            let answer = answer.map_err(|status| failure(&status))?;
+            let answer = answer.filter(|answer| answer.statuses.len() == some.len());
+            answers.push(answer.ok_or_else(|| {
+                ServerError::new_err("the server answered to fewer boards than were asked for")
+            })?);
+        }
+        Ok(answers)
+    }
+
+    /// The answers with moves; `None` for boards that are not reachable.
+    fn evaluate(&self, boards: &[Packed], with_values: bool) -> PyResult<Vec<Option<GetValueResponse>>> {
+        let mut all = Vec::with_capacity(boards.len());
+        for BatchGetValuesResponse { answers, statuses, .. } in self.ask(boards, true, with_values)? {
+            let is_there =
+                |status: i32| [BoardStatus::Ok, BoardStatus::BestMoveOnly].map(i32::from).contains(&status);
+            all.extend(
+                answers.into_iter().zip(statuses).map(|(answer, status)| is_there(status).then_some(answer)),
+            );
+        }
+        Ok(all)
+    }
+}
+
+fn best_of(answer: &GetValueResponse) -> Option<Move> {
+    match answer.best() {
+        Direction::Unspecified => None,
+        Direction::Left => Some(Move::Left),
+        Direction::Right => Some(Move::Right),
+        Direction::Up => Some(Move::Up),
+        Direction::Down => Some(Move::Down),
+    }
+}
+
+fn actions_of(answer: &GetValueResponse) -> Actions {
+    let mut actions = [None; 4];
+    for (of_move, action) in answer.moves.iter().zip(&mut actions) {
+        *action = of_move.legal.then_some(of_move.value);
+    }
+    actions
+}
+
+impl Source for Client {
+    fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>> {
+        let mut all = Vec::with_capacity(boards.len());
+        for BatchGetValuesResponse { values, statuses, .. } in self.ask(boards, false, true)? {
+            let is_ok = |status: i32| status == i32::from(BoardStatus::Ok);
+            all.extend(
+                values.into_iter().zip(statuses).map(|(value, status)| is_ok(status).then_some(value)),
+            );
+        }
+        Ok(all)
+    }
+
+    fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>> {
+        let answers = self.evaluate(boards, true)?.into_iter();
+        Ok(answers.map(|answer| answer.map(|answer| (actions_of(&answer), best_of(&answer)))).collect())
+    }
+
+    fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>> {
+        let answers = self.evaluate(boards, false)?.into_iter();
+        Ok(answers.map(|answer| answer.map(|answer| best_of(&answer))).collect())
+    }
+
+    /// In the server's words.
+    fn refusal(&self, board: Packed) -> String {
+        let board = Some(exact2048_proto::v1::Board { spelling: Some(Spelling::Packed(board.0)) });
+        let request = within(GetValueRequest { board, with_values: false });
+        match self.runtime.block_on(async { self.client.clone().get_value(request).await }) {
+            Err(status) => plain_words(status.message(), MOST_WORDS).to_string(),
+            Ok(_) => "the server has no value for it".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Errors as exceptions, with the texts that the program has.
+
+use exact2048_game::{BoardError as GameBoardError, ParamsError};
+use exact2048_run::alone::RunSolveError;
+use exact2048_solution::{QueryError, RunError};
+use exact2048_storage::{ErrorKind, StorageError};
+use exact2048_text::with_causes;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
+use pyo3::{PyErr, create_exception};
+
+create_exception!(exact2048, Exact2048Error, PyException, "Whatever goes wrong.");
+create_exception!(exact2048, UsageError, Exact2048Error, "Something was asked for that cannot be.");
+create_exception!(exact2048, BoardError, UsageError, "What was given is no board, or no array of boards.");
+create_exception!(exact2048, UnreachableError, Exact2048Error, "The run does not reach the state.");
+create_exception!(exact2048, NotSolvedError, Exact2048Error, "The run has no such answers.");
+create_exception!(exact2048, ServerError, Exact2048Error, "A server does not answer, or refuses to.");
+
+/// The exception for what is no board.
+pub fn of_board(error: &GameBoardError) -> PyErr {
+    BoardError::new_err(error.to_string())
+}
+
+/// The exception for a place that is none, or that cannot be read.
+pub fn of_storage(error: &StorageError) -> PyErr {
+    match error {
+        StorageError::Settings { .. } => UsageError::new_err(error.to_string()),
+        error => Exact2048Error::new_err(with_causes(error)),
+    }
+}
+
+/// The exception for a question without an answer.
+pub fn of_query(error: &QueryError) -> PyErr {
+    let text = with_causes(error);
+    match error {
+        QueryError::Board(_) => BoardError::new_err(text),
+        QueryError::Unreachable { .. } => UnreachableError::new_err(text),
+        QueryError::NotSolved(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
+            NotSolvedError::new_err(text)
+        }
+        QueryError::GivenUp => PyKeyboardInterrupt::new_err(text),
+        QueryError::Read(_) | QueryError::TooLarge(_) => Exact2048Error::new_err(text),
+    }
+}
+
+/// The exception for a run that cannot be opened or written.
+pub fn of_run(error: &RunError) -> PyErr {
+    match error {
+        RunError::Params(error) => of_params(error),
+        error if error.kind() == ErrorKind::Occupied => UsageError::new_err(with_causes(error)),
+        error => Exact2048Error::new_err(with_causes(error)),
+    }
+}
+
+/// The exception for a game that cannot be solved.
+pub fn of_params(error: &ParamsError) -> PyErr {
+    UsageError::new_err(error.to_string())
+}
+
+/// The exception for a run that was not solved.
+pub fn of_solve(error: &RunSolveError) -> PyErr {
+    match error {
+        RunSolveError::Stopped(_) => PyKeyboardInterrupt::new_err(error.to_string()),
+        RunSolveError::OverDisk { .. } => UsageError::new_err(error.to_string()),
+        RunSolveError::Run(error) => of_run(error),
+        RunSolveError::Crew(error) => Exact2048Error::new_err(with_causes(error)),
+    }
+}

@@ -1,0 +1,174 @@
+//! Many games at once, as environments for learners step them.
+
+use exact2048_game::rules::Move;
+use exact2048_game::{Objective, Params, Precision};
+use exact2048_players::ManyGames;
+use numpy::ndarray::{Array2, Array3};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::board::Board;
+use crate::boards::read;
+use crate::errors::{UsageError, of_params};
+
+/// What a step gives: boards, rewards, which games are over, which moves are legal.
+type Step<'py> = (
+    Bound<'py, PyArray3<u8>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray2<i8>>,
+);
+
+/// What a beginning gives: boards, and which moves are legal.
+type Begun<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray2<i8>>);
+
+/// Games that are played side by side. A game that is over is begun anew by the next step, whatever its move.
+#[pyclass(module = "exact2048")]
+pub(crate) struct Games {
+    games: ManyGames,
+    /// Whether wins are rewarded, and not scores.
+    is_reach: bool,
+}
+
+#[pymethods]
+impl Games {
+    /// Games of a size, with an objective and a chance of a 4: "score", or "reach:TILE", where a win is worth 1.
+    #[new]
+    #[pyo3(signature = (board, count, *, objective="score", spawn4="0.1"))]
+    fn new(board: &str, count: usize, objective: &str, spawn4: &str) -> PyResult<Self> {
+        let usage = |text: String| UsageError::new_err(text);
+        let size = board.parse().map_err(|error: exact2048_game::BoardError| usage(error.to_string()))?;
+        let goal: Objective = objective.parse().map_err(|error| usage(format!("{error}")))?;
+        let spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
+        let target = match goal {
+            Objective::Score => None,
+            Objective::Reach { .. } => {
+                let params = Params::new(size, goal, spawn4, Precision::Bits32, None);
+                params.map_err(|error| of_params(&error))?.winning_exponent()
+            }
+            Objective::Lose { .. } => {
+                return Err(usage(format!("expected the objective score or reach:TILE, found {objective}")));
+            }
+        };
+        if count == 0 {
+            return Err(usage("expected at least one game, found 0".to_owned()));
+        }
+        Ok(Self { games: ManyGames::new(size, spawn4, target, count), is_reach: target.is_some() })
+    }
+
+    /// Gives each game a seed, and begins all: a seed for each, of 64 bits.
+    fn reset<'py>(&mut self, py: Python<'py>, seeds: Option<Vec<u64>>) -> PyResult<Begun<'py>> {
+        if let Some(seeds) = &seeds {
+            self.expect(seeds.len(), "seeds")?;
+            seeds.iter().enumerate().for_each(|(game, &seed)| self.games.seed(game, seed));
+        }
+        (0..self.games.len()).for_each(|game| self.games.begin(game));
+        Ok((self.boards(py), self.legal(py)))
+    }
+
+    /// Puts a board into a game.
+    fn place(&mut self, game: usize, board: &Bound<'_, PyAny>) -> PyResult<()> {
+        if game >= self.games.len() {
+            return Err(UsageError::new_err(format!("there is no game {game} of {}", self.games.len())));
+        }
+        let board = read(board, self.games.size())?.one()?.boards()[0];
+        self.games.place(game, board);
+        Ok(())
+    }
+
+    /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down. One that is not legal changes nothing.
+    fn step<'py>(&mut self, py: Python<'py>, actions: PyReadonlyArray1<'py, i64>) -> PyResult<Step<'py>> {
+        let actions = actions.as_array();
+        self.expect(actions.len(), "actions")?;
+        if let Some(wrong) = actions.iter().find(|&&action| !(0..4).contains(&action)) {
+            return Err(UsageError::new_err(format!("expected actions from 0 to 3, found {wrong}")));
+        }
+        let (games, is_reach) = (&mut self.games, self.is_reach);
+        let count = games.len();
+        let (mut rewards, mut over) = (vec![0.0; count], vec![false; count]);
+        let actions = actions.iter().copied();
+        for (game, ((action, reward), over)) in actions.zip(&mut rewards).zip(&mut over).enumerate() {
+            if games.is_over(game) {
+                games.begin(game);
+                continue;
+            }
+            let made = games.make(game, Move::ALL[action as usize & 3]);
+            *reward = if is_reach { f64::from(u8::from(made.is_won)) } else { f64::from(made.score) };
+            *over = made.is_over;
+        }
+        let boards = self.boards(py);
+        let legal = self.legal(py);
+        Ok((boards, PyArray1::from_vec(py, rewards), PyArray1::from_vec(py, over), legal))
+    }
+
+    /// The boards: exponents, uint8 [N, R, C].
+    fn boards<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray3<u8>> {
+        let size = self.games.size();
+        let cells = size.cells();
+        let mut all = vec![0; self.games.len() * cells];
+        for (game, of_board) in all.chunks_exact_mut(cells).enumerate() {
+            let bytes = spread(self.games.board(game).0);
+            of_board.copy_from_slice(&bytes[..cells]);
+        }
+        let shape = (self.games.len(), size.rows(), size.cols());
+        // As many cells as there are places.
+        Array3::from_shape_vec(shape, all).unwrap_or_default().into_pyarray(py)
+    }
+
+    /// The boards as packed numbers: uint64 [N].
+    fn packed<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_vec(py, (0..self.games.len()).map(|game| self.games.board(game).0).collect())
+    }
+
+    /// Which moves are legal: int8 [N, 4], 1 where it is.
+    fn legal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<i8>> {
+        let of_game =
+            |game| Move::ALL.map(|direction| i8::from(self.games.moves(game).get(direction).is_some()));
+        let all: Vec<i8> = (0..self.games.len()).flat_map(of_game).collect();
+        Array2::from_shape_vec((self.games.len(), 4), all).unwrap_or_default().into_pyarray(py)
+    }
+
+    /// The board of a game.
+    fn board(&self, game: usize) -> PyResult<Board> {
+        if game >= self.games.len() {
+            return Err(UsageError::new_err(format!("there is no game {game} of {}", self.games.len())));
+        }
+        Ok(Board { packed: self.games.board(game), size: self.games.size() })
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.games.size().rows(), self.games.size().cols())
+    }
+
+    fn __len__(&self) -> usize {
+        self.games.len()
+    }
+}
+
+impl Games {
+    fn expect(&self, found: usize, what: &str) -> PyResult<()> {
+        let games = self.games.len();
+        if found == games {
+            Ok(())
+        } else {
+            Err(UsageError::new_err(format!("expected {games} {what}, found {found}")))
+        }
+    }
+}
+
+/// The cells of a board, a byte each.
+#[inline]
+fn spread(board: u64) -> [u8; 16] {
+    let half = |bits: u64| {
+        let bits = (bits | bits << 16) & 0x0000_ffff_0000_ffff;
+        let bits = (bits | bits << 8) & 0x00ff_00ff_00ff_00ff;
+        (bits | bits << 4) & 0x0f0f_0f0f_0f0f_0f0f
+    };
+    let (low, high) = (half(board & 0xffff_ffff), half(board >> 32));
+    let mut cells = [0; 16];
+    cells[..8].copy_from_slice(&low.to_le_bytes());
+    cells[8..].copy_from_slice(&high.to_le_bytes());
+    cells
+}

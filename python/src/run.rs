@@ -1,0 +1,256 @@
+//! Solved runs.
+
+use std::path::PathBuf;
+
+use exact2048_game::Board as Packed;
+use exact2048_game::rules::Move;
+use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run as OpenRun};
+use exact2048_storage::{Location, StoreSettings};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::answers::{self, MoveAnswer, Source};
+use crate::board::Board;
+use crate::boards::read;
+use crate::errors::{of_query, of_run, of_storage};
+
+/// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
+const CACHE_BYTES: u64 = 1 << 30;
+
+/// Bytes that may be taken to work out what is not stored.
+const CONE_BYTES: u64 = 1 << 30;
+
+/// A solved run, in a directory or a store.
+#[pyclass(module = "exact2048", frozen)]
+pub(crate) struct Run {
+    oracle: Oracle,
+    path: String,
+    facts: Facts,
+}
+
+/// What the run is.
+struct Facts {
+    states: u64,
+    fingerprint: String,
+    start: f64,
+    error_bound: f64,
+}
+
+#[pymethods]
+impl Run {
+    /// Opens a run. `cache_bytes` is what decoded parts may take in memory, `memory_bytes` what it may take to work out values
+    /// that are not stored.
+    #[new]
+    #[pyo3(signature = (path, *, cache_bytes=CACHE_BYTES, memory_bytes=CONE_BYTES))]
+    pub fn new(py: Python<'_>, path: PathBuf, cache_bytes: u64, memory_bytes: u64) -> PyResult<Self> {
+        py.detach(|| {
+            let location = Location::parse(path.as_os_str(), &StoreSettings::default());
+            let run = OpenRun::open(location.map_err(|error| of_storage(&error))?)
+                .map_err(|error| of_run(&error))?;
+            let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
+            let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
+            let starts = oracle.starts().map_err(|error| of_query(&error))?;
+            let facts = Facts {
+                states: run.layer_counts().iter().map(|counts| counts.states).sum(),
+                fingerprint: format!("{:032x}", run.fingerprint().unwrap_or_default()),
+                start: starts.expected,
+                error_bound: starts.error_bound,
+            };
+            Ok(Self { oracle, path: path.to_string_lossy().into_owned(), facts })
+        })
+    }
+
+    /// What a board is worth under perfect play.
+    fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::value(py, self, &read(board, self.oracle.params().board)?.one()?)
+    }
+
+    /// The same of an array of boards: float64 [N].
+    fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::value(py, self, &read(boards, self.oracle.params().board)?.many()?)
+    }
+
+    /// What each move is worth, its score included.
+    fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::action_values(py, self, &read(boards, self.oracle.params().board)?)
+    }
+
+    /// The best move.
+    fn best<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        answers::best(py, self, &read(boards, self.oracle.params().board)?)
+    }
+
+    /// All there is to say of a board.
+    fn evaluate<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let size = self.oracle.params().board;
+        let board = read(board, size)?.one()?.boards()[0];
+        let found = py.detach(|| self.oracle.evaluate(board, &|| true)).map_err(|error| of_query(&error))?;
+        let answer = PyDict::new(py);
+        answer.set_item("board", Board { packed: found.board, size })?;
+        answer.set_item("canonical", Board { packed: found.canonical, size })?;
+        answer.set_item("layer", found.layer.0)?;
+        answer.set_item("value", found.value)?;
+        answer.set_item("error_bound", found.error_bound)?;
+        answer.set_item("best", found.best.map(Move::name))?;
+        let moves = PyDict::new(py);
+        for of_move in &found.moves {
+            let Some(outcome) = of_move.outcome else { continue };
+            let told = PyDict::new(py);
+            told.set_item("value", outcome.value)?;
+            told.set_item("score", outcome.score)?;
+            told.set_item("after", Board { packed: outcome.after, size })?;
+            told.set_item("is_best", outcome.is_best)?;
+            moves.set_item(of_move.direction.name(), told)?;
+        }
+        answer.set_item("moves", moves)?;
+        Ok(answer)
+    }
+
+    /// Where it was opened.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The size of its boards: "3x3".
+    #[getter]
+    fn board(&self) -> String {
+        self.oracle.params().board.to_string()
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        let size = self.oracle.params().board;
+        (size.rows(), size.cols())
+    }
+
+    /// What is played for: "score", "reach:TILE" or "lose:TILE".
+    #[getter]
+    fn objective(&self) -> String {
+        self.oracle.params().objective.to_string()
+    }
+
+    /// How likely a spawned tile is a 4, as it was given.
+    #[getter]
+    fn spawn4(&self) -> String {
+        self.oracle.params().spawn4.to_string()
+    }
+
+    /// Number of states, up to symmetry.
+    #[getter]
+    fn states(&self) -> u64 {
+        self.facts.states
+    }
+
+    /// Equal for equal results.
+    #[getter]
+    fn fingerprint(&self) -> &str {
+        &self.facts.fingerprint
+    }
+
+    /// What a game is worth before its first tiles.
+    #[getter]
+    fn start_value(&self) -> f64 {
+        self.facts.start
+    }
+
+    /// Bound on the absolute error of that.
+    #[getter]
+    fn start_error_bound(&self) -> f64 {
+        self.facts.error_bound
+    }
+
+    /// Whether it stores best moves of all states.
+    #[getter]
+    fn has_best_moves(&self) -> bool {
+        self.oracle.params().best_moves
+    }
+
+    /// A run does not change: a copy is the run itself.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Another process opens it anew.
+    fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
+        (py.get_type::<Self>().into_any().unbind(), (self.path.clone(),))
+    }
+
+    fn __repr__(&self) -> String {
+        let params = self.oracle.params();
+        format!(
+            "<Run {:?}: {} {}, {} states, worth {:.3} at the start>",
+            self.path, params.board, params.objective, self.facts.states, self.facts.start
+        )
+    }
+}
+
+fn actions(evaluation: &Evaluation) -> MoveAnswer {
+    let mut values = [None; 4];
+    for of_move in &evaluation.moves {
+        values[of_move.direction as usize] = of_move.outcome.map(|outcome| outcome.value);
+    }
+    (values, evaluation.best)
+}
+
+/// What an array gets for a board: nothing where it is not reachable.
+fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(QueryError::Unreachable { .. }) => Ok(None),
+        Err(error) => Err(of_query(&error)),
+    }
+}
+
+/// Boards that are asked for between two looks at whether the user has interrupted.
+const TOGETHER: usize = 1 << 16;
+
+/// Asks for some boards at a time, and ends where the user interrupts.
+fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>) -> PyResult<Vec<T>> {
+    let mut answers = Vec::with_capacity(boards.len());
+    for some in boards.chunks(TOGETHER) {
+        answers.extend(ask(some)?);
+        if boards.len() > TOGETHER {
+            Python::attach(|py| py.check_signals())?;
+        }
+    }
+    Ok(answers)
+}
+
+impl Source for Run {
+    fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>> {
+        let spent = CostSum::default();
+        let asking = Asking::new(&|| true, self.oracle.cone_bytes(), &spent);
+        each(boards, |boards| self.oracle.values_as(boards, &asking).map_err(|error| of_query(&error)))
+    }
+
+    fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>> {
+        each(boards, |boards| {
+            let answers = self.oracle.evaluate_all(boards, &|| true).map_err(|error| of_query(&error))?;
+            answers.into_iter().map(|answer| Ok(reachable(answer)?.as_ref().map(actions))).collect()
+        })
+    }
+
+    fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>> {
+        if !self.has_best_moves() {
+            let answers = self.actions(boards)?;
+            return Ok(answers.into_iter().map(|answer| answer.map(|(_, best)| best)).collect());
+        }
+        each(boards, |boards| {
+            let answers = self.oracle.advise_all(boards, &|| true).map_err(|error| of_query(&error))?;
+            answers.into_iter().map(|answer| Ok(reachable(answer)?.map(|advice| advice.best))).collect()
+        })
+    }
+
+    fn refusal(&self, board: Packed) -> String {
+        match self.oracle.evaluate(board, &|| true) {
+            Err(error) => error.to_string(),
+            Ok(_) => format!("{} is not reachable in this run", board.to_text(self.oracle.params().board)),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Solving in this process.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
+use exact2048_run::alone::{self, SolveWatch};
+use exact2048_run::damaged_shards;
+use exact2048_run::member::CrewError;
+use exact2048_solution::{CatalogShard, LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
+use exact2048_storage::{Location, StorageError, StoreSettings};
+use exact2048_text::with_causes;
+use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use std::ffi::CString;
+
+use crate::errors::{UsageError, of_params, of_run, of_solve, of_storage};
+use crate::run::Run;
+
+/// How often progress is told, and it is looked whether the user has interrupted.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Bytes that decoded parts may take of the run that comes back, and what may be taken to work out values.
+const OPEN_BYTES: u64 = 1 << 30;
+
+/// How far a run is.
+#[derive(Default)]
+struct Progress {
+    /// Of the segment that is worked on.
+    first: AtomicU32,
+    last: AtomicU32,
+    is_backward: AtomicBool,
+    layer: AtomicU32,
+    states: AtomicU64,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl SolveWatch for Progress {
+    fn begins(&self, segment: Segment, _later: &[Segment], _states: &[LayerCounts]) {
+        let is_backward = segment.phase == Phase::BackUp;
+        self.first.store(segment.first.0, Ordering::Relaxed);
+        self.last.store(segment.last.0, Ordering::Relaxed);
+        self.is_backward.store(is_backward, Ordering::Relaxed);
+        self.layer.store(if is_backward { segment.last.0 } else { segment.first.0 }, Ordering::Relaxed);
+        self.states.store(0, Ordering::Relaxed);
+    }
+
+    fn progressed(&self, states: u64, frontier: Layer) {
+        self.states.fetch_add(states, Ordering::Relaxed);
+        self.layer.store(frontier.0, Ordering::Relaxed);
+    }
+
+    fn repeats(&self, error: &CrewError) {
+        self.warn(&with_causes(error));
+    }
+}
+
+impl Progress {
+    fn warn(&self, text: &str) {
+        let warning = format!("{text}; recomputing it");
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// The phase, the part of its layers that is done, the layer and the states.
+    fn tell(&self) -> (&'static str, f64, u32, u64) {
+        let [first, last, layer] =
+            [&self.first, &self.last, &self.layer].map(|n| f64::from(n.load(Ordering::Relaxed)));
+        let is_backward = self.is_backward.load(Ordering::Relaxed);
+        let done = if is_backward { last - layer } else { layer - first };
+        let phase = if is_backward { Phase::BackUp } else { Phase::Enumerate };
+        let share = if last > first { (done / (last - first)).clamp(0.0, 1.0) } else { 0.0 };
+        (phase.name(), share, layer as u32, self.states.load(Ordering::Relaxed))
+    }
+}
+
+/// Solves a board in a run, or goes on with it, and opens it.
+#[pyfunction]
+#[pyo3(signature = (
+    board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=32,
+    best_moves=false, threads=None, memory_bytes=None, progress=None,
+))]
+#[expect(clippy::too_many_arguments, reason = "they have names where they are given")]
+pub fn solve(
+    py: Python<'_>,
+    board: &str,
+    run: PathBuf,
+    objective: &str,
+    spawn4: &str,
+    discount: &str,
+    spawner: &str,
+    keep: Option<&str>,
+    precision: u32,
+    best_moves: bool,
+    threads: Option<usize>,
+    memory_bytes: Option<u64>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Run> {
+    let precision = match precision {
+        32 => Precision::Bits32,
+        64 => Precision::Bits64,
+        other => return Err(UsageError::new_err(format!("expected precision 32 or 64, found {other}"))),
+    };
+    let discount: Discount = parsed(discount)?;
+    let spawner: Spawner = parsed(spawner)?;
+    let keep = keep.map(parsed::<KeptLayers>).transpose()?;
+    let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, precision, None)
+        .and_then(|params| params.with_discount(discount))
+        .and_then(|params| params.with_spawner(spawner))
+        .map_err(|error| of_params(&error))?;
+    let usual = if best_moves { KeptLayers::new(128, 2).unwrap_or_default() } else { KeptLayers::default() };
+    let params = params.with_kept(keep.unwrap_or(usual)).with_best_moves(best_moves);
+    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
+    let tuning = tuning(&params, threads, memory_bytes)?;
+    let location =
+        Location::parse(run.as_os_str(), &StoreSettings::default()).map_err(|error| of_storage(&error))?;
+    let told = Arc::new(Progress::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    let worker = {
+        let (told, stop) = (Arc::clone(&told), Arc::clone(&stop));
+        thread::spawn(move || work(location, &params, tuning, threads, &stop, &told))
+    };
+    let mut interrupted = Ok(());
+    while !worker.is_finished() {
+        py.detach(|| thread::sleep(INTERVAL));
+        let noted = py.check_signals().and_then(|()| tell(py, &told, progress.as_ref()));
+        if noted.is_err() && interrupted.is_ok() {
+            interrupted = noted;
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+    let ended = py.detach(|| worker.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    interrupted?;
+    ended?;
+    tell(py, &told, None)?;
+    Run::new(py, run, OPEN_BYTES, OPEN_BYTES)
+}
+
+fn parsed<T: std::str::FromStr>(text: &str) -> PyResult<T>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| UsageError::new_err(error.to_string()))
+}
+
+/// Tells what was wrong, and how far it is.
+fn tell(py: Python<'_>, told: &Progress, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let warnings = std::mem::take(&mut *told.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    for text in warnings {
+        let text = CString::new(text).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    progress.map_or(Ok(()), |progress| progress.call1(told.tell()).map(drop))
+}
+
+/// What memory may be used: half of the machine's unless told otherwise.
+fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResult<Tuning> {
+    let least = least_memory_bytes(params, threads);
+    let limit = memory_bytes.unwrap_or_else(|| half_of_memory().max(least));
+    if limit < least {
+        return Err(UsageError::new_err(format!(
+            "memory_bytes {limit} is too small: a {} board with {threads} threads needs at least {least}",
+            params.board
+        )));
+    }
+    // What the interpreter and others have on the heap is not the solver's.
+    let limit_bytes = heap_limit_bytes(limit, threads) + heap_bytes() as u64;
+    Ok(Tuning {
+        limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
+        heap_bytes,
+        dense_rows: Tuning::DENSE_ROWS,
+        piece_bytes: Tuning::PIECE_BYTES,
+    })
+}
+
+fn heap_bytes() -> usize {
+    crate::HEAP.allocated()
+}
+
+fn half_of_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.map_or(1 << 30, |kib| kib * 512)
+}
+
+fn work(
+    location: Location,
+    params: &Params,
+    tuning: Tuning,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    told: &Progress,
+) -> PyResult<()> {
+    let mut run =
+        OpenRun::open_or_create(location, params, Unnamed::Refuse).map_err(|error| of_run(&error))?;
+    let read = |shard: &CatalogShard| shard.original()?.verify();
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let warn = |error: &StorageError| told.warn(&with_causes(error));
+    let damaged = damaged_shards(run.catalog(), threads, read, &is_stopped, &warn);
+    for shard in damaged.map_err(|error| of_storage(&error))? {
+        run.catalog().remove(&shard);
+    }
+    match run.params().precision {
+        Precision::Bits32 => alone::solve::<u32>(&mut run, tuning, threads, stop, told),
+        Precision::Bits64 => alone::solve::<u64>(&mut run, tuning, threads, stop, told),
+    }
+    .map_err(|error| of_solve(&error))
+}

@@ -1,0 +1,137 @@
+"""Environments: checked by Gymnasium, against the rules, and against a run."""
+
+import warnings
+
+import exact2048
+import exact2048.gym
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+
+@pytest.mark.parametrize("options", [{}, {"board": "3x2"}, {"board": "2x8"}, {"board": "3x3", "objective": "reach:64"}])
+def test_gymnasium_finds_nothing_wrong(options: dict) -> None:
+    env = gymnasium.make("Exact2048-v0", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+def test_gymnasium_finds_nothing_wrong_with_a_run(run: exact2048.Run) -> None:
+    check_env(gymnasium.make("Exact2048-v0", board="3x2", run=run).unwrapped, skip_render_check=True)
+
+
+def test_one_game_follows_the_rules() -> None:
+    env = gymnasium.make("Exact2048-v0", board="3x3", render_mode="ansi")
+    draw = np.random.default_rng(3)
+    seen, info = env.reset(seed=3)
+    assert (seen > 0).sum() == 2 and env.unwrapped.games.board(0).layer in (4, 6, 8)
+    over = False
+    while not over:
+        before = exact2048.Board(seen)
+        legal = [name in before.legal_moves for name in exact2048.MOVES]
+        assert info["action_mask"].tolist() == legal and info["action_mask"].dtype == np.int8
+        action = int(draw.integers(4))
+        seen, reward, over, truncated, info = env.step(action)
+        after = before.after(exact2048.MOVES[action])
+        if after is None:
+            assert reward == 0 and not over and (seen == before.exponents).all()
+        else:
+            assert reward == after[1] and not truncated
+            changed = seen != after[0].exponents
+            assert changed.sum() == 1 and seen[changed][0] in (1, 2)
+    assert exact2048.Board(seen).legal_moves == [] and not info["action_mask"].any()
+    assert env.render() == str(exact2048.Board(seen)).replace(" / ", "\n")
+
+
+def test_wins_are_worth_one() -> None:
+    env = gymnasium.make("Exact2048-v0", board="2x2", objective="reach:8")
+    env.reset(options={"board": "4 4 / 0 0"})
+    _, reward, over, _, info = env.step(0)
+    assert (reward, over) == (1.0, True) and not info["action_mask"].any()
+
+
+def test_regret_is_what_a_move_loses(run: exact2048.Run) -> None:
+    env = gymnasium.make("Exact2048-v0", board="3x2", run=run)
+    draw = np.random.default_rng(5)
+    for seed in range(20):
+        seen, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            before = exact2048.Board(seen)
+            values, actions = run.value(before), run.action_values(before)
+            assert info["value"] == values
+            assert np.array_equal(info["action_values"], np.where(np.isnan(actions), -np.inf, actions))
+            action = int(draw.integers(4))
+            seen, _, over, _, info = env.step(action)
+            expected = 0.0 if np.isnan(actions[action]) else values - actions[action]
+            assert info["regret"] == expected >= 0
+        assert info["value"] == 0.0
+    _, info = env.reset(seed=1)
+    _, _, _, _, info = env.step(exact2048.MOVES.index(run.best(env.unwrapped.games.board(0))))
+    assert info["regret"] == 0.0
+
+
+def test_many_games_are_as_one(run: exact2048.Run) -> None:
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=16, board="3x2", run=run)
+    assert isinstance(envs, exact2048.gym.Exact2048VectorEnv)
+    seen, info = envs.reset(seed=7)
+    assert seen in envs.observation_space and seen.shape == (16, 3, 2)
+    again, _ = envs.reset(seed=7)
+    assert (again == seen).all()
+    other, _ = envs.reset(seed=8)
+    assert (other != seen).any()
+    seen, info = envs.reset(seed=list(range(16)))
+    envs.action_space.seed(1)
+    over, ended = np.zeros(16, dtype=bool), 0
+    for _ in range(200):
+        actions = envs.action_space.sample()
+        before, values, of_moves = seen, info["value"], info["action_values"]
+        seen, rewards, terminated, truncated, info = envs.step(actions)
+        assert seen in envs.observation_space and not truncated.any()
+        for game in range(16):
+            if over[game]:
+                # Begun anew by this step.
+                assert rewards[game] == 0 and not terminated[game] and (seen[game] > 0).sum() == 2
+                assert info["regret"][game] == 0
+                continue
+            made = exact2048.Board(before[game]).after(exact2048.MOVES[actions[game]])
+            assert rewards[game] == (0 if made is None else made[1])
+            expected = 0.0 if made is None else values[game] - of_moves[game, actions[game]]
+            assert info["regret"][game] == expected
+            assert terminated[game] == (not info["action_mask"][game].any())
+        over, ended = terminated, ended + terminated.sum()
+    assert ended > 16
+
+
+def test_seeds_say_what_comes() -> None:
+    def play(seed: int) -> list:
+        envs = gymnasium.make_vec("Exact2048-v0", num_envs=8, board="4x4")
+        seen, _ = envs.reset(seed=seed)
+        told = [seen]
+        for step in range(300):
+            seen, rewards, *_ = envs.step(np.full(8, step % 4))
+            told += [seen, rewards]
+        return [part.tobytes() for part in told]
+
+    assert play(1) == play(1) != play(2)
+
+
+def test_what_cannot_be_played_is_said(run: exact2048.Run) -> None:
+    with pytest.raises(exact2048.UsageError, match="expected a run of 3x3, score, found one of 3x2, score"):
+        exact2048.gym.Exact2048Env(board="3x3", run=run)
+    with pytest.raises(exact2048.UsageError, match="score or reach:TILE, found lose:16"):
+        exact2048.Games("3x3", 1, objective="lose:16")
+    with pytest.raises(exact2048.UsageError, match="expected actions from 0 to 3, found 4"):
+        games = exact2048.Games("3x3", 1)
+        games.reset([1])
+        games.step(np.array([4]))
+    with pytest.raises(exact2048.UsageError, match="expected 2 actions, found 3"):
+        games = exact2048.Games("3x3", 2)
+        games.reset([1, 2])
+        games.step(np.array([0, 1, 2]))
+    with pytest.raises(exact2048.UsageError, match="at least one game"):
+        exact2048.Games("3x3", 0)
+    with pytest.raises(TypeError):
+        exact2048.Games("3x3", 1).step(np.array([0.5]))

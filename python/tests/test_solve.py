@@ -1,0 +1,79 @@
+"""Solving in this process: options, progress, interruptions."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import exact2048
+import pytest
+
+
+def test_progress_is_told(tmp_path: pathlib.Path) -> None:
+    seen: list[tuple[str, float, int, int]] = []
+    run = exact2048.solve("4x2", tmp_path / "4x2", progress=lambda *told: seen.append(told), threads=1)
+    assert run.states == 4_980_767
+    assert {phase for phase, *_ in seen} <= {"enumerate", "back up"} and len(seen) > 1
+    assert all(0 <= share <= 1 and layer % 2 == 0 for _, share, layer, _ in seen)
+    # It is there already.
+    again = exact2048.solve("4x2", tmp_path / "4x2")
+    assert again.fingerprint == run.fingerprint
+
+
+def test_options_are_those_of_the_program(tmp_path: pathlib.Path) -> None:
+    run = exact2048.solve("2x2", tmp_path / "a", objective="reach:16", spawn4="0.25", keep="all", precision=64)
+    assert (run.objective, run.spawn4) == ("reach:16", "1/4")
+    assert 0 < run.start_value < 1
+    with pytest.raises(exact2048.UsageError, match="3y3"):
+        exact2048.solve("3y3", tmp_path / "b")
+    with pytest.raises(exact2048.UsageError, match="expected precision 32 or 64, found 16"):
+        exact2048.solve("2x2", tmp_path / "b", precision=16)
+    with pytest.raises(exact2048.UsageError, match="needs at least"):
+        exact2048.solve("3x3", tmp_path / "b", memory_bytes=1 << 20)
+    with pytest.raises(exact2048.UsageError, match="2x2"):
+        exact2048.solve("3x2", tmp_path / "a", objective="reach:16")
+    with pytest.raises(exact2048.UsageError):
+        exact2048.solve("4x4", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        exact2048.solve("3x3", tmp_path / "3x3", progress=fail, threads=1)
+    with pytest.raises(exact2048.NotSolvedError):
+        exact2048.Run(tmp_path / "3x3")
+    # The run is intact, and gone on with.
+    assert exact2048.solve("3x3", tmp_path / "3x3").fingerprint == "ce3bed1a26919ab61a86c37f6287d2fb"
+
+
+def test_an_interruption_ends_the_solve(tmp_path: pathlib.Path) -> None:
+    code = f"import exact2048; exact2048.solve('5x2', {str(tmp_path / '5x2')!r}, threads=1, progress=True)"
+    solving = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    killer = threading.Timer(120, solving.kill)
+    killer.start()
+    while not (tmp_path / "5x2" / "manifest.json").exists():
+        assert solving.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    solving.send_signal(signal.SIGINT)
+    _, said = solving.communicate()
+    killer.cancel()
+    assert solving.returncode == 1 or solving.returncode == -signal.SIGINT
+    assert "KeyboardInterrupt" in said
+
+
+def test_bars_are_written_over_in_terminals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from exact2048._progress import ProgressBar
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with ProgressBar() as bar:
+        bar("enumerate", 0.5, 1024, 1_000_000)
+        bar("back up", 1.0, 4, 5)
+    said = capsys.readouterr().err
+    assert "\renumerate [============>           ]  50.0%, layer 1,024, 1,000,000 states" in said
+    assert said.endswith("\n") and "100.0%, layer 4, 5 states" in said
