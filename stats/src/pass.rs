@@ -99,8 +99,8 @@ pub fn perfect_play(
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
-        let bytes =
-            [&states, &afters].into_iter().chain(&above).map(ChanceTable::bytes).sum::<usize>() as u64;
+        let tables = [&states, &afters].into_iter().chain(&above).map(ChanceTable::bytes);
+        let bytes = (lists.bytes() + tables.sum::<usize>()) as u64;
         if bytes > limits.bytes {
             return Err(StatsError::Memory { layer: layer.0, bytes, limit: limits.bytes });
         }

@@ -134,8 +134,8 @@ pub fn exactly(
                 pass.settle_first(&mut waiting, &mut table);
             }
         }
-        let held =
-            ahead.values().map(ChanceTable::bytes).chain(waiting.iter().map(Layer::bytes)).sum::<usize>();
+        let tables = ahead.values().map(ChanceTable::bytes).chain(waiting.iter().map(Layer::bytes));
+        let held = lists.bytes() + tables.sum::<usize>();
         if held as u64 > limits.bytes {
             return Err(EvaluateError::Memory { layer, bytes: held as u64, limit: limits.bytes });
         }
