@@ -14,7 +14,7 @@ const PLAIN: &str = "\
     eta evaluate evaluation exact examine expectimax explicit expose external fact failure file float format \
     fraction free game greedy id info join keep key known lack least legal limit linear list log many \
     memory method minimax minimise model monitor monte name need net next no not number option own pack pair \
-    params parse perfect permit play pool print problem progress protection random rarely rate read reason \
+    params parse perfect permit play pool print problem progress protection protocol random rarely rate read reason \
     refresh refuse remedy remote reply request room sample seldom send serve setting short show shown \
     solution solve source sparse spec start stats status stop storage stream symmetric time told too \
     took turn type unmet unnamed unreachable unsealed up use vector want watch weigh win with won worst \

@@ -13,12 +13,11 @@ use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest, GetValueResponse,
 };
-use exact2048_solution::{Advice, Evaluation, MoveOutcome, MoveValue};
+use exact2048_solution::{Advice, Evaluation, MoveOutcome, MoveValue, StateAnswer};
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
-use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 

@@ -1,4 +1,4 @@
-//! Connections of gRPC clients: accepted, encrypted where that is asked for, and closed when they do not say in time
+//! Connections of clients: accepted, encrypted where that is asked for, and closed when they do not say in time
 //! what they want.
 
 use std::io;
@@ -24,7 +24,7 @@ use crate::share::Permit;
 use crate::stream::Stream;
 use crate::tls::explain;
 
-/// The bytes that every connection of HTTP/2 begins with.
+/// The bytes that every connection of HTTP/2 begins with. A request of HTTP/1.1 has more.
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
 /// The first byte of TLS: a message of the type handshake.

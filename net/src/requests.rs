@@ -20,6 +20,7 @@ use tower::{Layer, Service};
 
 use crate::connections::Peer;
 use crate::limits::ServerLimits;
+use crate::protocol::Protocol;
 use crate::readers::{Reader, Readers};
 use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
@@ -59,6 +60,7 @@ pub struct RequestsLayer(Arc<Shared>);
 
 struct Shared {
     methods: HashMap<String, Known>,
+    protocol: Protocol,
     room: Room,
     readers: Arc<Readers>,
     limits: ServerLimits,
@@ -93,7 +95,13 @@ impl RequestsLayer {
     /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE. Must be called
     /// within a runtime.
     #[must_use]
-    pub fn new(methods: Vec<Method>, limits: ServerLimits, room: Room, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        methods: Vec<Method>,
+        protocol: Protocol,
+        limits: ServerLimits,
+        room: Room,
+        stop: CancellationToken,
+    ) -> Self {
         let named = |method: Method| {
             let name = Arc::from(method.path.trim_start_matches('/'));
             (method.path, Known { name, streaming: method.streaming, reserved: method.reserved })
@@ -103,7 +111,7 @@ impl RequestsLayer {
         let over = stop.clone();
         tokio::spawn(async move { over.run_until_cancelled(looking).await });
         let methods = methods.into_iter().map(named).collect();
-        Self(Arc::new(Shared { methods, room, readers, limits, stop }))
+        Self(Arc::new(Shared { methods, protocol, room, readers, limits, stop }))
     }
 }
 
@@ -145,7 +153,7 @@ where
             let peer = request.extensions().get::<Peer>().cloned();
             let mut running = match shared.admit(&request, peer.as_ref()) {
                 Ok(running) => running,
-                Err(status) => return Ok(status.into_http()),
+                Err(status) => return Ok(shared.protocol.refusal(status)),
             };
             let mut cut = Box::pin(shared.clone().cut(running.ends));
             let response = tokio::select! {
@@ -153,11 +161,11 @@ where
                 response = inner.call(request) => response?,
                 status = &mut cut => {
                     running.end(status.code());
-                    return Ok(status.into_http());
+                    return Ok(shared.protocol.refusal(status));
                 }
             };
-            if let Some(status) = Status::from_header_map(response.headers()) {
-                running.end(status.code());
+            if let Some(code) = shared.protocol.code_of(&response) {
+                running.end(code);
             }
             let reader = shared.readers.begin(peer);
             Ok(response.map(|inner| Body::new(Answer { inner, cut, running, reader, done: false })))
@@ -168,7 +176,8 @@ where
 impl Shared {
     fn admit<B>(&self, request: &Request<B>, peer: Option<&Peer>) -> Result<Running, Status> {
         let path = request.uri().path();
-        let unknown = || Known { name: Arc::from(OTHER), streaming: true, reserved: false };
+        let streaming = self.protocol == Protocol::Grpc;
+        let unknown = || Known { name: Arc::from(OTHER), streaming, reserved: false };
         let Known { name: method, streaming, reserved } =
             self.methods.get(path).cloned().unwrap_or_else(unknown);
         let own = timeout_of(request.headers());

@@ -1,4 +1,4 @@
-//! A gRPC server from its start to its last answer.
+//! A server from its start to its last answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use tonic::transport::Server;
 use crate::accept::Accept;
 use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
+use crate::protocol::Protocol;
 use crate::requests::{Method, RequestsLayer, Room};
 use crate::share::PermitPool;
 use crate::shutdown::Stop;
@@ -87,6 +88,7 @@ pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<ServerTls>,
+    protocol: Protocol,
     options: ServerOptions,
     capacity: Capacity,
 }
@@ -143,21 +145,32 @@ impl Bound {
     /// [`ServeError::Exposed`], [`ServeError::Tls`] or [`ServeError::Listen`].
     pub async fn new(options: ServerOptions) -> Result<Self, ServeError> {
         let tls = options.tls.server()?;
-        let protection = Protection {
-            tls: tls.is_some(),
-            mutual_tls: tls.as_ref().is_some_and(|tls| tls.mutual),
-            token: options.token.is_some(),
-        };
+        let protection = protection(tls.as_ref(), &options);
         check_listen(options.listen, protection, options.insecure)?;
         for warning in tls.iter().flat_map(|tls| &tls.warnings) {
             tracing::warn!("{warning}");
         }
         let capacity = Capacity::new(&options.limits, descriptors::raise());
-        let failed = |source| ServeError::Listen { address: options.listen, source };
-        let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let (listener, address) = listen(options.listen).await?;
         tracing::info!(%address, %protection, "listening");
-        Ok(Self { listener, address, tls, options, capacity })
+        Ok(Self { listener, address, tls, protocol: Protocol::Grpc, options, capacity })
+    }
+
+    /// Takes an address for plain HTTP beside this one. All that decides who may connect and how much they may ask is the
+    /// same, and what is taken on at once is counted together.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Exposed`] or [`ServeError::Listen`].
+    pub async fn http_beside(&self, address: SocketAddr) -> Result<Self, ServeError> {
+        let options = ServerOptions { listen: address, ..self.options.clone() };
+        let protection = protection(self.tls.as_ref(), &options);
+        check_listen(address, protection, options.insecure)?;
+        let (listener, address) = listen(address).await?;
+        tracing::info!(%address, %protection, "listening for HTTP");
+        let tls = self.tls.as_ref().map(ServerTls::for_http);
+        let capacity = self.capacity.clone();
+        Ok(Self { listener, address, tls, protocol: Protocol::Http, options, capacity })
     }
 
     /// The URL that clients give.
@@ -192,8 +205,24 @@ impl Bound {
 
     /// Asks for the token. For every service but health, which those ask who start and stop servers.
     #[must_use]
-    pub(crate) fn check_token(&self) -> CheckToken {
+    pub fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())
+    }
+
+    /// Serves pages and answers in JSON until `stop`, and until what is running then has ended. Requests for `paths` are
+    /// counted by name. The router asks for the token itself ([`Bound::check_token`]), since pages are for anyone.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Transport`].
+    pub async fn serve_http(
+        self,
+        router: axum::Router,
+        paths: &[&str],
+        stop: Stop,
+    ) -> Result<ServerEnd, ServeError> {
+        let method = |path: &&str| Method { path: (*path).to_owned(), streaming: false, reserved: false };
+        self.serve(Routes::from(router), paths.iter().map(method).collect(), stop).await
     }
 
     /// Serves until `stop`, and until what is running then has ended. `methods` are those counted by name.
@@ -209,6 +238,7 @@ impl Bound {
     ) -> Result<ServerEnd, ServeError> {
         let limits = self.options.limits;
         let server = Server::builder()
+            .accept_http1(self.protocol == Protocol::Http)
             .max_concurrent_streams(limits.streams_per_connection)
             .http2_max_header_list_size(HEADER_BYTES)
             .http2_keepalive_interval(Some(limits.keepalive.interval))
@@ -217,7 +247,8 @@ impl Bound {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(FRAME_BYTES);
         let Capacity { connections, requests, .. } = self.capacity;
-        let mut server = server.layer(RequestsLayer::new(methods, limits, requests, stop.over.clone()));
+        let requests = RequestsLayer::new(methods, self.protocol, limits, requests, stop.over.clone());
+        let mut server = server.layer(requests);
         let accept = Accept::new(self.listener, connections, limits.keepalive);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
         let incoming = connections::incoming(accept, tls, limits.hello_time);
@@ -234,4 +265,20 @@ impl Bound {
             () = over => Ok(ServerEnd::CutOff),
         }
     }
+}
+
+fn protection(tls: Option<&ServerTls>, options: &ServerOptions) -> Protection {
+    Protection {
+        tls: tls.is_some(),
+        mutual_tls: tls.is_some_and(|tls| tls.mutual),
+        token: options.token.is_some(),
+    }
+}
+
+/// Takes an address.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::{Extensions, HeaderMap};
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -110,20 +111,32 @@ impl CheckToken {
     }
 }
 
-impl Interceptor for CheckToken {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let Some(token) = &self.token else { return Ok(request) };
-        let shown = request.metadata().get(HEADER).map(|header| header.as_encoded_bytes());
+impl CheckToken {
+    /// Whether a request may pass, by its headers; its extensions say who asks.
+    ///
+    /// # Errors
+    ///
+    /// UNAUTHENTICATED.
+    pub fn check(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<(), Status> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let shown = headers.get(HEADER).map(|header| header.as_bytes());
         let refusal = match shown.and_then(|header| header.strip_prefix(SCHEME.as_bytes())) {
-            Some(shown) if token.is(shown) => return Ok(request),
+            Some(shown) if token.is(shown) => return Ok(()),
             Some(_) => "the token is not the server's",
             None => "no token: this server expects the header \"authorization: Bearer TOKEN\"",
         };
         if let Some(left_out) = self.log.may(Instant::now()) {
-            let peer = request.extensions().get::<Peer>().map(|peer| tracing::field::display(peer.address));
+            let peer = extensions.get::<Peer>().map(|peer| tracing::field::display(peer.address));
             tracing::warn!(peer, left_out, "a request is refused: {refusal}");
         }
         Err(Status::unauthenticated(refusal))
+    }
+}
+
+impl Interceptor for CheckToken {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        self.check(request.metadata().as_ref(), request.extensions())?;
+        Ok(request)
     }
 }
 

@@ -11,11 +11,14 @@ mod observe;
 mod serve;
 mod served;
 mod service;
+mod state;
 mod turns;
 
+pub use failures::of_query;
 pub use messages::{board_of, direction_of};
 pub use observe::describe;
-pub use serve::serve;
+pub use serve::{keep_current, serve};
 pub use served::{OpenRun, RunSnapshot, Served};
 pub use service::QueryService;
+pub use state::answer_state;
 pub use turns::Turns;

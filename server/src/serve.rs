@@ -50,6 +50,26 @@ pub async fn serve(
     Ok(services.with(query).serve(stop).await?)
 }
 
+/// Reads a run again while it is not solved or could not be read in part, until `stop`: for runs that have no health.
+pub async fn keep_current(served: Arc<Served>, stop: Stop) {
+    while read_again(&served, &stop).await {}
+}
+
+/// Reads a run again after a while. False where the server stops before.
+async fn read_again(served: &Arc<Served>, stop: &Stop) -> bool {
+    stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
+    if stop.begun.is_cancelled() {
+        return false;
+    }
+    let reading = Arc::clone(served);
+    match tokio::task::spawn_blocking(move || reading.refresh()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = with_causes(&*error), "cannot read the run again"),
+        Err(error) => tracing::error!(%error, "cannot read the run again"),
+    }
+    true
+}
+
 /// Keeps the health as the run is, and reads it again while it is not solved or could not be read in part.
 async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
     let mut was_healthy = None;
@@ -71,15 +91,8 @@ async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
             was_healthy = Some(is_healthy);
         }
         drop(now);
-        stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
-        if stop.begun.is_cancelled() {
+        if !read_again(&served, &stop).await {
             break;
-        }
-        let reading = Arc::clone(&served);
-        match tokio::task::spawn_blocking(move || reading.refresh()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = with_causes(&*error), "cannot read the run again"),
-            Err(error) => tracing::error!(%error, "cannot read the run again"),
         }
     }
     for service in ["", SERVICE] {

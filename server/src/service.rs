@@ -10,15 +10,15 @@ use exact2048_proto::v1::{
     BatchGetValuesRequest, BatchGetValuesResponse, GetRunRequest, GetRunResponse, GetValueRequest,
     GetValueResponse, ListLayersRequest, ListLayersResponse,
 };
-use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_solution::StateAnswer;
 use futures_util::Stream;
-use metrics::counter;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::served::Served;
+use crate::state::answer_state;
 use crate::turns::Turns;
-use crate::{batch, failures, messages, observe};
+use crate::{batch, messages};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -51,27 +51,11 @@ impl Query for QueryService {
         let size = snapshot.params.board;
         let GetValueRequest { board, with_values } = request.into_inner();
         let board = messages::board_of(board, size)?;
-        let best_move_only = snapshot.params.best_moves && !with_values;
-        let oracle = snapshot.oracle()?;
-        // For one board, "not reachable" is an answer, and it costs something too.
-        let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-            Ok(if best_move_only {
-                let advice = oracle.advise_all(&[board], asking.wanted)?.swap_remove(0);
-                advice.map(|advice| messages::advice(&advice, size))
-            } else {
-                let evaluation = oracle.evaluate_as(&[board], asking)?.swap_remove(0);
-                evaluation.map(|evaluation| messages::value(&evaluation, size))
-            })
+        let (answer, cost) = answer_state(snapshot.oracle()?, &self.turns, board, with_values).await?;
+        let answer = match answer {
+            StateAnswer::Values(evaluation) => messages::value(&evaluation, size),
+            StateAnswer::BestMove(advice) => messages::advice(&advice, size),
         };
-        let (answer, cost) = self.turns.ask(oracle, None, question).await?;
-        match &answer {
-            Ok(_) => counter!(observe::STATES, "status" => observe::OK).increment(1),
-            Err(QueryError::Unreachable { .. }) => {
-                counter!(observe::STATES, "status" => observe::UNREACHABLE).increment(1)
-            }
-            Err(_) => {}
-        }
-        let answer = answer.map_err(|error| failures::of_query(&error))?;
         Ok(Response::new(GetValueResponse { cost: Some(cost), ..answer }))
     }
 

@@ -45,7 +45,7 @@ impl Turns {
     /// # Errors
     ///
     /// RESOURCE_EXHAUSTED where as many wait for a turn as may, and those of the oracle.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub async fn ask<T: Send + 'static>(
         &self,
         oracle: Arc<Oracle>,
         threads: Option<&Semaphore>,

@@ -22,6 +22,7 @@ mod parts;
 mod recipe;
 mod run;
 mod segment;
+mod told;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{
@@ -40,3 +41,4 @@ pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
 pub use recipe::{Holding, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{NotSolved, Run, RunError, Unnamed};
 pub use segment::Segment;
+pub use told::{StateAnswer, ToldMove, ToldState};

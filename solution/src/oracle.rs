@@ -30,6 +30,7 @@ mod decoded;
 mod error;
 mod evaluate;
 mod layers;
+mod some_states;
 mod starts;
 
 pub use best::Advice;

@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod cluster;
 pub mod forge;
 pub mod golden;
+pub mod http;
 pub mod proxy;
 #[cfg(feature = "net")]
 pub mod query_calls;

@@ -1,20 +1,25 @@
-//! `exact2048 serve`: answers what states are worth over gRPC, until it is stopped.
+//! `exact2048 serve`: answers what states are worth over gRPC, and to browsers, until it is stopped.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
+use exact2048_explorer::{Explorer, NamedRun};
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 use exact2048_server::{Served, Turns};
 use exact2048_solution::{OracleOptions, Run};
+use http::HeaderValue;
 
 use crate::cones::ConeOptions;
-use crate::limits;
 use crate::network::ServerArgs;
-use crate::place::RunPlace;
+use crate::place::StoreOptions;
+use crate::{Failure, limits};
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2048;
@@ -24,6 +29,8 @@ const PORT: u16 = 2048;
 #[command(after_help = "\
 Examples:
   exact2048 serve --run runs/3x3
+  exact2048 serve --run runs/3x3 --http 127.0.0.1:8048
+  exact2048 serve --run small=runs/2x2 --run runs/3x3 --http 127.0.0.1:8048
   exact2048 serve --run runs/3x3 --listen 0.0.0.0:2048 \\
       --tls-cert server.pem --tls-key server.key --token-file token
   exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
@@ -31,10 +38,22 @@ Examples:
       127.0.0.1:2048 exact2048.v1.Query/GetValue
 
 Off loopback a server needs TLS and a token or client certificates. A run that is not solved is read again until
-it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the calls, the limits and the metrics.")]
+it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the calls, the limits and the metrics,
+docs/explorer.md what browsers see with --http.")]
 pub struct Args {
+    /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
+    /// times, with names for the explorer: the first is served over gRPC
+    #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
+    runs: Vec<OsString>,
     #[command(flatten)]
-    place: RunPlace,
+    store: StoreOptions,
+    /// Serve the explorer, a page for browsers, at this address too; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Let pages from this origin ask the explorer's API: scheme and host, as browsers tell them; may be given several
+    /// times
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<HeaderValue>,
     /// Memory for decoded parts of the run, for example 1GiB
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     memory: ByteSize,
@@ -76,32 +95,110 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
-    let location = args.place.location()?;
-    let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1);
-    let oracle = OracleOptions {
-        cache_bytes: args.memory.as_u64(),
-        cone_bytes: share,
-        solved_bytes: share,
-        cone_files: args.cone_options.files(&location),
+    let for_browsers = match args.http {
+        Some(address) => Some(bound.http_beside(address).await?),
+        None => None,
     };
-    let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
+    let runs = open(args)?;
+    let first = Arc::clone(&runs[0].served);
     let turns = Turns::new(args.cones.into());
-    if let Some(reason) = &served.now().not_solved {
-        tracing::warn!(reason, "values have to wait until the run is solved");
-    }
     if let Some(address) = args.server.metrics_listen {
-        let of_run = Arc::clone(&served);
+        let of_run = Arc::clone(&first);
         let address =
             monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
         exact2048_server::describe();
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
+    if let Some(http) = &for_browsers {
+        writeln!(io::stdout(), "explorer on {}/", http.url())?;
+    }
     // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
-    match exact2048_server::serve(bound, served, threads, turns, limits, stop).await? {
-        ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
-        ServerEnd::CutOff => tracing::warn!("stopped: requests were cut off, or connections were left open"),
+    let explorer = Explorer::new(runs, threads, turns.clone(), bound.check_token());
+    let (of_grpc, of_http) = tokio::try_join!(
+        exact2048_server::serve(bound, first, threads, turns, limits, stop.clone()),
+        serve_browsers(for_browsers, explorer, &args.allow_origin, stop),
+    )?;
+    match [of_grpc, of_http].contains(&ServerEnd::CutOff) {
+        false => tracing::info!("stopped: every request had its answer"),
+        true => tracing::warn!("stopped: requests were cut off, or connections were left open"),
     }
     Ok(())
+}
+
+/// Serves the explorer, if it has an address.
+async fn serve_browsers(
+    bound: Option<Bound>,
+    explorer: Explorer,
+    origins: &[HeaderValue],
+    stop: Stop,
+) -> Result<ServerEnd> {
+    let Some(bound) = bound else { return Ok(ServerEnd::Drained) };
+    for other in explorer.others() {
+        tokio::spawn(exact2048_server::keep_current(other, stop.clone()));
+    }
+    let router = exact2048_explorer::router(explorer, origins);
+    Ok(bound.serve_http(router, &exact2048_explorer::paths(), stop).await?)
+}
+
+/// Opens the runs. Each gets the same part of the memory.
+fn open(args: &Args) -> Result<Vec<NamedRun>> {
+    let count = args.runs.len() as u64;
+    let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;
+    let mut runs: Vec<NamedRun> = Vec::new();
+    for given in &args.runs {
+        let (name, place) = name_of(given);
+        if runs.iter().any(|run| run.name == name) {
+            let message = format!("two runs are called {name}: give another name with --run NAME=DIR");
+            return Err(Failure::usage(message).into());
+        }
+        let location = args.store.locate(&place)?;
+        let oracle = OracleOptions {
+            cache_bytes: args.memory.as_u64() / count,
+            cone_bytes: share,
+            solved_bytes: share,
+            cone_files: args.cone_options.files(&location),
+        };
+        let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
+        if let Some(reason) = &served.now().not_solved {
+            tracing::warn!(run = name, reason, "values have to wait until the run is solved");
+        }
+        runs.push(NamedRun { name, served });
+    }
+    Ok(runs)
+}
+
+/// The name that a run is given before an equals sign, and where it is; without one it is called as its folder is.
+fn name_of(given: &OsStr) -> (String, OsString) {
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if let Some((name, place)) = given.to_str().and_then(|text| text.split_once('='))
+        && is_name(name)
+    {
+        return (name.to_owned(), place.into());
+    }
+    let folder = Path::new(given).file_name().unwrap_or(given);
+    (folder.to_string_lossy().into_owned(), given.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_names() {
+        for (given, name, place) in [
+            ("runs/3x3", "3x3", "runs/3x3"),
+            ("runs/3x3/", "3x3", "runs/3x3/"),
+            ("small=runs/2x2", "small", "runs/2x2"),
+            ("runs/a=b", "a=b", "runs/a=b"),
+            ("./a=b", "a=b", "./a=b"),
+            ("x=s3://bucket/3x3", "x", "s3://bucket/3x3"),
+            ("s3://bucket/3x3", "3x3", "s3://bucket/3x3"),
+            ("=x", "=x", "=x"),
+        ] {
+            assert_eq!(name_of(OsStr::new(given)), (name.to_owned(), OsString::from(place)), "{given}");
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
+use exact2048_solution::StateAnswer;
 
 use crate::Failure;
-use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::network::ClientArgs;
 

@@ -17,8 +17,9 @@ use certificate::Facts;
 /// Longest PEM file that is read, in bytes: a path given by mistake must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// The protocol inside, by its name in TLS.
+/// The protocols inside, by their names in TLS.
 const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
 
 /// Why certificates or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +103,15 @@ pub struct ServerTls {
     pub mutual: bool,
     /// What clients may not like about the certificate, each for a line of the log.
     pub warnings: Vec<String>,
+}
+
+impl ServerTls {
+    /// The same for clients that may not speak HTTP/2.
+    pub(crate) fn for_http(&self) -> Self {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols.push(HTTP1.to_vec());
+        Self { config: Arc::new(config), ..self.clone() }
+    }
 }
 
 /// A certificate chain and its key, which go together.

@@ -6,10 +6,9 @@ use std::time::Instant;
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
-use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run};
+use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
 
 use super::Args;
-use crate::answer::StateAnswer;
 use crate::cones::{self, ConeWatch, Cost};
 use crate::failure::Failure;
 use crate::remote::Remote;

@@ -8,11 +8,10 @@ use comfy_table::{CellAlignment, Table};
 use exact2048_game::Objective;
 use exact2048_game::board::{Board, BoardSize, tile};
 use exact2048_game::rules::Move;
-use exact2048_solution::{Advice, Evaluation, MoveValue};
+use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, ToldState};
 use serde::Serialize;
 
 use super::answerer::AnswerWithCost;
-use crate::answer::StateAnswer;
 use crate::cones::Cost;
 use crate::{display, failure, output, units};
 
@@ -28,36 +27,11 @@ pub struct Printer {
 
 #[derive(Serialize)]
 struct Shown {
-    board: String,
-    canonical: String,
-    layer: u32,
-    /// Not where the answer is a best move alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_bound: Option<f64>,
-    best: Option<&'static str>,
-    moves: Vec<MoveAnswer>,
+    #[serde(flatten)]
+    state: ToldState,
     /// Only where the run stores few layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
-}
-
-#[derive(Serialize)]
-struct MoveAnswer {
-    #[serde(rename = "move")]
-    direction: &'static str,
-    legal: bool,
-    score: Option<u32>,
-    value: Option<f64>,
-    /// Only where it is not that of the board: where values are floating-point numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_bound: Option<f64>,
-    afterstate: Option<String>,
-    /// Only where the worst tiles are spawned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worst_spawn: Option<String>,
-    best: bool,
 }
 
 #[derive(Serialize)]
@@ -71,7 +45,8 @@ impl Printer {
     /// Prints an answer.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(&self.in_json(answer))?)?;
+            let shown = Shown { state: ToldState::new(&answer.answer, self.size), cost: answer.cost };
+            writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
             self.write_for_people(out, answer)?;
         }
@@ -96,55 +71,6 @@ impl Printer {
             display::say(&format!("error: line {line}: {}", failure::text(error)));
         }
         Ok(())
-    }
-
-    fn in_json(&self, AnswerWithCost { answer, cost }: &AnswerWithCost) -> Shown {
-        let (board, canonical, layer) = answer.state();
-        let (value, error_bound, best, moves) = match answer {
-            StateAnswer::Values(of) => (Some(of.value), Some(of.error_bound), of.best, self.values(of)),
-            StateAnswer::BestMove(of) => (None, None, of.best, self.moves(of)),
-        };
-        Shown {
-            board: board.to_text(self.size),
-            canonical: canonical.to_text(self.size),
-            layer,
-            value,
-            error_bound,
-            best: best.map(Move::name),
-            moves,
-            cost: *cost,
-        }
-    }
-
-    fn values(&self, answer: &Evaluation) -> Vec<MoveAnswer> {
-        let moves = answer.moves.iter().map(|m| MoveAnswer {
-            direction: m.direction.name(),
-            legal: m.outcome.is_some(),
-            score: m.outcome.map(|outcome| outcome.score),
-            value: m.outcome.map(|outcome| outcome.value),
-            error_bound: m.outcome.map(|outcome| outcome.error_bound).filter(|&e| e != answer.error_bound),
-            afterstate: m.outcome.map(|outcome| outcome.after.to_text(self.size)),
-            worst_spawn: worst_spawn(m).map(|board| board.to_text(self.size)),
-            best: is_best(m),
-        });
-        moves.collect()
-    }
-
-    fn moves(&self, advice: &Advice) -> Vec<MoveAnswer> {
-        let each = Move::ALL.into_iter().map(|direction| {
-            let made = advice.moves.get(direction);
-            MoveAnswer {
-                direction: direction.name(),
-                legal: made.is_some(),
-                score: made.map(|(_, score)| score),
-                value: None,
-                error_bound: None,
-                afterstate: made.map(|(after, _)| after.to_text(self.size)),
-                worst_spawn: None,
-                best: advice.best == Some(direction),
-            }
-        });
-        each.collect()
     }
 
     fn write_for_people(&self, out: &mut impl Write, answer: &AnswerWithCost) -> io::Result<()> {

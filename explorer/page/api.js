@@ -1,0 +1,114 @@
+// Asking the server: with the token, again where it is busy, and noticing when it is away.
+
+import { byId } from "./dom.js";
+
+const TOKEN = "exact2048-token";
+
+/** Time for an answer, in milliseconds: a little more than the server's own limit. */
+const PATIENCE = 35_000;
+
+/** How often a server that is away is looked for. */
+const LOOK_EVERY = 1_500;
+
+/** Tries of a request that the server is too busy for. */
+const TRIES = 4;
+
+/** Why there is no answer. */
+export class Refused extends Error {
+  /** @param {string} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+let looking = 0;
+/** @type {(() => void)[]} */
+const whenBack = [];
+
+/** Calls something each time that the server is there again. @param {() => void} call */
+export function onceBack(call) {
+  whenBack.push(call);
+}
+
+/**
+ * Asks the API.
+ * @param {string} path @param {Record<string, string | number | boolean | undefined>} [asked] @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, asked = {}, signal) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(asked)) if (value !== undefined) query.set(key, String(value));
+  const url = `api/v1/${path}?${query}`;
+  for (let tries = 1; ; tries++) {
+    const answer = await send(url, signal);
+    if (answer.status === 401) {
+      await askForToken(sessionStorage.getItem(TOKEN) !== null);
+      continue;
+    }
+    const isBusy = answer.status === 429 || answer.status === 503;
+    if (isBusy && tries < TRIES) {
+      await pause(250 * 2 ** tries);
+      continue;
+    }
+    const told = await answer.json().catch(() => ({}));
+    if (answer.ok) return told;
+    throw new Refused(told.error?.code ?? "", told.error?.message ?? `The server answered ${answer.status}.`);
+  }
+}
+
+/** @param {string} url @param {AbortSignal} [signal] */
+async function send(url, signal) {
+  const token = sessionStorage.getItem(TOKEN);
+  const limit = AbortSignal.timeout(PATIENCE);
+  /** @type {Record<string, string>} */
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  try {
+    const answer = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
+    isThere();
+    return answer;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    isAway();
+    throw new Refused("AWAY", "The server does not answer.");
+  }
+}
+
+/** Says that the server is away, and looks for it until it is back. */
+function isAway() {
+  byId("away").hidden = false;
+  looking ||= window.setInterval(() => {
+    fetch("icon.svg", { cache: "no-store", signal: AbortSignal.timeout(LOOK_EVERY) }).then(isThere, () => {});
+  }, LOOK_EVERY);
+}
+
+function isThere() {
+  if (!looking) return;
+  window.clearInterval(looking);
+  looking = 0;
+  byId("away").hidden = true;
+  for (const call of whenBack) call();
+}
+
+/** @type {Promise<void> | undefined} */
+let asking;
+
+/** Has somebody write the token; all requests wait for it together. @param {boolean} wasWrong */
+function askForToken(wasWrong) {
+  asking ??= new Promise((resolve) => {
+    const dialog = byId("token-dialog");
+    byId("token-wrong").hidden = !wasWrong;
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem(TOKEN, byId("token").value.trim());
+      asking = undefined;
+      resolve();
+    }, { once: true });
+    dialog.showModal();
+  });
+  return asking;
+}
+
+/** @param {number} milliseconds */
+function pause(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,138 @@
+// The page: which run, which view, and keys.
+
+import { ask, onceBack } from "./api.js";
+import { toText } from "./board.js";
+import { byId, element, isWriting, tell } from "./dom.js";
+import { count, valueText } from "./numbers.js";
+import * as play from "./play.js";
+
+/** Views that are loaded when they are first opened. @type {Record<string, () => Promise<any>>} */
+const LATER = { quiz: () => import("./quiz.js"), study: () => import("./study.js") };
+
+const VIEWS = ["play", "quiz", "study"];
+
+/** Milliseconds without a change after which the address follows: browsers refuse to change it all the time. */
+const SETTLED = 250;
+
+/** @type {any[]} */
+let runs = [];
+/** @type {any} */
+let run = null;
+let view = "play";
+let settling = 0;
+/** Those of LATER that were opened. @type {Record<string, any>} */
+const loaded = {};
+
+/** What the address says behind its #. */
+function address() {
+  return new URLSearchParams(location.hash.slice(1));
+}
+
+/** Puts into the address what is shown. @param {string | null} board */
+function setAddress(board) {
+  const parts = new URLSearchParams();
+  parts.set("view", view);
+  parts.set("run", run.name);
+  if (view === "play" && board !== null) parts.set("board", board);
+  history.replaceState(null, "", `#${parts}`);
+}
+
+/** Shows what the address asks for. */
+function followAddress() {
+  const parts = address();
+  const named = parts.get("run");
+  const found = runs.find((other) => other.name === named);
+  if (named !== null && found === undefined) tell(`No run called “${named.slice(0, 40)}” is served here.`, "error");
+  const opened = found ?? run ?? runs[0];
+  const isOther = opened !== run;
+  run = opened;
+  view = VIEWS.find((name) => name === parts.get("view")) ?? "play";
+  byId("run").value = run.name;
+  showFacts();
+  for (const name of VIEWS) {
+    byId(name).hidden = name !== view;
+    byId(`to-${name}`).toggleAttribute("aria-current", name === view);
+  }
+  if (isOther || (view === "play" && parts.has("board"))) play.openRun(run, parts.get("board"));
+  else if (view === "play") setAddress(play.boardText());
+  if (view in LATER) openLater(view).catch((error) => tell(error.message, "error"));
+  byId(view === "quiz" ? "quiz-board" : "board").focus({ preventScroll: true });
+}
+
+/** Opens a view that may not be loaded yet. @param {string} name */
+async function openLater(name) {
+  const module = await LATER[name]();
+  if (!(name in loaded)) module.setUp(openInPlay);
+  loaded[name] = module;
+  module.openRun(run);
+}
+
+/** Shows a board in the view where it can be played. @param {number[]} board */
+function openInPlay(board) {
+  view = "play";
+  setAddress(toText(board, run.size));
+  followAddress();
+  window.scrollTo(0, 0);
+}
+
+function showFacts() {
+  const what = run.objective === "score" ? "score" : `${run.less_is_better ? "not to lose" : "to reach"} ${count(run.target)}`;
+  const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
+  if (run.start !== null) facts.push(`worth ${valueText(run.start.expected, run.isChance)} at the start`);
+  if (run.spawner === "worst") facts.push("tiles come as the worst");
+  if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
+  byId("run-facts").textContent = facts.join(" · ");
+}
+
+/** Asks which runs there are. */
+async function loadRuns() {
+  const told = await ask("runs");
+  const before = run;
+  runs = told.runs.map((/** @type {any} */ of) => ({
+    ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.objective !== "score",
+  }));
+  byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
+  byId("run-choice").hidden = runs.length < 2;
+  const again = runs.find((of) => of.name === before?.name);
+  // Another run may be in the place of the one that was shown; of the same one the game goes on.
+  if (again !== undefined && again.run_id === before.run_id) {
+    Object.assign(before, again);
+    runs[runs.indexOf(again)] = before;
+    showFacts();
+    return;
+  }
+  run = null;
+  followAddress();
+}
+
+byId("run").onchange = () => {
+  location.hash = new URLSearchParams({ view, run: byId("run").value }).toString();
+};
+window.addEventListener("hashchange", followAddress);
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || isWriting(event.target)) return;
+  const isUsed = view === "play" ? play.key(event) : (view === "quiz" && loaded.quiz?.key(event)) ?? false;
+  if (isUsed) event.preventDefault();
+});
+
+/** Has the address follow the board, when that stays for a moment. */
+function boardChanged() {
+  window.clearTimeout(settling);
+  settling = window.setTimeout(() => view === "play" && setAddress(play.boardText()), SETTLED);
+}
+
+async function copyLink() {
+  setAddress(play.boardText());
+  try {
+    await navigator.clipboard.writeText(location.href);
+    tell("The link is copied.");
+  } catch {
+    tell(`The link: ${location.href}`);
+  }
+}
+
+byId("link").onclick = copyLink;
+play.setUp(boardChanged);
+onceBack(() => loadRuns().then(play.askAgain, () => {}));
+
+loadRuns().catch((error) => tell(error.message, "error"));

@@ -1,0 +1,72 @@
+// Line charts, drawn as SVG.
+
+import { svg } from "./dom.js";
+
+/** The most; on narrow screens it is less, so that the text keeps its size. */
+const WIDTH = 640;
+const HEIGHT = 240;
+const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
+
+/**
+ * A chart of lines over one axis. `label` says in words what it shows; a table beside it should have the numbers.
+ * @param {{label: string, across: string, lines: {name: string, points: [number, number][]}[], isLog?: boolean,
+ *   mark?: number, text: (value: number) => string}} what
+ */
+export function chart({ label, across, lines, isLog = false, mark, text }) {
+  const width = Math.min(WIDTH, document.body.clientWidth - 20);
+  const points = lines.flatMap((line) => line.points).filter(([, y]) => !isLog || y > 0);
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label, class: "chart" });
+  if (points.length === 0) return drawing;
+  const scale = (/** @type {number} */ y) => (isLog ? Math.log10(y) : y);
+  const [left, right] = range(points.map(([x]) => x));
+  const [low, high] = range(points.map(([, y]) => scale(y)));
+  const across_ = (/** @type {number} */ x) =>
+    SIDE.left + ((x - left) / (right - left)) * (width - SIDE.left - SIDE.right);
+  const up = (/** @type {number} */ y) =>
+    HEIGHT - SIDE.bottom - ((scale(y) - low) / (high - low)) * (HEIGHT - SIDE.top - SIDE.bottom);
+  for (const value of ticks(low, high, 4, isLog)) {
+    const y = isLog ? 10 ** value : value;
+    drawing.append(
+      svg("line", { x1: SIDE.left, x2: width - SIDE.right, y1: up(y), y2: up(y), class: "grid" }),
+      svg("text", { x: SIDE.left - 6, y: up(y) + 4, class: "end" }, text(y)),
+    );
+  }
+  for (const x of ticks(left, right, 6)) {
+    drawing.append(svg("text", { x: across_(x), y: HEIGHT - SIDE.bottom + 16, class: "middle" }, x.toLocaleString("en")));
+  }
+  drawing.append(svg("text", { x: width - SIDE.right, y: HEIGHT - 3, class: "end" }, across));
+  if (mark !== undefined) {
+    drawing.append(svg("line", { x1: across_(mark), x2: across_(mark), y1: SIDE.top, y2: HEIGHT - SIDE.bottom, class: "mark" }));
+  }
+  lines.forEach((line, i) => {
+    const drawn = line.points.filter(([, y]) => !isLog || y > 0).map(([x, y]) => `${across_(x).toFixed(1)},${up(y).toFixed(1)}`);
+    drawing.append(svg("polyline", { points: drawn.join(" "), class: `line l${i}` }));
+    if (drawn.length === 1) {
+      const [x, y] = drawn[0].split(",");
+      drawing.append(svg("circle", { cx: x, cy: y, r: 3, class: `dot l${i}` }));
+    }
+    if (lines.length > 1) {
+      drawing.append(svg("text", { x: SIDE.left + i * Math.min(130, (width - SIDE.left - 60) / lines.length), y: HEIGHT - 3, class: `name l${i}` }, line.name));
+    }
+  });
+  return drawing;
+}
+
+/** The least and the largest of some numbers, apart from each other. @param {number[]} numbers */
+function range(numbers) {
+  const low = numbers.reduce((a, b) => Math.min(a, b));
+  const high = numbers.reduce((a, b) => Math.max(a, b));
+  const apart = Math.max(Math.abs(high) * 1e-6, 1e-12);
+  return high - low > apart ? [low, high] : [low - Math.max(apart, 0.5), high + Math.max(apart, 0.5)];
+}
+
+/** Round numbers within a range. @param {number} low @param {number} high @param {number} most
+ * @param {boolean} [areWhole] whether they may have no fraction */
+function ticks(low, high, most, areWhole = false) {
+  const raw = (high - low) / most;
+  const size = 10 ** Math.floor(Math.log10(raw));
+  const round = size * ([1, 2, 5, 10].find((factor) => factor * size >= raw) ?? 10);
+  const step = areWhole ? Math.max(1, round) : round;
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+}

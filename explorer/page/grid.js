@@ -1,0 +1,109 @@
+// Boards on the page: to look at, to edit, to put a tile on, to swipe over.
+
+import { tileOf } from "./board.js";
+import { element } from "./dom.js";
+
+/** @typedef {import("./board.js").Size} Size */
+
+/** Shortest way of a finger that is a swipe, in pixels. */
+const SWIPE = 24;
+
+/** A board in words. @param {number[]} board @param {Size} size */
+export function inWords(board, { rows, columns }) {
+  const row = (/** @type {number} */ r) =>
+    board.slice(r * columns, (r + 1) * columns).map((exponent) => (exponent === 0 ? "empty" : tileOf(exponent))).join(", ");
+  return Array.from({ length: rows }, (_, r) => `Row ${r + 1}: ${row(r)}.`).join(" ");
+}
+
+/**
+ * Shows a board in a place. `spawned` are the cells whose tiles are new, `notes` what small print the cells have.
+ * @param {HTMLElement} place @param {number[]} board @param {Size} size
+ * @param {{spawned?: number[], notes?: (string[] | undefined)[]}} [more]
+ */
+export function showBoard(place, board, size, { spawned = [], notes = [] } = {}) {
+  place.style.setProperty("--columns", String(size.columns));
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", inWords(board, size));
+  place.replaceChildren(...board.map((exponent, cell) => {
+    const isNew = spawned.includes(cell) ? " new" : "";
+    const note = (notes[cell] ?? []).map((line) => element("small", {}, line));
+    return element("span", { class: `tile t${exponent}${isNew}` }, exponent === 0 ? "" : String(tileOf(exponent)), ...note);
+  }));
+}
+
+/**
+ * Shows a board whose cells can be pressed, by mouse, finger and keyboard: arrows go from cell to cell.
+ * @param {HTMLElement} place @param {number[]} board @param {Size} size @param {(cell: number) => boolean} isOpen
+ * @param {(cell: number, event: MouseEvent | KeyboardEvent) => void} press
+ */
+export function showCells(place, board, size, isOpen, press) {
+  place.style.setProperty("--columns", String(size.columns));
+  place.setAttribute("role", "group");
+  place.setAttribute("aria-label", "Cells of the board");
+  const { columns } = size;
+  const steps = /** @type {Record<string, number>} */ ({
+    ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns,
+  });
+  const focused = [...place.children].indexOf(/** @type {Element} */ (document.activeElement));
+  place.replaceChildren(...board.map((exponent, cell) => {
+    const where = `row ${Math.floor(cell / columns) + 1}, column ${(cell % columns) + 1}`;
+    const what = exponent === 0 ? "empty" : tileOf(exponent);
+    const button = element("button", {
+      class: `tile t${exponent}`, type: "button", "aria-label": `${where}: ${what}`,
+    }, exponent === 0 ? "" : String(tileOf(exponent)));
+    button.toggleAttribute("disabled", !isOpen(cell));
+    button.addEventListener("click", (event) => press(cell, event));
+    button.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      press(cell, event);
+    });
+    button.addEventListener("keydown", (event) => {
+      if (event.key in steps) {
+        event.preventDefault();
+        event.stopPropagation();
+        const next = nextOpen(cell, steps[event.key], board.length, isOpen);
+        /** @type {HTMLElement} */ (place.children[next]).focus();
+      } else if (/^[-+0-9]$/.test(event.key)) {
+        press(cell, event);
+      }
+    });
+    return button;
+  }));
+  const first = board.findIndex((_, cell) => isOpen(cell));
+  const next = focused >= 0 && isOpen(focused) ? focused : first;
+  if (next >= 0) /** @type {HTMLElement} */ (place.children[next]).focus();
+}
+
+/** The next open cell in a direction, around the end. @param {number} cell @param {number} step @param {number} cells
+ * @param {(cell: number) => boolean} isOpen */
+function nextOpen(cell, step, cells, isOpen) {
+  for (let i = 1; i <= cells; i++) {
+    const next = (((cell + i * step) % cells) + cells) % cells;
+    if (isOpen(next)) return next;
+  }
+  return cell;
+}
+
+/** Calls something for each swipe over a place. @param {HTMLElement} place
+ * @param {(move: import("./board.js").Move) => void} swiped */
+export function onSwipe(place, swiped) {
+  /** @type {{x: number, y: number} | null} */
+  let from = null;
+  place.addEventListener("pointerdown", (event) => (from = { x: event.clientX, y: event.clientY }));
+  place.addEventListener("pointercancel", () => (from = null));
+  window.addEventListener("pointerup", (event) => {
+    if (from === null) return;
+    const [x, y] = [event.clientX - from.x, event.clientY - from.y];
+    from = null;
+    if (Math.max(Math.abs(x), Math.abs(y)) < SWIPE) return;
+    if (Math.abs(x) > Math.abs(y)) swiped(x < 0 ? "left" : "right");
+    else swiped(y < 0 ? "up" : "down");
+  });
+}
+
+/** A small board for lists. @param {number[]} board @param {Size} size */
+export function smallBoard(board, size) {
+  const place = element("span", { class: "board small" });
+  showBoard(place, board, size);
+  return place;
+}

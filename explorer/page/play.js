@@ -1,0 +1,463 @@
+// Playing: the board, what each move is worth, what can come, and the course of the game.
+
+import { Refused, ask } from "./api.js";
+import * as boards from "./board.js";
+import { chart } from "./chart.js";
+import { byId, element, say, tell } from "./dom.js";
+import { Game, lossOf } from "./game.js";
+import { inWords, onSwipe, showBoard, showCells } from "./grid.js";
+import { axisText, count, lossText, valueText } from "./numbers.js";
+
+/** @typedef {import("./board.js").Move} Move */
+
+const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
+
+/** Steps of a game whose values are asked for at once. */
+const TOGETHER = 8;
+
+/** @type {any} */
+let run;
+/** @type {Game} */
+let game;
+/** Cells that are edited, or a move that waits for its tile. @type {{board: number[], move?: Move} | null} */
+let open = null;
+/** The move whose spawns are shown. @type {Move | null} */
+let shownMove = null;
+let isPlaying = false;
+/** Ends what is asked about a board that is not shown any more. */
+let asking = new AbortController();
+let drawing = 0;
+/** When the last key was pressed, until its values are shown. @type {number | null} */
+let pressedAt = null;
+/** Called when the board changes. */
+let changed = () => {};
+
+/** Sets the buttons up. @param {() => void} whenChanged called when the board changes */
+export function setUp(whenChanged) {
+  changed = whenChanged;
+  byId("new").onclick = startNew;
+  byId("undo").onclick = undo;
+  byId("redo").onclick = redo;
+  byId("best").onclick = playBest;
+  byId("auto").onclick = () => setPlaying(!isPlaying);
+  byId("edit").onclick = () => (open === null ? edit() : endEdit());
+  byId("edit-form").onsubmit = applyEdit;
+  byId("board-text").oninput = readEdit;
+  byId("hints").onchange = showAll;
+  byId("export").onclick = exportGame;
+  byId("import").onchange = importGame;
+  byId("course-moves").ontoggle = showCourse;
+  onSwipe(byId("board"), (move) => open === null && play(move));
+}
+
+/** Opens a run, with a board of a link where there is one. @param {any} opened @param {string | null} text */
+export function openRun(opened, text) {
+  run = opened;
+  setPlaying(false);
+  open = null;
+  byId("value-name").textContent = run.isChance ? (run.less_is_better ? "Chance to lose" : "Chance to win") : "Still to come";
+  byId("worth-name").textContent = run.isChance ? "Chance" : "Worth with score";
+  if (text !== null) {
+    try {
+      openBoard(boards.parseBoard(text, run.size));
+      return;
+    } catch (error) {
+      tell(`The link has no board: ${/** @type {Error} */ (error).message}`, "error");
+    }
+  }
+  openGame(Game.start(run.size, run.spawn4));
+}
+
+/** Opens a board as a game of its own. @param {number[]} board */
+export function openBoard(board) {
+  openGame(new Game(run.size, board));
+}
+
+/** The board that is shown, as text. */
+export function boardText() {
+  return boards.toText(game.board, run.size);
+}
+
+/** @param {Game} opened */
+function openGame(opened) {
+  game = opened;
+  open = null;
+  shownMove = null;
+  setPlaying(false);
+  changedBoard();
+}
+
+/** A key that is for the game. @param {KeyboardEvent} event @returns {boolean} whether it was */
+export function key(event) {
+  const letters = { a: "left", d: "right", w: "up", s: "down" };
+  const arrow = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1].toLowerCase();
+  const name = event.key.toLowerCase();
+  const move = /** @type {Move | undefined} */ (arrow ?? letters[/** @type {"a"} */ (name)]);
+  const onButton = event.target instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter");
+  if (onButton) return false;
+  if (open !== null) {
+    if (event.key !== "Escape") return false;
+    endEdit();
+    return true;
+  }
+  if (move !== undefined) play(move);
+  else if (event.key === " ") playBest();
+  else if (name === "u" || event.key === "Backspace") undo();
+  else if (name === "r") redo();
+  else if (name === "p") setPlaying(!isPlaying);
+  else if (name === "n") startNew();
+  else if (name === "e") edit();
+  else if (name === "h") byId("hints").click();
+  else return false;
+  return true;
+}
+
+function startNew() {
+  openGame(Game.start(run.size, run.spawn4));
+}
+
+function undo() {
+  setPlaying(false);
+  if (game.undo()) changedBoard();
+}
+
+function redo() {
+  setPlaying(false);
+  if (game.redo()) changedBoard();
+}
+
+function isWon() {
+  return run.target !== null && game.board.some((exponent) => boards.tileOf(exponent) >= run.target);
+}
+
+/** Makes a move, and has a tile come. @param {Move} move */
+function play(move) {
+  if (isWon()) return;
+  const made = boards.makeMove(game.board, move, run.size);
+  if (made === null) return;
+  pressedAt = performance.now();
+  shownMove = null;
+  tell("");
+  const spawning = byId("spawning").value;
+  if (spawning === "hand") {
+    open = { board: made.after, move };
+    showPlacing();
+    return;
+  }
+  const spawns = game.now.answer?.spawns?.[move];
+  const worst = spawning === "worst" && spawns ? worstOf(spawns) : null;
+  game.play(move, worst ?? boards.drawSpawn(made.after, run.spawn4));
+  changedBoard();
+}
+
+/** The tile that is worst to get. @param {{cell: number, tile: number, value: number}[]} spawns */
+function worstOf(spawns) {
+  const sign = run.less_is_better ? -1 : 1;
+  const worst = spawns.reduce((a, b) => (sign * b.value < sign * a.value ? b : a));
+  return { cell: worst.cell, exponent: Math.log2(worst.tile) };
+}
+
+function playBest() {
+  const best = game.now.answer?.best;
+  if (best) play(best);
+}
+
+/** @param {boolean} is */
+function setPlaying(is) {
+  if (is === isPlaying) return;
+  isPlaying = is;
+  byId("auto").setAttribute("aria-pressed", String(is));
+  byId("auto").textContent = is ? "Pause" : "Let it play";
+  if (is) playOn();
+}
+
+/** Plays the best move, if it is known, and goes on when its values are there. */
+function playOn() {
+  if (!isPlaying || game.now.answer === undefined) return;
+  if (!game.now.answer.best || open !== null || isWon()) {
+    setPlaying(false);
+    return;
+  }
+  playBest();
+}
+
+// Editing, and tiles that are put by hand.
+
+function edit() {
+  setPlaying(false);
+  open = { board: game.board.slice() };
+  byId("edit").setAttribute("aria-pressed", "true");
+  byId("edit-form").hidden = false;
+  byId("board-text").value = boards.toText(open.board, run.size);
+  showEditing();
+}
+
+function showEditing() {
+  const { board } = /** @type {{board: number[]}} */ (open);
+  showCells(byId("board"), board, run.size, () => true, (cell, event) => {
+    const largest = 15;
+    const is = /** @type {any} */ (event);
+    if (/^[0-9]$/.test(is.key)) board[cell] = Number(is.key);
+    else if (is.key === "-" || is.shiftKey || event.type === "contextmenu") board[cell] = (board[cell] + largest) % (largest + 1);
+    else board[cell] = (board[cell] + 1) % (largest + 1);
+    byId("board-text").value = boards.toText(board, run.size);
+    showEditing();
+  });
+}
+
+function readEdit() {
+  try {
+    open = { board: boards.parseBoard(byId("board-text").value, run.size) };
+  } catch {
+    // Somebody is still writing; it is said when the board is to be played.
+    return;
+  }
+  const written = document.activeElement;
+  showEditing();
+  /** @type {HTMLElement} */ (written).focus();
+}
+
+/** @param {Event} event */
+function applyEdit(event) {
+  event.preventDefault();
+  try {
+    const board = boards.parseBoard(byId("board-text").value, run.size);
+    game.edit(board);
+    endEdit();
+  } catch (error) {
+    tell(/** @type {Error} */ (error).message, "error");
+  }
+}
+
+function endEdit() {
+  open = null;
+  tell("");
+  changedBoard();
+  byId("board").focus();
+}
+
+/** Lets somebody put the tile after a move. */
+function showPlacing() {
+  const { board, move } = /** @type {{board: number[], move: Move}} */ (open);
+  byId("place-note").hidden = false;
+  showCells(byId("board"), board, run.size, (cell) => board[cell] === 0, (cell, event) => {
+    const is = /** @type {any} */ (event);
+    if (is.key !== undefined && !/^[24]$/.test(is.key)) return;
+    const isFour = is.key === "4" || is.shiftKey || event.type === "contextmenu";
+    game.play(move, { cell, exponent: isFour ? 2 : 1 });
+    endEdit();
+  });
+  say("Put a tile on an empty cell.");
+}
+
+// What is shown.
+
+/** Shows the board, and asks what it is worth. */
+function changedBoard() {
+  asking.abort();
+  asking = new AbortController();
+  shownMove = null;
+  showAll();
+  changed();
+  load(asking.signal);
+}
+
+/** Asks again what is not known, as after the server was away. */
+export function askAgain() {
+  if (game) load(asking.signal);
+}
+
+/** Asks for the values of the board, and then of the boards before it. @param {AbortSignal} signal */
+async function load(signal) {
+  const { steps, at } = game;
+  try {
+    await learn(steps[at], true, signal);
+    if (signal.aborted) return;
+    showAll();
+    measure();
+    sayValues();
+    if (isPlaying) window.setTimeout(() => !signal.aborted && playOn(), Number(byId("speed").value));
+    const unknown = steps.filter((step, i) => i < at && step.answer === undefined);
+    for (let i = 0; i < unknown.length && !signal.aborted; i += TOGETHER) {
+      await Promise.all(unknown.slice(i, i + TOGETHER).map((step) => learn(step, false, signal)));
+    }
+    if (unknown.length > 0 && !signal.aborted) showAll();
+  } catch (error) {
+    if (signal.aborted) return;
+    setPlaying(false);
+    byId("why-none").hidden = false;
+    byId("why-none").textContent = /** @type {Error} */ (error).message;
+  }
+}
+
+/** Asks what a board is worth, unless that is known. @param {import("./game.js").Step} step @param {boolean} isShown
+ * @param {AbortSignal} signal */
+async function learn(step, isShown, signal) {
+  const isEnough = step.answer !== undefined && (!isShown || step.answer.spawns !== undefined || run.best_moves || step.answer.refused);
+  if (isEnough) return;
+  try {
+    const board = boards.toText(step.board, run.size);
+    step.answer = await ask("values", { run: run.name, board, spawns: isShown ? true : undefined }, signal);
+  } catch (error) {
+    // A board that the run does not reach stays one; other failures may pass.
+    const isFinal = error instanceof Refused && (error.code === "NOT_FOUND" || error.code === "INVALID_ARGUMENT");
+    if (!isFinal) throw error;
+    step.answer = { refused: error.message };
+  }
+}
+
+/** How long the values took from the key on: for who measures the page. */
+function measure() {
+  if (pressedAt === null) return;
+  performance.measure("key to values", { start: pressedAt, end: performance.now() });
+  pressedAt = null;
+}
+
+function sayValues() {
+  const { answer } = game.now;
+  if (answer.refused) say(answer.refused);
+  else if (!byId("hints").checked || answer.value === undefined) say(inWords(game.board, run.size));
+  else if (answer.best === null) say(`${inWords(game.board, run.size)} No move is legal.`);
+  else say(`${inWords(game.board, run.size)} Worth ${worth(answer.value)}. Best: ${bestOf(answer).join(" or ")}.`);
+}
+
+/** @param {number} value */
+function worth(value) {
+  return valueText(value, run.isChance);
+}
+
+/** The best moves. @param {any} answer @returns {string[]} */
+function bestOf(answer) {
+  return answer.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
+}
+
+function showAll() {
+  const { answer, score, spawns } = game.now;
+  const isShown = byId("hints").checked;
+  if (open === null) {
+    byId("edit").setAttribute("aria-pressed", "false");
+    byId("edit-form").hidden = true;
+    byId("place-note").hidden = true;
+    showBoard(byId("board"), game.board, run.size, { spawned: spawns.map((spawn) => spawn.cell) });
+  }
+  byId("score").textContent = count(score);
+  byId("value").textContent = isShown && answer?.value !== undefined ? worth(answer.value) : "–";
+  byId("undo").disabled = game.at === 0;
+  byId("redo").disabled = game.at === game.steps.length - 1;
+  byId("best").disabled = !answer?.best;
+  const isOver = !boards.canMove(game.board, run.size);
+  byId("over").hidden = !isOver && !isWon();
+  byId("over").textContent = isWon() ? "Won." : "No move is legal: the game is over.";
+  byId("hint-panel").hidden = !isShown;
+  byId("course").hidden = !isShown;
+  byId("why-none").hidden = !(answer?.refused || run.not_solved || run.best_moves);
+  byId("why-none").textContent = answer?.refused ?? run.not_solved ??
+    "This run stores best moves and few values: the best move is marked, and values are left out.";
+  const losses = game.past.map((_, i) => (i === 0 ? undefined : game.loss(i))).filter((loss) => loss !== undefined);
+  const lost = losses.reduce((a, b) => a + b, 0);
+  byId("lost").textContent = isShown && losses.length > 0 ? lossText(lost, run.isChance) : "–";
+  showMoves(answer);
+  showSpawns(answer);
+  // After the values, which somebody waits for.
+  window.clearTimeout(drawing);
+  drawing = window.setTimeout(showCourse);
+}
+
+/** @param {any} answer */
+function showMoves(answer) {
+  const rows = boards.MOVES.map((move) => {
+    const made = boards.makeMove(game.board, move, run.size);
+    const told = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
+    const loss = answer?.moves ? lossOf(answer.moves, move) : undefined;
+    const button = element("button", { type: "button", "aria-keyshortcuts": `Arrow${move[0].toUpperCase()}${move.slice(1)}` }, `${ARROWS[move]} ${move}`);
+    button.toggleAttribute("disabled", made === null);
+    button.onclick = () => play(move);
+    button.onfocus = button.onmouseenter = () => {
+      shownMove = move;
+      showSpawns(game.now.answer);
+    };
+    const isTie = told?.best && bestOf(answer).length > 1;
+    if (told?.best) button.append(element("span", { class: "badge" }, isTie ? "equally best" : "best"));
+    const value = told?.value === undefined || told.value === null ? "–" : worth(told.value);
+    return element("tr", { class: `${told?.best ? "best" : ""} ${made === null ? "illegal" : ""}`, "data-move": move },
+      element("td", {}, button),
+      element("td", { class: run.best_moves ? "greyed" : "" }, made === null ? "not legal" : value),
+      element("td", { class: loss ? "loses" : "" }, loss === undefined ? "" : lossText(loss, run.isChance)));
+  });
+  const table = byId("moves");
+  const focused = [...table.querySelectorAll("button")].indexOf(document.activeElement);
+  table.replaceChildren(...rows);
+  if (focused >= 0) table.querySelectorAll("button")[focused].focus();
+}
+
+/** What each tile that may come changes. @param {any} answer */
+function showSpawns(answer) {
+  const move = shownMove ?? answer?.best;
+  const spawns = answer?.spawns?.[move];
+  const told = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
+  for (const row of byId("moves").children) row.classList.toggle("shown", row.dataset.move === move && spawns !== undefined);
+  byId("spawn-title").hidden = byId("spawns").hidden = byId("spawn-note").hidden = spawns === undefined;
+  if (spawns === undefined) return;
+  byId("spawn-title").textContent = `What can come after ${move}`;
+  const after = boards.makeMove(game.board, move, run.size)?.after ?? game.board;
+  /** @type {string[][]} */
+  const notes = after.map(() => []);
+  const mean = told.value - (run.isChance ? 0 : told.score);
+  for (const { cell, tile, value } of spawns) {
+    const change = value - mean;
+    const sign = change < 0 ? "−" : "+";
+    notes[cell].push(value === null ? `${tile}: –` : `${tile}: ${sign}${valueText(Math.abs(change), run.isChance)}`);
+  }
+  showBoard(byId("spawns"), after, run.size, { notes });
+  byId("spawns").setAttribute("aria-label", spawns.map((/** @type {any} */ spawn) =>
+    `a ${spawn.tile} in cell ${spawn.cell + 1}: ${worth(spawn.value)}`).join("; "));
+  byId("spawn-note").textContent = `By how much each tile makes the board better or worse than ${worth(mean)}, the mean after this move.`;
+}
+
+/** What was expected at each board of the game, and what each move lost. */
+function showCourse() {
+  const past = game.past;
+  const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.isChance ? 0 : step.score));
+  const points = /** @type {[number, number][]} */ (expected.flatMap((value, i) => (value === undefined ? [] : [[i, value]])));
+  const title = run.isChance ? "The chance, move by move" : "Score to be expected in the end, move by move";
+  byId("course-title").textContent = title;
+  byId("course-chart").replaceChildren(chart({
+    label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,
+    across: "moves", lines: [{ name: title, points }], text: (value) => axisText(value, run.isChance),
+  }));
+  if (!byId("course-moves").open) return;
+  const rows = past.flatMap((step, i) => {
+    if (step.move === undefined) return [];
+    const before = past[i - 1];
+    const best = before.answer?.moves ? bestOf(before.answer).join(", ") : "";
+    const loss = game.loss(i);
+    return [element("tr", {}, element("td", {}, String(i)), element("td", {}, boards.toText(before.board, run.size)), element("td", {}, step.move),
+      element("td", {}, best), element("td", { class: loss ? "loses" : "" }, loss === undefined ? "–" : lossText(loss, run.isChance)))];
+  });
+  byId("course-table").replaceChildren(...rows.reverse());
+}
+
+// Games as files.
+
+function exportGame() {
+  const file = URL.createObjectURL(new Blob([`${game.record()}\n`], { type: "application/json" }));
+  const link = element("a", { href: file, download: "game.jsonl" });
+  link.click();
+  URL.revokeObjectURL(file);
+}
+
+/** @param {Event} event */
+async function importGame(event) {
+  const input = /** @type {HTMLInputElement} */ (event.target);
+  const file = input.files?.[0];
+  if (!file) return;
+  try {
+    const read = Game.read(await file.text(), run.size);
+    read.at = read.steps.length - 1;
+    openGame(read);
+    tell(`A game of ${count(read.steps.length - 1)} moves. Undo goes back through it.`);
+  } catch (error) {
+    tell(/** @type {Error} */ (error).message, "error");
+  }
+  input.value = "";
+}

@@ -1,0 +1,100 @@
+// The quiz: which move is best?
+
+import { ask } from "./api.js";
+import { MOVES, makeMove, parseBoard } from "./board.js";
+import { byId, element, tell } from "./dom.js";
+import { lossOf } from "./game.js";
+import { onSwipe, showBoard } from "./grid.js";
+import { lossText, percent, valueText } from "./numbers.js";
+
+/** @typedef {import("./board.js").Move} Move */
+
+/** Positions that are fetched at once. */
+const AT_ONCE = 40;
+
+/** @type {any} */
+let run;
+/** @type {any[]} */
+let waiting = [];
+/** @type {{board: number[], position: any, isAnswered: boolean} | null} */
+let now = null;
+let [answers, right, lost] = [0, 0, 0];
+
+/** Sets the buttons up. @param {(board: number[]) => void} openInPlay */
+export function setUp(openInPlay) {
+  byId("quiz-next").onclick = next;
+  byId("quiz-open").onclick = () => now && openInPlay(now.board);
+  onSwipe(byId("quiz-board"), answer);
+  byId("quiz-moves").replaceChildren(...MOVES.map((move) => {
+    const button = element("button", { "data-move": move }, move);
+    button.onclick = () => answer(move);
+    return button;
+  }));
+}
+
+/** Begins with a run. @param {any} opened */
+export function openRun(opened) {
+  if (run === opened && now !== null) return;
+  run = opened;
+  [answers, right, lost, waiting, now] = [0, 0, 0, [], null];
+  next();
+}
+
+/** A key that is for the quiz. @param {KeyboardEvent} event @returns {boolean} whether it was */
+export function key(event) {
+  const move = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1].toLowerCase();
+  if (move !== undefined) answer(/** @type {Move} */ (move));
+  else if ((event.key === " " || event.key === "Enter") && !(event.target instanceof HTMLButtonElement)) next();
+  else return false;
+  return true;
+}
+
+async function next() {
+  try {
+    if (waiting.length === 0) {
+      const seed = Math.floor(Math.random() * 2 ** 31);
+      waiting = (await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed })).positions;
+      waiting.sort(() => Math.random() - 0.5);
+    }
+    const position = waiting.pop();
+    if (position === undefined) return;
+    now = { board: parseBoard(position.board, run.size), position, isAnswered: false };
+    show("");
+  } catch (error) {
+    tell(/** @type {Error} */ (error).message, "error");
+  }
+}
+
+/** @param {Move} move */
+function answer(move) {
+  if (now === null || now.isAnswered || makeMove(now.board, move, run.size) === null) return;
+  const loss = lossOf(now.position.moves, move) ?? 0;
+  now.isAnswered = true;
+  answers += 1;
+  right += loss === 0 ? 1 : 0;
+  lost += loss;
+  const best = now.position.moves.filter((/** @type {any} */ other) => other.best).map((/** @type {any} */ other) => other.move);
+  const said = loss === 0 ? `Right: ${best.join(" or ")}.` : `${best.join(" or ")} is best; ${move} loses ${valueText(loss, run.isChance)}.`;
+  show(said[0].toUpperCase() + said.slice(1));
+}
+
+/** @param {string} said */
+function show(said) {
+  if (now === null) return;
+  const { board, position, isAnswered } = now;
+  showBoard(byId("quiz-board"), board, run.size);
+  byId("quiz-answer").textContent = said;
+  for (const button of byId("quiz-moves").children) {
+    button.toggleAttribute("disabled", isAnswered || makeMove(board, button.dataset.move, run.size) === null);
+  }
+  byId("quiz-count").textContent = String(answers);
+  byId("quiz-right").textContent = answers === 0 ? "–" : percent(right / answers);
+  byId("quiz-loss").textContent = answers === 0 ? "–" : lossText(lost / answers, run.isChance);
+  byId("quiz-table").hidden = !isAnswered;
+  byId("quiz-values").replaceChildren(...position.moves.map((/** @type {any} */ move) => {
+    const loss = lossOf(position.moves, move.move);
+    return element("tr", { class: move.best ? "best" : move.legal ? "" : "illegal" },
+      element("td", {}, move.move), element("td", {}, move.legal ? valueText(move.value, run.isChance) : "not legal"),
+      element("td", { class: loss ? "loses" : "" }, loss === undefined ? "" : lossText(loss, run.isChance)));
+  }));
+}

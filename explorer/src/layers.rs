@@ -1,0 +1,79 @@
+//! What the states of a layer are worth, by a sample of them.
+
+use axum::extract::State;
+use exact2048_game::Layer;
+use exact2048_solution::{Asking, Oracle};
+use serde::{Deserialize, Serialize};
+
+use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::positions::refuse_best_moves;
+use crate::runs::Explorer;
+use crate::sample::sample;
+
+/// States of a layer that are looked at unless told otherwise, and at most.
+const SAMPLE: u32 = 500;
+const MOST_SAMPLED: u32 = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerAsked {
+    run: Option<String>,
+    layer: u32,
+    sample: Option<u32>,
+    #[serde(default)]
+    seed: u64,
+}
+
+/// The values of some states of a layer.
+#[derive(Serialize)]
+pub struct ToldValues {
+    layer: u32,
+    states: u64,
+    afterstates: u64,
+    /// States that the values are of; all where it is as many as there are.
+    sampled: usize,
+    least: Option<f64>,
+    mean: Option<f64>,
+    most: Option<f64>,
+}
+
+/// `GET /api/v1/layer`.
+pub async fn layer(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<LayerAsked>,
+) -> Result<ToldAnswer<ToldValues>, RequestFailure> {
+    let run = explorer.run(asked.run.as_deref())?;
+    refuse_best_moves(&run)?;
+    let (layer, seed) = (Layer(asked.layer), asked.seed);
+    let counts = run.layers.iter().find(|counts| counts.layer == layer);
+    let last = run.layers.last().map(|last| last.layer);
+    let counts = *counts.ok_or_else(|| no_such_layer(layer, last))?;
+    let most = asked.sample.unwrap_or(SAMPLE).clamp(1, MOST_SAMPLED) as usize;
+    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+        oracle.values_as(&sample(oracle, layer, most, seed, asking.wanted)?, asking)
+    };
+    let values = explorer.ask_much(run.oracle()?, question).await?;
+    let values: Vec<f64> = values.into_iter().flatten().collect();
+    let any = |value: f64| (!values.is_empty()).then_some(value);
+    Ok(ToldAnswer(ToldValues {
+        layer: layer.0,
+        states: counts.states,
+        afterstates: counts.afterstates,
+        sampled: values.len(),
+        least: any(values.iter().copied().fold(f64::INFINITY, f64::min)),
+        mean: any(values.iter().sum::<f64>() / values.len() as f64),
+        most: any(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+    }))
+}
+
+/// Says that a run has no such layer.
+pub fn no_such_layer(layer: Layer, last: Option<Layer>) -> tonic::Status {
+    let expected = match last {
+        Some(last) => format!("an even number from {} to {last}", Layer::FIRST),
+        None => "one that is finished, and none is yet".to_owned(),
+    };
+    exact2048_net::status::invalid_argument(
+        "layer",
+        format!("the run has no layer {layer}: expected {expected}"),
+    )
+}

@@ -1,0 +1,107 @@
+//! Patterns of boards: some cells as they must be, others open.
+
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::symmetry::Symmetries;
+
+/// Longest text of a pattern.
+const MAX_TEXT_BYTES: usize = 512;
+
+/// What a cell must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cell {
+    /// Anything.
+    Open,
+    /// Any tile.
+    Tile,
+    /// This exponent; 0 is no tile.
+    Exponent(u8),
+}
+
+/// A pattern that boards match as they are, or turned, or mirrored.
+#[derive(Clone, Debug)]
+pub struct BoardPattern(Vec<Cell>);
+
+impl BoardPattern {
+    /// Reads a pattern as boards are read: rows separated by `/`, cells by blanks or commas; a tile, `0` or `.` for an empty
+    /// cell, `+` for any tile, `*` for anything.
+    ///
+    /// # Errors
+    ///
+    /// What was expected, and what was found.
+    pub fn parse(text: &str, size: BoardSize) -> Result<Self, String> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(format!(
+                "{} bytes of text: expected a pattern, in at most {MAX_TEXT_BYTES}",
+                text.len()
+            ));
+        }
+        let rows: Vec<Vec<&str>> = text
+            .split(['/', '\n'])
+            .map(|row| row.split([' ', ',']).filter(|cell| !cell.is_empty()).collect())
+            .collect();
+        if rows.len() != size.rows() || rows.iter().any(|row: &Vec<&str>| row.len() != size.cols()) {
+            return Err(format!(
+                "{text:?} is no pattern of {size}: expected {} rows of {} cells, separated by /",
+                size.rows(),
+                size.cols()
+            ));
+        }
+        rows.into_iter().flatten().map(cell).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The first image of a board that matches.
+    pub fn image_that_matches(&self, board: Board, symmetries: &Symmetries) -> Option<Board> {
+        symmetries.images(board).find(|&image| {
+            self.0.iter().enumerate().all(|(at, cell)| match *cell {
+                Cell::Open => true,
+                Cell::Tile => image.get(at) != 0,
+                Cell::Exponent(exponent) => image.get(at) == exponent,
+            })
+        })
+    }
+}
+
+fn cell(text: &str) -> Result<Cell, String> {
+    match text {
+        "*" => return Ok(Cell::Open),
+        "+" => return Ok(Cell::Tile),
+        "." | "0" => return Ok(Cell::Exponent(0)),
+        _ => {}
+    }
+    let tile: Option<u32> =
+        text.parse().ok().filter(|tile: &u32| tile.is_power_of_two() && (2..=32_768).contains(tile));
+    let wrong =
+        || format!("{text:?} in a pattern: expected a tile, 0 or . for an empty cell, + for any tile, or *");
+    tile.map(|tile| Cell::Exponent(tile.trailing_zeros() as u8)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_all_images() {
+        let size: BoardSize = "2x3".parse().unwrap();
+        let symmetries = Symmetries::new(size);
+        let board = |text| Board::parse(text, size).unwrap();
+        let matches = |pattern: &str, text| {
+            let pattern = BoardPattern::parse(pattern, size).unwrap();
+            pattern.image_that_matches(board(text), &symmetries)
+        };
+        assert_eq!(matches("64 * * / * * *", "2 0 64 / 0 0 0"), Some(board("64 0 2 / 0 0 0")));
+        assert_eq!(matches("64,*,*/. + *", "2 0 64 / 0 0 0"), None);
+        assert!(matches("* 64 * / * * *", "2 0 64 / 0 0 0").is_none());
+        assert!(matches("* + * / * * *", "2 4 64 / 0 0 0").is_some());
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let size: BoardSize = "2x2".parse().unwrap();
+        for text in
+            ["", "2 2", "2 2 / 2", "3 * / * *", "65536 * / * *", "<b> * / * *", "-2 * / * *", "1 * / * *"]
+        {
+            assert!(BoardPattern::parse(text, size).is_err(), "{text}");
+        }
+        assert!(BoardPattern::parse(&"* ".repeat(1000), size).is_err());
+    }
+}

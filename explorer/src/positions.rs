@@ -1,0 +1,234 @@
+//! Positions worth a look: where one move is much better than all others, or hardly better.
+
+use axum::extract::State;
+use exact2048_game::board::BoardSize;
+use exact2048_game::{KeptLayers, Layer};
+use exact2048_net::status;
+use exact2048_server::RunSnapshot;
+use exact2048_solution::{Asking, Evaluation, Oracle, QueryError, StateAnswer, ToldState};
+use serde::{Deserialize, Serialize};
+use tonic::Status;
+
+use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::runs::{Explorer, less_is_better};
+use crate::sample::sample;
+
+/// States that are looked at unless told otherwise, and at most.
+const SAMPLE: u32 = 2_000;
+const MOST_SAMPLED: u32 = 20_000;
+
+/// Layers that they are taken from.
+const LAYERS: u32 = 8;
+
+/// Positions in an answer unless told otherwise, and at most.
+const LIMIT: u32 = 20;
+const MOST: u32 = 200;
+
+/// What makes a position worth a look.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum PositionKind {
+    /// The second-best move is worse by much.
+    #[default]
+    Gap,
+    /// The second-best move is hardly worse.
+    Close,
+    /// Of three or four moves all but one lose a large share of the value.
+    Only,
+    /// Anything where there is a choice.
+    Any,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PositionsAsked {
+    run: Option<String>,
+    #[serde(default)]
+    kind: PositionKind,
+    first: Option<u32>,
+    last: Option<u32>,
+    sample: Option<u32>,
+    limit: Option<u32>,
+    #[serde(default)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+pub struct PositionList {
+    /// Layers that states were taken from.
+    layers: Vec<u32>,
+    /// States that were looked at.
+    sampled: usize,
+    positions: Vec<ToldPosition>,
+}
+
+#[derive(Serialize)]
+struct ToldPosition {
+    #[serde(flatten)]
+    state: ToldState,
+    /// By how much the best move is better than the second-best.
+    gap: f64,
+    /// The same as a share of the best move's value.
+    share: f64,
+}
+
+/// A position before it is told.
+#[derive(Clone)]
+struct Position {
+    evaluation: Evaluation,
+    gap: f64,
+    share: f64,
+}
+
+/// `GET /api/v1/positions`.
+pub async fn positions(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<PositionsAsked>,
+) -> Result<ToldAnswer<PositionList>, RequestFailure> {
+    let run = explorer.run(asked.run.as_deref())?;
+    refuse_best_moves(&run)?;
+    let first = asked.first.unwrap_or(0);
+    let last_of_run = run.layers.last().map_or(0, |counts| counts.layer.0);
+    let last = asked.last.unwrap_or(last_of_run).min(last_of_run);
+    if first > last {
+        let what = format!(
+            "layers from {first} to {last}: expected a first that is not above the last, which is {last_of_run}"
+        );
+        return Err(status::invalid_argument("first", what).into());
+    }
+    let layers = layers_between(first, last, last_of_run, run.params.kept);
+    let most = asked.sample.unwrap_or(SAMPLE).clamp(1, MOST_SAMPLED) as usize;
+    let limit = asked.limit.unwrap_or(LIMIT).clamp(1, MOST) as usize;
+    let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
+    let is_less_better = less_is_better(run.params.objective);
+    let of_layers = layers.clone();
+    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+        let (mut found, mut sampled) = (Vec::new(), 0);
+        for &layer in &of_layers {
+            let boards = sample(oracle, layer, most.div_ceil(of_layers.len()), seed, asking.wanted)?;
+            sampled += boards.len();
+            let evaluations = oracle.evaluate_as(&boards, asking)?.into_iter().flatten();
+            found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
+        }
+        Ok::<_, QueryError>((found, sampled))
+    };
+    let (found, sampled) = explorer.ask_much(run.oracle()?, question).await?;
+    let chosen = choose(found, kind, limit);
+    Ok(ToldAnswer(PositionList {
+        layers: layers.into_iter().map(|layer| layer.0).collect(),
+        sampled,
+        positions: chosen.into_iter().map(|position| told(position, size)).collect(),
+    }))
+}
+
+/// Says that a question about many values is not for a run that stores few of them.
+pub fn refuse_best_moves(run: &RunSnapshot) -> Result<(), Status> {
+    let what = "the run stores best moves and few values: states are not compared by their values here";
+    if run.params.best_moves { Err(Status::failed_precondition(what)) } else { Ok(()) }
+}
+
+/// Some layers of a range, evenly, each just below two that are stored: so what its moves lead to is looked up.
+fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
+    let even = |sum: u32| Layer(sum.max(Layer::FIRST.0) / 2 * 2);
+    let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
+    let steps = (LAYERS - 1).min((last - first) / 2).max(1);
+    let mut layers: Vec<Layer> = (0..=steps)
+        .map(|i| even(first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32))
+        // Above the last cut there is nothing to look up, and little to work out.
+        .map(|layer| Some(below_a_cut(layer)).filter(|below| below.0 <= last_of_run).unwrap_or(layer))
+        .collect();
+    layers.dedup();
+    layers
+}
+
+/// What is to be said of a state; `None` where it is no position of this kind.
+fn position(evaluation: Evaluation, kind: PositionKind, is_less_better: bool) -> Option<Position> {
+    let mut values: Vec<f64> = evaluation.moves.iter().filter_map(|m| Some(m.outcome?.value)).collect();
+    values.sort_by(f64::total_cmp);
+    if !is_less_better {
+        values.reverse();
+    }
+    let (&best, &second) = (values.first()?, values.get(1)?);
+    let (gap, larger) = ((best - second).abs(), best.abs().max(second.abs()));
+    let counts = gap > 0.0 && (kind != PositionKind::Only || values.len() >= 3);
+    counts.then(|| Position { evaluation, gap, share: gap / larger })
+}
+
+/// The positions that are most of their kind.
+fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
+    match kind {
+        PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
+        PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
+        PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
+        // From all layers alike.
+        PositionKind::Any => found = every_so_often(found, limit),
+    }
+    found.truncate(limit);
+    found
+}
+
+fn every_so_often(found: Vec<Position>, limit: usize) -> Vec<Position> {
+    let step = (found.len() / limit.max(1)).max(1);
+    found.into_iter().step_by(step).collect()
+}
+
+fn told(Position { evaluation, gap, share }: Position, size: BoardSize) -> ToldPosition {
+    ToldPosition { state: ToldState::new(&StateAnswer::Values(evaluation), size), gap, share }
+}
+
+#[cfg(test)]
+mod tests {
+    use exact2048_game::board::Board;
+    use exact2048_game::rules::Move;
+    use exact2048_solution::{MoveOutcome, MoveValue};
+
+    use super::*;
+
+    fn evaluation(values: [Option<f64>; 4]) -> Evaluation {
+        let outcome = |value| MoveOutcome {
+            after: Board::default(),
+            score: 0,
+            value,
+            error_bound: 0.0,
+            worst_spawn: None,
+            is_best: false,
+        };
+        let moves = Move::ALL.into_iter().zip(values);
+        Evaluation {
+            board: Board::default(),
+            canonical: Board::default(),
+            layer: Layer(8),
+            value: 0.0,
+            error_bound: 0.0,
+            best: None,
+            moves: moves
+                .map(|(direction, value)| MoveValue { direction, outcome: value.map(outcome) })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn gaps_are_to_the_second_best_move() {
+        let of = |values, kind, less| position(evaluation(values), kind, less).map(|p| (p.gap, p.share));
+        let values = [Some(8.0), None, Some(10.0), Some(2.0)];
+        assert_eq!(of(values, PositionKind::Gap, false), Some((2.0, 0.2)));
+        assert_eq!(of(values, PositionKind::Gap, true), Some((6.0, 0.75)));
+        let two = [Some(8.0), None, Some(10.0), None];
+        assert_eq!(of(two, PositionKind::Only, false), None, "two moves");
+        assert!(of(two, PositionKind::Close, false).is_some());
+        assert_eq!(of([Some(8.0), Some(8.0), Some(1.0), None], PositionKind::Gap, false), None, "a tie");
+        assert_eq!(of([Some(8.0), None, None, None], PositionKind::Any, false), None, "no choice");
+    }
+
+    #[test]
+    fn layers_are_spread_and_just_below_stored_ones() {
+        let kept = KeptLayers::TWO_IN_FOUR;
+        let layers = layers_between(0, 2044, 2044, kept);
+        assert_eq!(layers.len(), 8);
+        for layer in &layers[..7] {
+            assert!(kept.keeps(layer.up(1)) && kept.keeps(layer.up(2)), "{layer}");
+        }
+        assert_eq!(layers_between(30, 30, 2044, kept).len(), 1);
+        assert!(layers_between(2044, 2044, 2044, kept)[0].0 <= 2044);
+    }
+}

@@ -1,0 +1,198 @@
+//! The runs that are served, by name.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use exact2048_game::{Layer, Objective};
+use exact2048_net::token::CheckToken;
+use exact2048_proto::v1::{Cost, RunPhase};
+use exact2048_server::{RunSnapshot, Served, Turns};
+use exact2048_solution::{Asking, Oracle, QueryError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tonic::Status;
+
+use crate::asked::{Asked, RequestFailure, ToldAnswer};
+
+/// A run under the name that requests give.
+pub struct NamedRun {
+    /// The name.
+    pub name: String,
+    /// The run.
+    pub served: Arc<Served>,
+}
+
+/// What answers requests.
+#[derive(Clone)]
+pub struct Explorer(Arc<Shared>);
+
+struct Shared {
+    runs: Vec<NamedRun>,
+    turns: Turns,
+    /// One for each request that is worked on and looks at many states.
+    threads: Semaphore,
+    token: CheckToken,
+}
+
+impl Explorer {
+    /// Answers about some runs, the first of them where a request names none. Requests that look at many states are worked
+    /// on by this number of `threads`, and what takes long in `turns`.
+    #[must_use]
+    pub fn new(runs: Vec<NamedRun>, threads: usize, turns: Turns, token: CheckToken) -> Self {
+        Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), token }))
+    }
+
+    /// The run of a name as it was read last.
+    pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
+        let run = match name {
+            Some(name) => self.0.runs.iter().find(|run| run.name == name),
+            None => self.0.runs.first(),
+        };
+        let names = || self.0.runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ");
+        let unknown =
+            || Status::not_found(format!("no run of this name is served: expected one of {}", names()));
+        Ok(run.ok_or_else(unknown)?.served.now())
+    }
+
+    /// The runs but the first, which is served over gRPC too.
+    pub fn others(&self) -> Vec<Arc<Served>> {
+        self.0.runs.iter().skip(1).map(|run| Arc::clone(&run.served)).collect()
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    /// Asks for the token, where there is one.
+    pub(crate) fn token(&self) -> &CheckToken {
+        &self.0.token
+    }
+
+    /// Puts a question that looks at many states.
+    pub(crate) async fn ask_much<T: Send + 'static>(
+        &self,
+        oracle: Arc<Oracle>,
+        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
+    ) -> Result<T, Status> {
+        let answer = self.0.turns.ask(oracle, Some(&self.0.threads), question).await;
+        answer.map(|(answer, Cost { .. })| answer)
+    }
+}
+
+/// What a run is.
+#[derive(Serialize)]
+pub struct ToldRun {
+    name: String,
+    run_id: String,
+    rows: usize,
+    columns: usize,
+    objective: String,
+    /// Whether the smaller of two values is the better one.
+    less_is_better: bool,
+    /// The tile that ends the game.
+    target: Option<u32>,
+    spawn4: f64,
+    spawner: String,
+    /// Whether states have a best move at once, and values only where they are asked for.
+    best_moves: bool,
+    phase: &'static str,
+    /// Why states have no values, or not all.
+    not_solved: Option<String>,
+    first_layer: u32,
+    last_layer: u32,
+    layers: usize,
+    states: u64,
+    afterstates: u64,
+    fingerprint: Option<String>,
+    start: Option<ToldStart>,
+}
+
+#[derive(Serialize)]
+struct ToldStart {
+    expected: f64,
+    error_bound: f64,
+}
+
+impl ToldRun {
+    fn new(name: &str, run: &RunSnapshot) -> Self {
+        let params = &run.params;
+        let spawn4 = params.spawn4;
+        Self {
+            name: name.to_owned(),
+            run_id: run.run_id.clone(),
+            rows: params.board.rows(),
+            columns: params.board.cols(),
+            objective: params.objective.to_string(),
+            less_is_better: less_is_better(params.objective),
+            target: params.winning_exponent().map(|exponent| 1 << exponent),
+            spawn4: f64::from(spawn4.weight4()) / f64::from(spawn4.denominator()),
+            spawner: params.spawner.to_string(),
+            best_moves: params.best_moves,
+            phase: match run.phase {
+                RunPhase::Solved => "solved",
+                RunPhase::Enumerated => "enumerated",
+                RunPhase::Unfinished | RunPhase::Unspecified => "unfinished",
+            },
+            not_solved: run.not_solved.clone(),
+            first_layer: Layer::FIRST.0,
+            last_layer: run.layers.last().map_or(Layer::FIRST.0, |counts| counts.layer.0),
+            layers: run.layers.len(),
+            states: run.layers.iter().map(|counts| counts.states).sum(),
+            afterstates: run.layers.iter().map(|counts| counts.afterstates).sum(),
+            fingerprint: run.fingerprint.map(|sum| format!("{sum:032x}")),
+            start: run
+                .start
+                .as_ref()
+                .map(|start| ToldStart { expected: start.expected, error_bound: start.error_bound }),
+        }
+    }
+}
+
+/// Whether the smaller of two values is the better one.
+pub(crate) fn less_is_better(objective: Objective) -> bool {
+    matches!(objective, Objective::Lose { .. })
+}
+
+#[derive(Serialize)]
+pub struct RunList {
+    runs: Vec<ToldRun>,
+}
+
+/// `GET /api/v1/runs`.
+pub async fn runs(State(explorer): State<Explorer>) -> ToldAnswer<RunList> {
+    let told = |run: &NamedRun| ToldRun::new(&run.name, &run.served.now());
+    ToldAnswer(RunList { runs: explorer.0.runs.iter().map(told).collect() })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayersAsked {
+    run: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct LayerList {
+    layers: Vec<ToldLayer>,
+}
+
+#[derive(Serialize)]
+struct ToldLayer {
+    layer: u32,
+    states: u64,
+    afterstates: u64,
+}
+
+/// `GET /api/v1/layers`.
+pub async fn layers(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<LayersAsked>,
+) -> Result<ToldAnswer<LayerList>, RequestFailure> {
+    let run = explorer.run(asked.run.as_deref())?;
+    let told = run.layers.iter().map(|counts| ToldLayer {
+        layer: counts.layer.0,
+        states: counts.states,
+        afterstates: counts.afterstates,
+    });
+    Ok(ToldAnswer(LayerList { layers: told.collect() }))
+}

@@ -1,0 +1,153 @@
+//! The states of a layer that match a pattern, some at a time.
+
+use axum::extract::State;
+use exact2048_game::Layer;
+use exact2048_game::board::Board;
+use exact2048_game::symmetry::Symmetries;
+use exact2048_net::status;
+use exact2048_solution::{Asking, Oracle, QueryError};
+use serde::{Deserialize, Serialize};
+
+use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::layers::no_such_layer;
+use crate::pattern::BoardPattern;
+use crate::runs::Explorer;
+
+/// States in an answer unless told otherwise, and at most.
+const LIMIT: u32 = 50;
+const MOST: u32 = 1_000;
+
+/// States that one request looks at, about: a second of one thread.
+const SCANNED: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchAsked {
+    run: Option<String>,
+    layer: u32,
+    pattern: String,
+    limit: Option<u32>,
+    /// `next` of the answer before.
+    from: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct SearchAnswer {
+    states: Vec<FoundState>,
+    /// States that were looked at.
+    scanned: usize,
+    /// Where to go on; none where the layer ends.
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FoundState {
+    /// The image that matches.
+    board: String,
+    /// Not of a run that stores best moves.
+    value: Option<f64>,
+}
+
+/// A place in a layer: a part, and a state of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ScanPlace {
+    part: usize,
+    state: usize,
+}
+
+impl ScanPlace {
+    fn parse(text: &str) -> Option<Self> {
+        let (part, state) = text.split_once('.')?;
+        Some(Self { part: part.parse().ok()?, state: state.parse().ok()? })
+    }
+
+    fn text(self) -> String {
+        format!("{}.{}", self.part, self.state)
+    }
+}
+
+/// What a scan has found.
+struct Scan {
+    boards: Vec<Board>,
+    scanned: usize,
+    next: Option<ScanPlace>,
+}
+
+/// `GET /api/v1/search`.
+pub async fn search(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<SearchAsked>,
+) -> Result<ToldAnswer<SearchAnswer>, RequestFailure> {
+    let run = explorer.run(asked.run.as_deref())?;
+    let (size, layer) = (run.params.board, Layer(asked.layer));
+    if !run.layers.iter().any(|counts| counts.layer == layer) {
+        return Err(no_such_layer(layer, run.layers.last().map(|last| last.layer)).into());
+    }
+    let pattern = BoardPattern::parse(&asked.pattern, size);
+    let pattern = pattern.map_err(|what| status::invalid_argument("pattern", what))?;
+    let from = match &asked.from {
+        None => ScanPlace::default(),
+        Some(text) => ScanPlace::parse(text).ok_or_else(|| {
+            status::invalid_argument(
+                "from",
+                format!("{text:?}: expected what \"next\" was in the answer before"),
+            )
+        })?,
+    };
+    let limit = asked.limit.unwrap_or(LIMIT).clamp(1, MOST) as usize;
+    let with_values = !run.params.best_moves;
+    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+        let found = scan(oracle, layer, &pattern, from, limit, asking)?;
+        let values = match with_values {
+            true => oracle.values_as(&found.boards, asking)?,
+            false => vec![None; found.boards.len()],
+        };
+        Ok((found, values))
+    };
+    let (Scan { boards, scanned, next }, values) = explorer.ask_much(run.oracle()?, question).await?;
+    let told =
+        boards.iter().zip(values).map(|(board, value)| FoundState { board: board.to_text(size), value });
+    Ok(ToldAnswer(SearchAnswer { states: told.collect(), scanned, next: next.map(ScanPlace::text) }))
+}
+
+fn scan(
+    oracle: &Oracle,
+    layer: Layer,
+    pattern: &BoardPattern,
+    from: ScanPlace,
+    limit: usize,
+    asking: &Asking<'_>,
+) -> Result<Scan, QueryError> {
+    let symmetries = Symmetries::new(oracle.params().board);
+    let (mut boards, mut scanned, mut first) = (Vec::new(), 0, from.state);
+    for (part, &key) in oracle.parts_of(layer)?.iter().enumerate().skip(from.part) {
+        if scanned >= SCANNED {
+            return Ok(Scan { boards, scanned, next: Some(ScanPlace { part, state: 0 }) });
+        }
+        if !(asking.wanted)() {
+            return Err(QueryError::GivenUp);
+        }
+        for (state, &board) in oracle.states_of(key)?.iter().enumerate().skip(std::mem::take(&mut first)) {
+            if boards.len() == limit {
+                return Ok(Scan { boards, scanned, next: Some(ScanPlace { part, state }) });
+            }
+            scanned += 1;
+            boards.extend(pattern.image_that_matches(board, &symmetries));
+        }
+    }
+    Ok(Scan { boards, scanned, next: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_told() {
+        let place = ScanPlace { part: 12, state: 345 };
+        assert_eq!(ScanPlace::parse(&place.text()), Some(place));
+        for text in ["", "1", ".", "1.", "a.b", "-1.2", "1.99999999999999999999999"] {
+            assert_eq!(ScanPlace::parse(text), None, "{text}");
+        }
+    }
+}

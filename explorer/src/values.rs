@@ -1,0 +1,130 @@
+//! What a state is worth, each of its moves, and each tile that may come after them.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use exact2048_game::board::{Board, tile};
+use exact2048_game::{Params, SpawnKind, Spawner, rules};
+use exact2048_proto::v1;
+use exact2048_server::{answer_state, board_of};
+use exact2048_solution::{Asking, Evaluation, Oracle, StateAnswer, ToldState};
+use serde::{Deserialize, Serialize};
+
+use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::runs::Explorer;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValuesAsked {
+    run: Option<String>,
+    board: String,
+    /// Whether to tell what each tile that may come is worth.
+    #[serde(default)]
+    spawns: bool,
+    /// Of a run that stores best moves: whether values are to be worked out.
+    #[serde(default)]
+    values: bool,
+}
+
+#[derive(Serialize)]
+pub struct ValuesTold {
+    #[serde(flatten)]
+    state: ToldState,
+    /// By move, of those that are legal and do not win.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawns: Option<BTreeMap<&'static str, Vec<ToldSpawn>>>,
+    cost: ToldCost,
+}
+
+/// A tile that may come, and what the board is worth then.
+#[derive(Serialize)]
+struct ToldSpawn {
+    cell: usize,
+    tile: u32,
+    /// Not where tiles do not come by chance.
+    chance: Option<f64>,
+    value: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ToldCost {
+    computed_states: u64,
+    stored_states: u64,
+    found_states: u64,
+    seconds: f64,
+}
+
+impl From<v1::Cost> for ToldCost {
+    fn from(cost: v1::Cost) -> Self {
+        let v1::Cost { computed_states, stored_states, found_states, seconds } = cost;
+        Self { computed_states, stored_states, found_states, seconds }
+    }
+}
+
+/// `GET /api/v1/values`.
+pub async fn values(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<ValuesAsked>,
+) -> Result<ToldAnswer<ValuesTold>, RequestFailure> {
+    let run = explorer.run(asked.run.as_deref())?;
+    let size = run.params.board;
+    let spelled = v1::Board { spelling: Some(v1::board::Spelling::Text(asked.board)) };
+    let board = board_of(Some(spelled), size)?;
+    let oracle = run.oracle()?;
+    let (answer, cost) = answer_state(oracle.clone(), explorer.turns(), board, asked.values).await?;
+    let spawns = match &answer {
+        StateAnswer::Values(evaluation) if asked.spawns => {
+            let mut places = places_of(evaluation, &run.params);
+            let boards: Vec<Board> = places.iter().map(|place| place.board).collect();
+            let question = move |oracle: &Oracle, asking: &Asking<'_>| oracle.values_as(&boards, asking);
+            let (values, _) = explorer.turns().ask(oracle, None, question).await?;
+            for (place, value) in places.iter_mut().zip(values) {
+                place.told.value = value;
+            }
+            let mut by_move: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            places.into_iter().for_each(|place| by_move.entry(place.made).or_default().push(place.told));
+            Some(by_move)
+        }
+        _ => None,
+    };
+    Ok(ToldAnswer(ValuesTold { state: ToldState::new(&answer, size), spawns, cost: cost.into() }))
+}
+
+/// A tile that may come after a move, and the board with it.
+struct SpawnPlace {
+    made: &'static str,
+    board: Board,
+    told: ToldSpawn,
+}
+
+/// The tiles that may come after the moves of a state. None come after a move that wins.
+fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
+    let size = params.board;
+    let wins = |board: Board| {
+        let target = params.winning_exponent();
+        target.is_some_and(|target| (0..size.cells()).any(|cell| board.get(cell) >= target))
+    };
+    let mut places = Vec::new();
+    for (made, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction.name(), m.outcome?))) {
+        if wins(outcome.after) {
+            continue;
+        }
+        let empty: Vec<usize> = rules::empty_cells(outcome.after, size).collect();
+        for (cell, spawn) in empty.iter().flat_map(|&cell| SpawnKind::ALL.map(|spawn| (cell, spawn))) {
+            let weight = spawn.weight(params.spawn4);
+            if weight == 0 {
+                continue;
+            }
+            let chance = f64::from(weight) / (f64::from(params.spawn4.denominator()) * empty.len() as f64);
+            let board = outcome.after.with(cell, spawn.exponent());
+            let told = ToldSpawn {
+                cell,
+                tile: tile(spawn.exponent()),
+                chance: (params.spawner == Spawner::Random).then_some(chance),
+                value: None,
+            };
+            places.push(SpawnPlace { made, board, told });
+        }
+    }
+    places
+}

@@ -1,0 +1,108 @@
+//! What a server speaks, and how statuses are told in it.
+//!
+//! Inside a server every failure is a gRPC status. Services of gRPC send it as it is; over plain HTTP it becomes a status of
+//! HTTP with a JSON object that has the same code and the same words.
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use crate::status::field_of;
+
+/// Seconds after which clients should try again that were turned away.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// gRPC, over HTTP/2.
+    Grpc,
+    /// HTTP/1.1 and HTTP/2, with answers in JSON.
+    Http,
+}
+
+impl Protocol {
+    /// The answer to a request that is turned away, or cut off before its answer began.
+    pub(crate) fn refusal(self, status: Status) -> Response<Body> {
+        match self {
+            Self::Grpc => status.into_http(),
+            Self::Http => http_refusal(&status).map(Body::new),
+        }
+    }
+
+    /// The code of an answer, where its head tells it: of gRPC those without messages do, of HTTP all.
+    pub(crate) fn code_of<B>(self, response: &Response<B>) -> Option<Code> {
+        match self {
+            Self::Grpc => Status::from_header_map(response.headers()).map(|status| status.code()),
+            Self::Http => Some(response.extensions().get::<Code>().copied().unwrap_or(Code::Ok)),
+        }
+    }
+}
+
+/// A status as an answer of HTTP: `{"error": {"code": …, "message": …}}`, with the field that is at fault where one is.
+#[must_use]
+pub fn http_refusal(status: &Status) -> Response<String> {
+    let (code, name) = told_as(status.code());
+    let mut error = serde_json::json!({ "code": name, "message": status.message() });
+    if let Some(field) = field_of(status) {
+        error["field"] = field.into();
+    }
+    let mut response = Response::new(serde_json::json!({ "error": error }).to_string());
+    *response.status_mut() = code;
+    response.extensions_mut().insert(status.code());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if code == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if code == StatusCode::TOO_MANY_REQUESTS || code == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, RETRY_SECONDS);
+    }
+    response
+}
+
+/// The status of HTTP for a code, and the code's name.
+fn told_as(code: Code) -> (StatusCode, &'static str) {
+    match code {
+        Code::InvalidArgument => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
+        Code::Unauthenticated => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
+        Code::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+        Code::Unimplemented => (StatusCode::METHOD_NOT_ALLOWED, "UNIMPLEMENTED"),
+        Code::FailedPrecondition => (StatusCode::CONFLICT, "FAILED_PRECONDITION"),
+        Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED"),
+        Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+        Code::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED"),
+        Code::DataLoss => (StatusCode::INTERNAL_SERVER_ERROR, "DATA_LOSS"),
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status;
+
+    #[test]
+    fn statuses_are_told_in_json() {
+        let told = http_refusal(&status::invalid_argument("board", "\"2 2\" has 1 row"));
+        assert_eq!(told.status(), StatusCode::BAD_REQUEST);
+        let expected =
+            r#"{"error":{"code":"INVALID_ARGUMENT","field":"board","message":"\"2 2\" has 1 row"}}"#;
+        assert_eq!(told.body(), expected);
+        assert_eq!(Protocol::Http.code_of(&told), Some(Code::InvalidArgument));
+        assert_eq!(Protocol::Http.code_of(&Response::new(())), Some(Code::Ok));
+        let again = http_refusal(&status::exhausted("256 requests are running"));
+        assert_eq!(again.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(again.headers()[RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn statuses_of_grpc_stay_what_they_are() {
+        let told = Protocol::Grpc.refusal(status::exhausted("256 requests are running"));
+        assert_eq!(told.status(), StatusCode::OK);
+        assert_eq!(told.headers()["grpc-status"], "8");
+        assert_eq!(Protocol::Grpc.code_of(&told), Some(Code::ResourceExhausted));
+    }
+}

@@ -1,0 +1,61 @@
+//! States of a layer, part by part: for who looks at some of them, or for some among them.
+
+use exact2048_game::bitset::for_each_bit;
+use exact2048_game::columns::Columns;
+use exact2048_game::rowset::Row;
+use exact2048_game::{Board, Lane, Layer};
+use exact2048_storage::{ItemKey, ShardKind};
+
+use super::{Oracle, QueryError};
+use crate::archive::ReadError;
+use crate::parts::Parts;
+
+impl Oracle {
+    /// The parts of a layer that have states, in their order; none where the run has no such layer.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::ReachRemoved`].
+    pub fn parts_of(&self, layer: Layer) -> Result<Vec<ItemKey>, QueryError> {
+        if layer > self.params.last_layer() || layer < Layer::FIRST {
+            return Ok(Vec::new());
+        }
+        if !self.has_reach(layer) {
+            return Err(QueryError::ReachRemoved(layer));
+        }
+        let mut parts = Vec::new();
+        for shard in self.catalog.find_layer(ShardKind::Reach, layer.0) {
+            let items = shard.reader().map_err(ReadError::from)?.items();
+            let first = items.partition_point(|item| item.key.layer < layer.0);
+            let of_layer = items[first..].iter().take_while(|item| item.key.layer == layer.0);
+            parts.extend(of_layer.map(|item| item.key));
+        }
+        Ok(parts)
+    }
+
+    /// The states of a part, as canonical boards: each once, in no order that means anything. Cost: that of reading the part
+    /// and of listing the columns of its lane; a microsecond a state, about.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] where a shard cannot be read.
+    pub fn states_of(&self, part: ItemKey) -> Result<Vec<Board>, QueryError> {
+        let missing = || ReadError::StateMissing(part);
+        let (layer, lane) = (Layer(part.layer), Lane::from_code(part.lane).ok_or_else(missing)?);
+        let columns = Columns::new(&self.params, lane);
+        let rows = self.locator.rows(layer, lane).ok_or_else(missing)?;
+        let parts = Parts::new(rows as usize, columns.len());
+        let Some(reach) = self.parts.states(part, parts)? else { return Ok(Vec::new()) };
+        let first = parts.rows(part.part).start;
+        let mut boards = Vec::new();
+        let occupied = reach.chunks_exact(parts.words().max(1)).enumerate();
+        for (number, bits) in occupied.filter(|(_, bits)| bits.iter().any(|&word| word != 0)) {
+            let row = Row((first + number) as u32);
+            let row = self.locator.row_boards(layer, lane, row).ok_or_else(missing)?;
+            // Of the images of a state in this row one counts.
+            for_each_bit(bits, |column| boards.extend(row.board(columns.sequences()[column])));
+        }
+        boards.iter_mut().for_each(|board| *board = self.cones.packed().canonical(*board));
+        Ok(boards)
+    }
+}

@@ -1,0 +1,115 @@
+//! Answers as they are told: one state's, whatever asked, and its JSON.
+
+use exact2048_game::board::{Board, BoardSize};
+use exact2048_game::rules::Move;
+use serde::Serialize;
+
+use crate::oracle::{Advice, Evaluation, MoveValue};
+
+/// What is said of a state.
+#[derive(Clone, Debug)]
+pub enum StateAnswer {
+    /// Its value and that of each of its moves.
+    Values(Evaluation),
+    /// A best move alone, of a run that stores these.
+    BestMove(Advice),
+}
+
+impl StateAnswer {
+    /// The board, its canonical image and the sum of its tiles.
+    pub fn state(&self) -> (Board, Board, u32) {
+        match self {
+            Self::Values(of) => (of.board, of.canonical, of.layer.0),
+            Self::BestMove(of) => (of.board, of.canonical, of.layer.0),
+        }
+    }
+}
+
+/// An answer as JSON, as `query --json` prints it and the explorer sends it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToldState {
+    board: String,
+    canonical: String,
+    layer: u32,
+    /// Not where the answer is a best move alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_bound: Option<f64>,
+    best: Option<&'static str>,
+    moves: Vec<ToldMove>,
+}
+
+/// A move of an answer as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToldMove {
+    #[serde(rename = "move")]
+    direction: &'static str,
+    legal: bool,
+    score: Option<u32>,
+    value: Option<f64>,
+    /// Only where it is not that of the board: where values are floating-point numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_bound: Option<f64>,
+    afterstate: Option<String>,
+    /// Only where the worst tiles are spawned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_spawn: Option<String>,
+    best: bool,
+}
+
+impl ToldState {
+    /// An answer about a state of boards of this size.
+    pub fn new(answer: &StateAnswer, size: BoardSize) -> Self {
+        let (board, canonical, layer) = answer.state();
+        let (value, error_bound, best, moves) = match answer {
+            StateAnswer::Values(of) => {
+                let moves = of.moves.iter().map(|m| ToldMove::of_value(m, of.error_bound, size)).collect();
+                (Some(of.value), Some(of.error_bound), of.best, moves)
+            }
+            StateAnswer::BestMove(of) => {
+                let moves = Move::ALL.into_iter().map(|made| ToldMove::of_advice(made, of, size)).collect();
+                (None, None, of.best, moves)
+            }
+        };
+        Self {
+            board: board.to_text(size),
+            canonical: canonical.to_text(size),
+            layer,
+            value,
+            error_bound,
+            best: best.map(Move::name),
+            moves,
+        }
+    }
+}
+
+impl ToldMove {
+    fn of_value(of: &MoveValue, error_bound: f64, size: BoardSize) -> Self {
+        let outcome = of.outcome;
+        Self {
+            direction: of.direction.name(),
+            legal: outcome.is_some(),
+            score: outcome.map(|outcome| outcome.score),
+            value: outcome.map(|outcome| outcome.value),
+            error_bound: outcome.map(|outcome| outcome.error_bound).filter(|&bound| bound != error_bound),
+            afterstate: outcome.map(|outcome| outcome.after.to_text(size)),
+            worst_spawn: outcome.and_then(|outcome| outcome.worst_spawn).map(|board| board.to_text(size)),
+            best: outcome.is_some_and(|outcome| outcome.is_best),
+        }
+    }
+
+    fn of_advice(direction: Move, advice: &Advice, size: BoardSize) -> Self {
+        let made = advice.moves.get(direction);
+        Self {
+            direction: direction.name(),
+            legal: made.is_some(),
+            score: made.map(|(_, score)| score),
+            value: None,
+            error_bound: None,
+            afterstate: made.map(|(after, _)| after.to_text(size)),
+            worst_spawn: None,
+            best: advice.best == Some(direction),
+        }
+    }
+}

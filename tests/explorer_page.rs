@@ -1,0 +1,380 @@
+//! The explorer's page in a real browser: it is played, edited and studied as people do.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+#[path = "common/browser.rs"]
+mod browser;
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use browser::Browser;
+use common::certificates::token_file;
+use common::http::escape;
+use common::query_calls::{run, serve};
+use common::serving::Server;
+use common::{Place, Solved, close, exact2048, number, query, text};
+use serde_json::Value;
+
+const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
+const LEFT: char = '\u{e012}';
+const UP: char = '\u{e013}';
+const RIGHT: char = '\u{e014}';
+const DOWN: char = '\u{e015}';
+const TAB: char = '\u{e004}';
+const ENTER: char = '\u{e007}';
+
+/// True once the values of the board are shown, or the game is over.
+const SHOWN: &str = "(document.querySelector('#moves .best') !== null && !document.querySelector('#best').disabled) \
+                     || !document.querySelector('#over').hidden && document.querySelector('#value').textContent === '0'";
+
+/// The board that is shown, as text.
+const BOARD: &str = "(() => { const board = document.querySelector('#board'); \
+    const columns = Number(board.style.getPropertyValue('--columns')); \
+    const tile = (tile, i) => (i === 0 ? '' : i % columns ? ' ' : ' / ') + (tile.textContent || '0'); \
+    return [...board.children].map(tile).join(''); })()";
+
+/// The board that is shown, and what the page says of it.
+const PAGE: &str = "({ \
+    board: BOARD, \
+    score: document.querySelector('#score').textContent, \
+    value: document.querySelector('#value').textContent, \
+    lost: document.querySelector('#lost').textContent, \
+    over: !document.querySelector('#over').hidden, \
+    moves: [...document.querySelectorAll('#moves tr')].map((row) => ({ move: row.dataset.move, \
+        best: row.classList.contains('best'), worth: row.children[1].textContent, loses: row.children[2].textContent })) })";
+
+/// What the page says of its board.
+async fn look(browser: &Browser) -> Value {
+    browser.js(&PAGE.replace("BOARD", BOARD)).await
+}
+
+/// A number as the page writes it.
+fn read(text: &str) -> f64 {
+    let plain = text.replace(',', "").replace('−', "-");
+    plain.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
+}
+
+fn said(page: &Value, name: &str) -> f64 {
+    read(text(&page[name]))
+}
+
+/// Requires that what pages said of boards is what `query` says.
+fn check(run: &std::path::Path, pages: &[Value]) {
+    let boards: Vec<String> = pages.iter().map(|page| text(&page["board"]).to_owned()).collect();
+    for (page, told) in pages.iter().zip(query(run, &boards)) {
+        close(said(page, "value"), number(&told["value"]), 0.051, &told.to_string());
+        let best = told["moves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|made| made["value"].as_f64())
+            .fold(f64::MIN, f64::max);
+        for (shown, made) in page["moves"].as_array().unwrap().iter().zip(told["moves"].as_array().unwrap()) {
+            assert_eq!((&shown["move"], &shown["best"]), (&made["move"], &made["best"]), "{told}");
+            match made["value"].as_f64() {
+                Some(value) => {
+                    close(said(shown, "worth"), value, 0.051, &told.to_string());
+                    let loses = text(&shown["loses"]);
+                    let loss = if loses.contains('<') { 0.0 } else { -read(loses) };
+                    close(loss, best - value, 0.051, &told.to_string());
+                }
+                None => assert_eq!(shown["worth"], "not legal"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_game_is_played_to_its_end_by_keys() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let server = serve(&HTTP);
+    let url = server.explorer.clone().unwrap();
+    browser.goto(&url).await;
+    browser.until(SHOWN).await;
+    let mut pages = Vec::new();
+    loop {
+        let page = look(&browser).await;
+        let (is_over, before) = (page["over"] == true, text(&page["board"]).to_owned());
+        pages.push(page);
+        assert!(pages.len() < 5_000, "the game does not end");
+        if is_over {
+            break;
+        }
+        browser.press(&[' ']).await;
+        let other = format!("{BOARD} !== '{before}' && ({SHOWN})");
+        browser.until(&other).await;
+    }
+    let moves = pages.len() - 1;
+    assert!(moves > 20, "{moves} moves");
+    check(&run().run(), &pages);
+    assert_eq!(pages[moves]["lost"], "0", "best moves lose nothing");
+
+    // Back to the start and to the end again.
+    browser.press(&vec!['u'; moves]).await;
+    browser.until(&format!("{BOARD} === '{}'", text(&pages[0]["board"]))).await;
+    assert_eq!(browser.js("document.querySelector('#undo').disabled").await, true);
+    browser.press(&vec!['r'; moves]).await;
+    browser.until(&format!("{BOARD} === '{}'", text(&pages[moves]["board"]))).await;
+    assert_eq!(browser.text("score").await, text(&pages[moves]["score"]));
+    assert_eq!(browser.text("over").await, "No move is legal: the game is over.");
+
+    // From the key to the values, and what came over the network.
+    let times =
+        browser.js("performance.getEntriesByName('key to values').map((entry) => entry.duration)").await;
+    let mut times: Vec<f64> = times.as_array().unwrap().iter().map(number).collect();
+    times.sort_by(f64::total_cmp);
+    assert_eq!(times.len(), moves);
+    let (median, most) = (times[moves / 2], times[moves - 1]);
+    println!(
+        "from the key to the values: {median:.1} ms in the middle, {most:.1} ms at most, of {moves} moves"
+    );
+    browser.close().await;
+    server.stop();
+}
+
+#[tokio::test]
+async fn games_are_exported_and_imported_and_losses_added_up() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let server = serve(&HTTP);
+    let url = server.explorer.clone().unwrap();
+    let place = Place::new();
+    let record = place.join("games.jsonl");
+    let record = record.to_str().unwrap();
+    exact2048(["play", "--player", "greedy", "--board", "3x2", "--games", "1", "--record", record]).exits(0);
+    let game: Value = serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+    browser.goto(&url).await;
+    browser.until(SHOWN).await;
+    browser.write("#import", record).await;
+    browser.until("document.querySelector('#message').textContent.startsWith('A game of')").await;
+    browser.click("#course-moves summary").await;
+    let moves = text(&game["moves"]).len();
+    browser.until(&format!("document.querySelectorAll('#course-table tr').length === {moves}")).await;
+    browser.until("![...document.querySelectorAll('#course-table td:last-child')].some((cell) => cell.textContent === '–')").await;
+    let page = look(&browser).await;
+    assert_eq!((&page["board"], said(&page, "score")), (&game["last"], number(&game["score"])));
+    let boards = browser.js("[...document.querySelectorAll('#course-table tr')].reverse().map((row) => [row.children[1].textContent, row.children[2].textContent])").await;
+    let (boards, made): (Vec<String>, Vec<String>) = boards
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (text(&row[0]).to_owned(), text(&row[1]).to_owned()))
+        .unzip();
+    let lost: f64 = query(&run().run(), &boards)
+        .iter()
+        .zip(&made)
+        .map(|(told, made)| {
+            let values: BTreeMap<&str, f64> = told["moves"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|of| Some((text(&of["move"]), of["value"].as_f64()?)))
+                .collect();
+            values.values().copied().fold(f64::MIN, f64::max) - values[made.as_str()]
+        })
+        .sum();
+    close(-said(&page, "lost"), lost, 0.051, "lost by greedy");
+
+    browser.click("#export").await;
+    let file = browser.folder.path().join("game.jsonl");
+    let begun = Instant::now();
+    let exported: Value = loop {
+        if let Some(game) = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+            break game;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "no file");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    for name in ["board", "score", "start", "moves", "spawns", "last", "cut_short"] {
+        assert_eq!(exported[name], game[name], "{name}");
+    }
+
+    for (bytes, says) in [
+        (&b"\0\xff garbage"[..], "That is no game"),
+        (b"", "That is no game"),
+        (b"[1, 2]", "on a board of"),
+        (br#"{"board":"4x4","start":[],"moves":"","spawns":[]}"#, "on a board of 4x4"),
+        (br#"{"board":"3x2","start":[[0,2],[1,3]],"moves":"","spawns":[]}"#, "is no tile"),
+        (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"L","spawns":[]}"#, "as many"),
+        (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"X","spawns":[[0,2]]}"#, "expected L, R, U or D"),
+        (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"L","spawns":[[0,2]]}"#, "is not possible on"),
+        (br#"{"board":"<img src=x onerror=alert(1)>","start":[]}"#, "<img src=x onerror="),
+    ] {
+        let file = place.join("bad.jsonl");
+        std::fs::write(&file, bytes).unwrap();
+        browser.js("document.querySelector('#message').textContent = ''").await;
+        browser.write("#import", file.to_str().unwrap()).await;
+        browser.until("document.querySelector('#message').textContent !== ''").await;
+        let said = browser.text("message").await;
+        assert!(said.contains(says), "{said}");
+        assert_eq!(browser.js("document.querySelector('img')").await, Value::Null);
+    }
+    browser.close().await;
+    server.stop();
+}
+
+/// Everything with the keyboard alone, on a narrow screen: boards are edited, tiles put by hand, moves made.
+#[tokio::test]
+async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
+    let Some(browser) = Browser::open(320, 640).await else { return };
+    let server = serve(&HTTP);
+    let url = server.explorer.clone().unwrap();
+    let at = |board: &str| format!("{url}#view=play&run=run&board={}", escape(board));
+    browser.goto(&at("2 0 / 0 2 / 0 0")).await;
+    browser.until(SHOWN).await;
+    for view in ["play", "study", "quiz"] {
+        browser.js(&format!("location.hash = '#view={view}'")).await;
+        browser.until(&format!("!document.querySelector('#{view}').hidden")).await;
+        let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        assert_eq!(browser.js(fits).await, true, "{view} is wider than the screen");
+    }
+    browser.js("location.hash = '#view=play'").await;
+    browser.until("!document.querySelector('#play').hidden").await;
+
+    // 32 8 / 2 4 / 0 0, cell by cell.
+    browser.press(&['e']).await;
+    browser.until("document.activeElement.matches('#board button')").await;
+    browser.press(&['5', RIGHT, '3', DOWN, '2', LEFT, '2', '-']).await;
+    browser.until("document.querySelector('#board-text').value === '32 8 / 2 4 / 0 0'").await;
+    let apply = "document.activeElement === document.querySelector('#edit-form button')";
+    for _ in 0..40 {
+        if browser.js(apply).await == true {
+            break;
+        }
+        browser.press(&[TAB]).await;
+    }
+    assert_eq!(browser.js(apply).await, true, "the button cannot be reached by Tab");
+    browser.press(&[ENTER]).await;
+    browser.until(&format!("location.hash.includes('32') && ({SHOWN})")).await;
+    check(&run().run(), &[look(&browser).await]);
+    let board = browser.js("document.querySelector('#board').getAttribute('aria-label')").await;
+    assert_eq!(board, "Row 1: 32, 8. Row 2: 2, 4. Row 3: empty, empty.");
+    let live = browser.js("document.querySelector('#live').textContent").await;
+    assert!(text(&live).contains("Worth") && text(&live).contains("Best: "), "{live}");
+
+    // A tile by hand: a 4 in the first empty cell after the move down.
+    browser.js("void (document.querySelector('#spawning').value = 'hand')").await;
+    browser.js("document.querySelector('#board').focus()").await;
+    browser.press(&[DOWN]).await;
+    browser.until("document.activeElement.matches('#board button')").await;
+    browser.press(&['4']).await;
+    browser.until(&format!("{BOARD} === '4 0 / 32 8 / 2 4' && ({SHOWN})")).await;
+    check(&run().run(), &[look(&browser).await]);
+
+    // Undo, and a finger instead of a key.
+    browser.press(&['u']).await;
+    browser.until(&format!("{BOARD} === '32 8 / 2 4 / 0 0'")).await;
+    browser.js("void (document.querySelector('#spawning').value = 'chance')").await;
+    browser.js("window.scrollTo(0, 0)").await;
+    let middle = browser.js("(({ x, y, width, height }) => [x + width / 2, y + height / 2].map(Math.round))(document.querySelector('#board').getBoundingClientRect())").await;
+    let [x, y] = [0, 1].map(|i| middle[i].as_i64().unwrap());
+    browser.swipe([x, y], [x, y + 90]).await;
+    browser.until(&format!("/^[24] |^0 [24] /.test({BOARD})")).await;
+
+    // What is no board, and one that no game comes to.
+    browser.press(&['e']).await;
+    browser.js("void (document.querySelector('#board-text').value = '3 3 / 0 0 / 0 0')").await;
+    browser.js("document.querySelector('#edit-form').requestSubmit()").await;
+    browser.until("document.querySelector('#message').textContent.includes('is no tile')").await;
+    browser.js("void (document.querySelector('#board-text').value = '64 64 / 64 64 / 64 64')").await;
+    browser.js("document.querySelector('#edit-form').requestSubmit()").await;
+    browser
+        .until("document.querySelector('#why-none').textContent.includes('is not reachable in this run')")
+        .await;
+    // The browser itself notes the status 404 of that answer.
+    let complaints = browser.complaints().await;
+    assert!(complaints.iter().all(|line| line.contains("404")), "{complaints:?}");
+    server.stop();
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_is_found_again() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let server = serve(&HTTP);
+    let url = server.explorer.clone().unwrap();
+    browser.goto(&url).await;
+    browser.until(SHOWN).await;
+    let address = url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    server.stop();
+    browser.press(&[LEFT, UP, RIGHT, DOWN]).await;
+    browser.until("!document.querySelector('#away').hidden").await;
+    let before = look(&browser).await;
+    let again = Server::start(&run().run(), &["--http", &address]);
+    browser.until("document.querySelector('#away').hidden").await;
+    browser.until(SHOWN).await;
+    let after = look(&browser).await;
+    assert_eq!(after["board"], before["board"], "the game goes on");
+    check(&run().run(), &[after]);
+    again.stop();
+}
+
+#[tokio::test]
+async fn positions_are_studied_and_quizzed() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let server = serve(&HTTP);
+    let url = server.explorer.clone().unwrap();
+    browser
+        .ask_chromium(
+            "Emulation.setEmulatedMedia",
+            serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] }),
+        )
+        .await;
+    browser.goto(&format!("{url}#view=study")).await;
+    browser.until("document.querySelectorAll('#positions li').length === 12").await;
+    browser.until("document.querySelectorAll('#value-chart polyline').length === 3").await;
+    assert_eq!(browser.js("document.querySelectorAll('#layer-chart polyline').length").await, 2);
+    browser.js("void (document.querySelector('#pattern').value = '32 * / * * / * 0', document.querySelector('#search-layer').value = '60')").await;
+    browser.click("#search-form button").await;
+    browser.until("document.querySelectorAll('#found li').length > 0").await;
+    browser.click("#found button").await;
+    browser.until(&format!("!document.querySelector('#play').hidden && ({SHOWN})")).await;
+    let page = look(&browser).await;
+    assert!(text(&page["board"]).starts_with("32 ") && text(&page["board"]).ends_with(" 0"), "{page}");
+    check(&run().run(), &[page]);
+
+    browser.click("#to-quiz").await;
+    browser.until("document.querySelectorAll('#quiz-board .tile').length === 6").await;
+    for answers in 1..=3 {
+        browser.press(&[LEFT, UP, RIGHT, DOWN]).await;
+        browser.until(&format!("document.querySelector('#quiz-count').textContent === '{answers}'")).await;
+        assert!(!browser.text("quiz-answer").await.is_empty());
+        browser.press(&[' ']).await;
+        browser.until("document.querySelector('#quiz-answer').textContent === ''").await;
+    }
+    browser.close().await;
+    server.stop();
+}
+
+#[tokio::test]
+async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let solved = Solved::new("--board 3x2 --values best-move");
+    let place = Place::new();
+    let token = token_file(&place, "0123456789abcdef");
+    let options: Vec<&str> = token.iter().map(String::as_str).chain(HTTP).collect();
+    let server = Server::start(&solved.run(), &options);
+    let url = server.explorer.clone().unwrap();
+    browser.goto(&url).await;
+    for (token, is_right) in [("wrong", false), ("0123456789abcdef", true)] {
+        browser.until("document.querySelector('#token-dialog').open").await;
+        browser.js("void (document.querySelector('#token').value = '')").await;
+        browser.write("#token", token).await;
+        browser.click("#token-dialog button").await;
+        if !is_right {
+            browser.until("!document.querySelector('#token-wrong').hidden").await;
+        }
+    }
+    browser.until("document.querySelectorAll('#moves .best').length === 1").await;
+    assert_eq!(browser.text("value").await, "–");
+    assert_eq!(browser.js("document.querySelectorAll('#moves .greyed').length").await, 4);
+    assert!(browser.text("why-none").await.contains("stores best moves"));
+    let before = text(&look(&browser).await["board"]).to_owned();
+    browser.press(&[' ']).await;
+    browser.until(&format!("{BOARD} !== '{before}'")).await;
+    // The token is known in this tab.
+    browser.reload().await;
+    browser.until("document.querySelectorAll('#moves .best').length === 1").await;
+    let complaints = browser.complaints().await;
+    assert!(complaints.iter().all(|line| line.contains("401")), "{complaints:?}");
+    server.stop();
+}
