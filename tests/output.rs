@@ -258,3 +258,45 @@ fn starts_that_cannot_occur_are_told() {
     let help: Vec<&str> = help.split_whitespace().collect();
     assert!(help.join(" ").contains("with 0 or 1 too, those that no game can come to"), "{help:?}");
 }
+
+/// Asks bash itself what it would complete.
+#[test]
+fn shells_complete_commands_and_options() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = exact2048(["completions", shell]).exits(0).stdout;
+        assert!(script.contains("until-layer"), "{shell}");
+    }
+    let script = exact2048(["completions", "bash"]).exits(0).stdout;
+    let completed = |words: &str| {
+        let last = words.split(' ').count() - 1;
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({words}); COMP_CWORD={last}\n\
+             _exact2048 exact2048 \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{last} - 1]}}\"\necho \"${{COMPREPLY[@]}}\""
+        );
+        let answer = std::process::Command::new("bash").args(["--norc", "-c", &ask]).output().unwrap();
+        String::from_utf8(answer.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(completed("exact2048 sol"), "solve");
+    assert_eq!(completed("exact2048 solve --until"), "--until-layer");
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let page = exact2048(["man"]).exits(0).stdout;
+    assert!(page.contains(".SH SYNOPSIS") && page.contains("solve"), "{page}");
+    let place = Place::new();
+    let folder = place.join("man").join("man1");
+    exact2048(["man", "--out", folder.to_str().unwrap()]).exits(0);
+    let help = exact2048(["--help"]).exits(0).stdout;
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(names.len() > 20, "{help}");
+    for name in names.into_iter().filter(|name| !name.is_empty() && *name != "help") {
+        let page = fs::read_to_string(folder.join(format!("exact2048-{name}.1"))).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{name}: {page}");
+    }
+    let file = place.join("file");
+    fs::write(&file, "").unwrap();
+    exact2048(["man", "--out", file.to_str().unwrap()]).exits(1).says(&["cannot write manual pages"]);
+}

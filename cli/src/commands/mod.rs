@@ -4,6 +4,7 @@ pub mod bag;
 #[cfg(feature = "net")]
 pub mod cancel;
 pub mod combo;
+pub mod completions;
 #[cfg(feature = "net")]
 pub mod coordinator;
 pub mod count;
@@ -15,6 +16,7 @@ pub mod forget;
 pub mod info;
 pub mod inspect;
 pub mod layers;
+pub mod man;
 pub mod plan;
 pub mod play;
 pub mod query;
@@ -69,6 +71,10 @@ pub enum Command {
     Bag(bag::Args),
     /// Say how long combos are in a field four columns wide, solved exactly
     Combo(combo::Args),
+    /// Print what a shell completes: bash, elvish, fish, powershell, zsh
+    Completions(completions::Args),
+    /// Print the manual, or write a page for each command
+    Man(man::Args),
 }
 
 impl Command {
@@ -92,6 +98,8 @@ impl Command {
             Command::Count(args) => count::main(args),
             Command::Bag(args) => bag::main(args),
             Command::Combo(args) => combo::main(args),
+            Command::Completions(args) => completions::main(args),
+            Command::Man(args) => man::main(args),
         }
     }
 }

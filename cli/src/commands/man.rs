@@ -1,0 +1,36 @@
+//! `exact2048 man`: a manual page for each command.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::Cli;
+
+/// Options of `man`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 man | man -l -
+  exact2048 man --out ~/.local/share/man/man1")]
+pub struct Args {
+    /// Write exact2048.1 and a page for each command into this folder, which is made
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Prints the page of the program, or writes those of all commands.
+pub fn main(args: &Args) -> Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let Some(folder) = &args.out else {
+        let mut page = Vec::new();
+        Man::new(command).render(&mut page)?;
+        return Ok(io::stdout().write_all(&page)?);
+    };
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(command, folder))
+        .with_context(|| format!("cannot write manual pages to {}", folder.display()))
+}
