@@ -404,7 +404,11 @@ fn runs_are_followed() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", ask());
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(ask().json()["value"], query(&path, &["2 0 / 0 2".to_owned()])[0]["value"]);
+    let value = ask().json()["value"].clone();
+    assert_eq!(value, query(&path, &["2 0 / 0 2".to_owned()])[0]["value"]);
+    // Of one that was solved when it was opened the old files are read on.
+    replace(&path, "--board 2x2");
+    assert_eq!((ask().status, &ask().json()["value"]), (200, &value));
     server.stop();
 }
 
