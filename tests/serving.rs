@@ -536,3 +536,14 @@ fn lines_are_asked_together() {
     }
     server.stop();
 }
+
+/// Whoever reads the log may leave, as `head` does: the server goes on, and ends when it is told to.
+#[test]
+fn a_log_that_nobody_reads_ends_nothing() {
+    let solved = Solved::new("--board 2x2");
+    let leaves = ["bash", "-c", "exec \"$@\" 2> >(head -c 1 > /dev/null)", "bash"];
+    let run = solved.run();
+    let server =
+        Server::launch_within(&leaves, &["serve", "--run", run.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    server.stop();
+}

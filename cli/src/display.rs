@@ -1,5 +1,6 @@
 //! Progress on stderr that fits the terminal: live lines there, a plain line every few seconds elsewhere.
 
+use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -40,9 +41,11 @@ pub fn say_command(command: &str) {
 }
 
 fn write_line(text: &str) {
+    // What nobody reads any more is lost; `eprintln!` would panic.
+    let write = || drop(writeln!(io::stderr(), "{text}"));
     match &*live() {
-        Some(bar) => bar.suspend(|| eprintln!("{text}")),
-        None => eprintln!("{text}"),
+        Some(bar) => bar.suspend(write),
+        None => write(),
     }
 }
 
@@ -127,7 +130,7 @@ impl ProgressLine {
         if Instant::now() >= *next {
             *next = Instant::now() + PLAIN_INTERVAL;
             let parts: Vec<&str> = parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
-            eprintln!("{}: {}, {}", self.name, units::percent(share), parts.join(", "));
+            write_line(&format!("{}: {}, {}", self.name, units::percent(share), parts.join(", ")));
         }
     }
 

@@ -54,7 +54,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
         let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;
         levels = levels.add_directive(quiet);
     }
-    let lines = tracing_subscriber::fmt().with_env_filter(levels).with_target(false);
+    // A line that nobody reads any more is lost: to tell of that on stderr, too, would panic.
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(levels).with_target(false).log_internal_errors(false);
     let started = match format {
         LogFormat::Human => lines.with_ansi(false).with_writer(|| Plain(io::stderr())).try_init(),
         LogFormat::Json => lines.json().flatten_event(true).with_writer(io::stderr).try_init(),
