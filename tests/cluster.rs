@@ -24,6 +24,7 @@ fn any_number_of_workers_comes_to_the_same_run() {
         "--board 3x2 --objective reach:64 --spawn4 1/3",
         "--board 2x2 --precision 64",
         "--board 3x2 --objective reach:64 --discount 0.95 --spawner worst",
+        "--board 3x2 --values best-move --keep 8",
     ] {
         let one = Solved::new(options);
         for workers in 1..=4 {
@@ -33,6 +34,7 @@ fn any_number_of_workers_comes_to_the_same_run() {
             assert_eq!(cluster.verified_fingerprint(&job), one.fingerprint(), "{workers} workers, {options}");
             assert_eq!(layers(&cluster.run(&job)), layers(&one.run()));
             assert_eq!(whole(&status["retries"]), 0, "{}", cluster.logs());
+            assert_eq!(status["best_moves"], options.contains("best-move"));
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct JobView {
     until_layer: Option<u32>,
     /// As `--keep` takes it.
     keep: String,
+    /// Whether the best move of every state is stored, too.
+    best_moves: bool,
     run: String,
     phase: Option<&'static str>,
     layer: Option<u32>,
@@ -203,6 +205,7 @@ impl From<&Job> for JobView {
             precision: parameters.precision_bits,
             until_layer: parameters.until_layer,
             keep: kept(&parameters).to_string(),
+            best_moves: parameters.best_moves,
             run: job.run_url.clone(),
             phase: phase_name(job.pass()),
             layer: job.layer,
