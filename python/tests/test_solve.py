@@ -53,7 +53,9 @@ def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path
 
 def test_an_interruption_ends_the_solve(tmp_path: pathlib.Path) -> None:
     code = f"import exact2048; exact2048.solve('5x2', {str(tmp_path / '5x2')!r}, threads=1, progress=True)"
-    solving = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    # What a shell starts in the background ignores interrupts, and its children do.
+    heeds = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    solving = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
     killer = threading.Timer(120, solving.kill)
     killer.start()
     while not (tmp_path / "5x2" / "manifest.json").exists():
