@@ -13,6 +13,9 @@ use common::{Finished, Place, Solved, command, exact2048, number, on_run, shards
 
 const WIDTHS: [u16; 4] = [60, 80, 100, 160];
 
+/// Live displays fit those that are narrower, too.
+const NARROW: [u16; 3] = [10, 20, 40];
+
 /// (C6)
 #[test]
 fn solve_fits_the_terminal() {
@@ -26,13 +29,36 @@ fn solve_fits_the_terminal() {
         let wrapped: Vec<&String> =
             seen.wrapped.iter().filter(|line| !line.contains("query --run")).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
-        for words in ["ETA ", "layer ", "of 1,020"] {
+        for words in ["ETA ", "layer ", "of 1,020", "states", "on disk"] {
             assert!(seen.shown.iter().any(|screen| screen.contains(words)), "{words}: {:?}", seen.shown);
         }
         for words in ["509, tile sums 4 to 1,020", "start         2,641.8730 (", "back up"] {
             assert!(seen.screen.contains(words), "{}", seen.screen);
         }
         assert!(!seen.screen.contains("ETA"), "progress is left on the screen: {}", seen.screen);
+    }
+}
+
+#[test]
+fn progress_fits_narrow_terminals() {
+    for columns in NARROW {
+        let place = Place::new();
+        let run = place.join("run");
+        // Unless it is told how much memory it may use, it may warn of a machine that has little.
+        let job = ["--board", "3x3", "--objective", "reach:512", "--threads", "1", "--memory", "256MiB"];
+        let seen = on_terminal(columns, &[&["solve", "--run", run.to_str().unwrap()], &job[..]].concat());
+        assert!(seen.status.success(), "{}", seen.screen);
+        // What is left in the end has tables, which need twenty columns, and the path of the run.
+        let wrapped: Vec<&String> =
+            seen.wrapped.iter().filter(|line| !seen.screen.contains(line.trim_end())).collect();
+        assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
+        let works = |screen: &&String| screen.starts_with("enumerat") || screen.starts_with("back up");
+        let pictures: Vec<&String> = seen.shown.iter().filter(works).collect();
+        let is_one = |screen: &&String| screen.matches("layer").count() == 1;
+        assert!(pictures.len() > 5 && pictures.iter().all(is_one), "at {columns} columns: {pictures:?}");
+        // How fast it has been is seen beside how fast it is.
+        let has_bars = |screen: &&String| screen.contains("/s ") && screen.contains('█');
+        assert!(columns < 20 || pictures.iter().any(has_bars), "{pictures:?}");
     }
 }
 
@@ -185,34 +211,48 @@ fn tables_fit_the_terminal() {
     }
 }
 
+/// What those see who watch, while nobody answers.
+const ALONE: &str = "the coordinator does not answer: waiting for it";
+
 /// (C8, C11, C19)
 #[test]
 fn a_job_that_is_watched_fits_the_terminal() {
-    for columns in [60, 160] {
+    for columns in [20, 60, 160] {
         let mut cluster = Cluster::new(1);
         let job = cluster.submit("--board 3x3 --objective reach:512");
         let url = cluster.coordinator.url.clone();
         let watching = Terminal::start(columns, &["status", "--coordinator", &url, &job, "--watch"]);
-        watching.wait_until("at work", |screen| screen.contains("running: "));
+        let all = Terminal::start(columns, &["status", "--coordinator", &url, "--watch"]);
+        for terminal in [&watching, &all] {
+            terminal.wait_until("at work", |screen| screen.contains("running: ") && screen.contains('█'));
+            assert!(terminal.now().starts_with(&format!("{job} ")), "{}", terminal.now());
+        }
         let address = cluster.coordinator.address().to_string();
         cluster.coordinator.kill();
-        watching.wait_until("without a coordinator", |screen| screen.contains("does not answer"));
-        assert!(!watching.now().contains("running: "), "what was is no more: {}", watching.now());
+        let is_alone = |screen: &str| screen.split_whitespace().eq(ALONE.split_whitespace());
+        // What was is no more.
+        watching.wait_until("without a coordinator", is_alone);
+        all.wait_until("without a coordinator", is_alone);
+        let all = all.stop();
+        assert!(all.wrapped.is_empty(), "at {columns} columns: {:?}", all.wrapped);
         cluster.coordinator = start_coordinator(&cluster.store(), &address);
         let tables = on_terminal(columns, &["status", "--coordinator", &url]);
-        assert!(tables.wrapped.is_empty(), "at {columns} columns: {:?}", tables.wrapped);
+        assert!(columns < 60 || tables.wrapped.is_empty(), "at {columns} columns: {:?}", tables.wrapped);
         let one = on_terminal(columns, &["status", "--coordinator", &url, &job]);
+        let of_url = |line: &String| columns < 60 || line.contains("file://");
+        assert!(one.wrapped.iter().all(of_url), "at {columns} columns: {:?}", one.wrapped);
         let seen = watching.end();
         assert!(seen.status.success(), "{}", seen.screen);
-        // Its URL is as long as it is.
-        for line in seen.wrapped.iter().chain(&one.wrapped) {
-            assert!(line.contains("file://"), "at {columns} columns: {line}");
-        }
+        // What is left in the end is as wide as the URL of the run.
+        let is_left = |line: &&String| seen.screen.contains(line.trim_end());
+        let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_left(line)).collect();
+        assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
         let heads = |screen: &String| screen.matches("running: ").count();
         assert!(seen.shown.iter().all(|screen| heads(screen) <= 1), "two pictures at once");
         assert!(seen.screen.starts_with("job "), "something is left above the end: {}", seen.screen);
-        for words in ["start         0.736774", "fingerprint   e8321969", "\ntime  ", "\n  back up "] {
-            assert!(seen.screen.contains(words), "{words:?} is missing: {}", seen.screen);
+        for words in ["start 0.736774", "fingerprint e8321969", " time ", " back up "] {
+            let said = seen.screen.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(words), "{words:?} is missing: {}", seen.screen);
         }
     }
 }

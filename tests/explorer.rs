@@ -23,7 +23,7 @@ const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
 /// A server of the 3x2 run that all tests read, and where its explorer is.
 fn explorer(options: &[&str]) -> (Server, String) {
     let server = serve(&[&HTTP, options].concat());
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     (server, url)
 }
 
@@ -341,14 +341,14 @@ fn pages_of_others_may_ask_only_where_that_is_allowed() {
 fn several_runs_are_told_apart() {
     let place = Place::new();
     solve(&place.join("small"), "--board 2x2");
-    let (small, other) = (place.join("small"), run().run());
-    let [small, other] = [&small, &other].map(|path| path.to_str().unwrap().to_owned());
+    let (small, other_run) = (place.join("small"), run().run());
+    let [small, other] = [&small, &other_run].map(|path| path.to_str().unwrap().to_owned());
     let named = format!("wide={other}");
     let server = Server::launch(
         &["serve", "--run", &small, "--run", &named, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"],
         &[],
     );
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     let runs = get_json(&url, "api/v1/runs");
     let names: Vec<&str> = runs["runs"].as_array().unwrap().iter().map(|run| text(&run["name"])).collect();
     assert_eq!(names, ["small", "wide"]);
@@ -358,6 +358,13 @@ fn several_runs_are_told_apart() {
     assert_eq!((value("&run=wide", "2 0 / 0 2"), value("&run=wide", "2 0 / 0 2 / 0 0")), (400, 200));
     let first = exact2048(["query", "--server", &server.url, "2 0 / 0 2"]);
     first.exits(0);
+    let by_name = |name| {
+        exact2048(["query", "--server", &server.url, "--server-run", name, "2 0 / 0 2 / 0 0", "--json"])
+    };
+    assert_eq!(by_name("wide").exits(0).json(), query(&other_run, &["2 0 / 0 2 / 0 0".to_owned()])[0]);
+    by_name("small").exits(2).says(&["rows"]);
+    by_name("none").exits(2).says(&["no run of this name is served: expected one of small, wide"]);
+    by_name("no\nne").exits(2).says(&["no name of a run"]);
     server.stop();
     let twice = ["serve", "--run", &small, "--run", &small, "--listen", "127.0.0.1:0"];
     exact2048(twice).exits(2).says(&["two runs are called small"]);
@@ -367,7 +374,7 @@ fn several_runs_are_told_apart() {
 fn runs_of_best_moves_tell_these() {
     let solved = Solved::new("--board 3x2 --values best-move");
     let server = Server::start(&solved.run(), &HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     assert_eq!(get_json(&url, "api/v1/runs")["runs"][0]["best_moves"], true);
     let board = escape("4 2 / 8 16 / 0 2");
     let told = get_json(&url, &format!("api/v1/values?spawns=true&board={board}"));
@@ -383,6 +390,25 @@ fn runs_of_best_moves_tell_these() {
     }
     let found = get_json(&url, "api/v1/search?layer=60&pattern=32+*+/+*+*+/+*+*");
     assert_eq!(found["states"][0]["value"], Value::Null);
+    // Positions with their best moves, which a run with values has too; how much the others lose is not known.
+    let told = get_json(&url, "api/v1/positions?kind=any&sample=100&limit=10");
+    let positions = told["positions"].as_array().unwrap();
+    assert_eq!(positions.len(), 10, "{told}");
+    let boards: Vec<String> = positions.iter().map(|of| text(&of["board"]).to_owned()).collect();
+    for (position, known) in positions.iter().zip(query(&run().run(), &boards)) {
+        assert_eq!((&position["gap"], &position["share"]), (&Value::Null, &Value::Null));
+        assert!(position.get("value").is_none(), "{position}");
+        for (told, known) in
+            position["moves"].as_array().unwrap().iter().zip(known["moves"].as_array().unwrap())
+        {
+            assert_eq!((&told["legal"], &told["value"]), (&known["legal"], &Value::Null));
+            assert!(told["best"] != true || known["best"] == true, "{position} {known}");
+        }
+    }
+    for kind in ["gap", "close", "only"] {
+        let refused = get(&url, &format!("api/v1/positions?kind={kind}"));
+        assert!(refused.status == 409 && refused.body.contains("kind=any"), "{refused:?}");
+    }
     server.stop();
 }
 
@@ -393,7 +419,7 @@ fn runs_are_followed() {
     let path = place.join("run");
     solve(&path, "--board 2x2 --until-layer 8");
     let server = Server::start(&path, &HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     let ask = || get(&url, &format!("api/v1/values?board={}", escape("2 0 / 0 2")));
     let waiting = ask();
     assert_eq!((waiting.status, &waiting.json()["error"]["code"]), (409, &"FAILED_PRECONDITION".into()));

@@ -89,7 +89,7 @@ fn check(run: &std::path::Path, pages: &[Value]) {
 async fn a_game_is_played_to_its_end_by_keys() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let server = serve(&HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     browser.goto(&url).await;
     browser.until(SHOWN).await;
     let mut pages = Vec::new();
@@ -137,7 +137,7 @@ async fn a_game_is_played_to_its_end_by_keys() {
 async fn games_are_exported_and_imported_and_losses_added_up() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let server = serve(&HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     let place = Place::new();
     let record = place.join("games.jsonl");
     let record = record.to_str().unwrap();
@@ -218,7 +218,7 @@ async fn games_are_exported_and_imported_and_losses_added_up() {
 async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     let Some(browser) = Browser::open(320, 640).await else { return };
     let server = serve(&HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     let at = |board: &str| format!("{url}#view=play&run=run&board={}", escape(board));
     browser.goto(&at("2 0 / 0 2 / 0 0")).await;
     browser.until(SHOWN).await;
@@ -291,7 +291,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
 async fn a_server_that_goes_away_is_found_again() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let server = serve(&HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     browser.goto(&url).await;
     browser.until(SHOWN).await;
     let address = url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
@@ -308,11 +308,89 @@ async fn a_server_that_goes_away_is_found_again() {
     again.stop();
 }
 
+/// It plays the best moves by itself, at the speed that is chosen, until it is told to pause or the game is over.
+#[tokio::test]
+async fn it_plays_on_by_itself_until_it_is_paused() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let server = serve(&HTTP);
+    browser.goto(&server.page.clone().unwrap()).await;
+    browser.until(SHOWN).await;
+    let moves = "document.querySelectorAll('#course-table tr').length";
+    let is_playing = "document.querySelector('#auto').getAttribute('aria-pressed') === 'true'";
+    browser.js("void (document.querySelector('#speed').value = '100', document.querySelector('#course-moves').open = true)").await;
+    browser.click("#auto").await;
+    browser.until(&format!("{is_playing} && {moves} >= 3")).await;
+    assert_eq!(browser.text("auto").await, "Pause");
+    browser.press(&['p']).await;
+    browser.until(&format!("!({is_playing}) && ({SHOWN})")).await;
+    // Longer than a move takes.
+    let before = look(&browser).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let after = look(&browser).await;
+    assert_eq!(after, before, "it goes on though it is paused");
+    check(&run().run(), &[after]);
+    // A key of somebody who plays ends it, too.
+    browser.press(&['p']).await;
+    browser.until(is_playing).await;
+    browser.press(&['u']).await;
+    browser.until(&format!("!({is_playing}) && ({SHOWN})")).await;
+    // As fast as it can, to the end.
+    browser.js("void (document.querySelector('#speed').value = '0')").await;
+    browser.click("#auto").await;
+    browser.until("!document.querySelector('#over').hidden").await;
+    browser.until(&format!("!({is_playing})")).await;
+    assert_eq!(look(&browser).await["lost"], "0", "best moves lose nothing");
+    browser.close().await;
+    server.stop();
+}
+
+/// The page switches between runs: boards, values, links and what is studied are of the one that is chosen.
+#[tokio::test]
+async fn runs_are_switched_on_the_page() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let small = Solved::new("--board 2x2");
+    let runs = [format!("small={}", small.run().display()), format!("wide={}", run().run().display())];
+    let args = ["serve", "--run", &runs[0], "--run", &runs[1], "--listen", "127.0.0.1:0"];
+    let server = Server::launch(&[&args, &HTTP[..]].concat(), &[]);
+    let url = server.page.clone().unwrap();
+    browser.goto(&url).await;
+    browser.until(SHOWN).await;
+    let choose = |name: &str| {
+        format!(
+            "void (document.querySelector('#run').value = '{name}', document.querySelector('#run').dispatchEvent(new Event('change')))"
+        )
+    };
+    for (name, cells, of) in [("wide", 6, run().run()), ("small", 4, small.run())] {
+        browser.js(&choose(name)).await;
+        let tiles = format!("document.querySelectorAll('#board > *').length === {cells} && ({SHOWN})");
+        browser.until(&tiles).await;
+        check(&of, &[look(&browser).await]);
+        assert!(browser.text("run-facts").await.contains(if cells == 6 { "3×2" } else { "2×2" }));
+        // A link to the board names the run.
+        browser.press(&[' ']).await;
+        browser
+            .until(&format!("location.hash.includes('run={name}') && location.hash.includes('board=')"))
+            .await;
+        browser.reload().await;
+        browser.until(&tiles).await;
+        check(&of, &[look(&browser).await]);
+    }
+    browser.js(&choose("wide")).await;
+    browser.click("#to-study").await;
+    browser.until("document.querySelectorAll('#positions .board.small').length > 0").await;
+    let cells = "document.querySelector('#positions .board.small').children.length";
+    assert_eq!(browser.js(cells).await, 6, "positions of the other run");
+    browser.goto(&format!("{url}#view=play&run=none")).await;
+    browser.until("document.querySelector('#message').textContent.includes('No run called “none”')").await;
+    browser.close().await;
+    server.stop();
+}
+
 #[tokio::test]
 async fn positions_are_studied_and_quizzed() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let server = serve(&HTTP);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     browser
         .ask_chromium(
             "Emulation.setEmulatedMedia",
@@ -353,7 +431,7 @@ async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     let token = token_file(&place, "0123456789abcdef");
     let options: Vec<&str> = token.iter().map(String::as_str).chain(HTTP).collect();
     let server = Server::start(&solved.run(), &options);
-    let url = server.explorer.clone().unwrap();
+    let url = server.page.clone().unwrap();
     browser.goto(&url).await;
     for (token, is_right) in [("wrong", false), ("0123456789abcdef", true)] {
         browser.until("document.querySelector('#token-dialog').open").await;
@@ -374,6 +452,22 @@ async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     // The token is known in this tab.
     browser.reload().await;
     browser.until("document.querySelectorAll('#moves .best').length === 1").await;
+
+    // Study and quiz do what can be done, and say what cannot.
+    browser.click("#to-study").await;
+    browser.until("document.querySelectorAll('#positions li').length === 12").await;
+    assert!(browser.text("positions-note").await.contains("what the other moves lose is not known"));
+    let kinds = "[...document.querySelector('#kind').options].filter((kind) => !kind.disabled).map((kind) => kind.value)";
+    assert_eq!(browser.js(kinds).await, serde_json::json!(["any"]));
+    browser.click("#to-quiz").await;
+    browser.until("document.querySelectorAll('#quiz-board .tile').length === 6").await;
+    browser.press(&[LEFT, UP, RIGHT, DOWN]).await;
+    browser.until("document.querySelector('#quiz-count').textContent === '1'").await;
+    assert_eq!(browser.text("quiz-loss").await, "–");
+    assert_eq!(browser.js("document.querySelectorAll('#quiz-values .best').length").await, 1);
+    assert_eq!(browser.js("document.querySelectorAll('#quiz-values .greyed').length").await, 4);
+    let said = browser.text("quiz-answer").await;
+    assert!(said.starts_with("Right: ") || said.contains("this run does not store"), "{said}");
     let complaints = browser.complaints().await;
     assert!(complaints.iter().all(|line| line.contains("401")), "{complaints:?}");
     server.stop();

@@ -20,7 +20,7 @@ use exact2048_proto::v1::{
 };
 use exact2048_storage::ShardReader;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 
 /// Every board of the 3x2 game with tiles up to 16 and at least two of them: reachable or not.
@@ -277,6 +277,43 @@ async fn a_run_says_what_it_is() {
     assert_eq!(list(0, 0).await, expected);
     let some: Vec<_> = expected.iter().copied().filter(|of| (10..=20).contains(&of.0)).collect();
     assert_eq!(list(10, 20).await, some);
+    server.stop();
+}
+
+/// All calls ask the run that their metadata name, and the first one where they name none, as ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn requests_name_one_of_several_runs() {
+    let place = Place::new();
+    solve(&place.join("small"), "--board 2x2");
+    let [small, wide] = [place.join("small"), run().run()].map(|path| path.to_str().unwrap().to_owned());
+    let named = format!("wide={wide}");
+    let server = Server::launch(&["serve", "--run", &small, "--run", &named, "--listen", "127.0.0.1:0"], &[]);
+    let mut client = client(&server).await;
+    fn to<T>(run: &'static str, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("exact2048-run", run.parse().unwrap());
+        request
+    }
+    for (run, board, expected) in [
+        ("small", "2 0 / 0 2", layers(Path::new(&small))),
+        ("wide", "2 0 / 0 2 / 0 0", layers(Path::new(&wide))),
+    ] {
+        let found = client.get_run(to(run, GetRunRequest {})).await.unwrap().into_inner();
+        assert_eq!(u64::from(found.layers), expected.len() as u64);
+        let answer = client.get_value(to(run, text(board))).await.unwrap().into_inner();
+        let boards = tokio_stream::iter([values_of(vec![answer.packed_board])]);
+        let mut batch = client.batch_get_values(to(run, boards)).await.unwrap().into_inner();
+        assert_eq!(batch.message().await.unwrap().unwrap().values, [answer.value]);
+        let list = client.list_layers(to(run, ListLayersRequest { first: 0, last: 0 })).await.unwrap();
+        let first = list.into_inner().message().await.unwrap().unwrap();
+        assert_eq!((u64::from(first.layer), first.states, first.afterstates), expected[0]);
+    }
+    // Who knows nothing of names asks the first, and knows no other.
+    client.get_value(text("2 0 / 0 2")).await.unwrap();
+    assert_eq!(client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap_err().code(), Code::InvalidArgument);
+    let unknown = client.get_value(to("none", text("2 0 / 0 2"))).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound);
+    assert!(unknown.message().contains("small, wide"), "{unknown:?}");
     server.stop();
 }
 

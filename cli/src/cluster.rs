@@ -5,12 +5,12 @@ use std::io::Write;
 
 use anyhow::{Context, Result, anyhow};
 use exact2048_cluster::client::{self, Client, Shown};
+use exact2048_cluster::view::JobView;
 use exact2048_proto::v1::Job;
 use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt;
 
-use crate::job_view::JobView;
 use crate::network::{ClientArgs, refusal, words};
 use crate::{Failure, output};
 

@@ -13,8 +13,12 @@ pub const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Characters of a bar where there is room, and where there is little.
 const BARS: (usize, usize) = (24, 10);
 
-/// Columns from which on there is room.
+/// Columns from which on there is room, and below which there is none for a bar.
 const ROOMY: usize = 100;
+const NARROW: usize = 60;
+
+/// Columns before further lines of what is one.
+const INDENT: &str = "  ";
 
 /// The line that is drawn at the moment: other messages have to be written above it.
 static LIVE: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -55,18 +59,20 @@ pub fn paragraph(text: &str, columns: usize) -> String {
     textwrap::fill(text, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
 }
 
-/// The head, then as many of the parts as fit the columns: what matters most comes first.
-pub fn fit(head: &str, parts: &[String], columns: usize) -> String {
-    let mut line = head.to_owned();
-    for (place, part) in parts.iter().filter(|part| !part.is_empty()).enumerate() {
-        let separator = if place == 0 { " " } else { ", " };
-        if place > 0 && width(&line) + separator.len() + width(part) > columns {
-            break;
+/// The head and all of the parts, in as few lines of at most `columns` characters as hold them; what matters most comes
+/// first. A part that is wider than a line is cut.
+pub fn lines(head: &str, parts: &[String], columns: usize) -> Vec<String> {
+    let mut lines = vec![head.to_owned()];
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width(line) + 2 + width(part) < columns => *line += &format!(", {part}"),
+            last => {
+                last.into_iter().for_each(|line| line.push(','));
+                lines.push(format!("{INDENT}{part}"));
+            }
         }
-        line.push_str(separator);
-        line.push_str(part);
     }
-    cut(&line, columns)
+    lines.iter().map(|line| cut(line, columns)).collect()
 }
 
 /// A text of at most `columns` characters; what is missing is marked.
@@ -84,8 +90,14 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// The part that is done, with a bar where the columns have room for one.
+pub fn done(share: f64, columns: usize) -> String {
+    let percent = units::percent(share);
+    if columns < NARROW { percent } else { format!("{} {percent:>5}", bar(share, columns)) }
+}
+
 /// A bar for the columns that there are.
-pub fn bar(share: f64, columns: usize) -> String {
+fn bar(share: f64, columns: usize) -> String {
     let length = if columns >= ROOMY { BARS.0 } else { BARS.1 };
     let full = (share.clamp(0.0, 1.0) * length as f64) as usize;
     let head = if full < length { ">" } else { "" };
@@ -97,7 +109,7 @@ pub fn bare_style() -> ProgressStyle {
     ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// One line that says how far something is.
+/// What says how far something is: a line, or a few where the terminal is narrow or there is much to say.
 #[derive(Debug)]
 pub struct ProgressLine {
     name: &'static str,
@@ -117,13 +129,20 @@ impl ProgressLine {
         Self { name, bar, next_plain: Mutex::new(Instant::now() + PLAIN_INTERVAL) }
     }
 
-    /// Shows the part that is done and more of it, what matters most first: what does not fit the terminal is left out.
-    /// Where there is no terminal, all of it is written every few seconds.
+    /// Columns of the terminal that it is shown on; `None` where there is none, and plain lines are written.
+    pub fn columns(&self) -> Option<usize> {
+        self.bar.as_ref().and_then(|_| columns())
+    }
+
+    /// Shows the part that is done and more of it, what matters most first. Where there is no terminal, it is written every
+    /// few seconds.
     pub fn show(&self, share: f64, parts: &[String]) {
         if let (Some(bar), Some(columns)) = (&self.bar, columns()) {
-            let head = format!("{:<9} {} {:>5}", self.name, self::bar(share, columns), units::percent(share));
+            let name = if columns < NARROW { self.name.to_owned() } else { format!("{:<9}", self.name) };
             // In the last column some terminals go on to the next line.
-            bar.set_message(fit(&(head + ","), parts, columns - 1));
+            bar.set_message(
+                lines(&format!("{name} {}", done(share, columns)), parts, columns - 1).join("\n"),
+            );
             return;
         }
         let mut next = self.next_plain.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -153,23 +172,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_never_is_wider_than_the_terminal() {
-        let parts =
-            ["ETA 2 min 5 s", "layer 406 of 2,044", "", "7,852,929 states", "13.0 M/s"].map(str::to_owned);
-        for columns in 20..200 {
-            let line = fit("enumerate [=>        ] 19.8%,", &parts, columns);
-            assert!(width(&line) <= columns, "{columns}: {line}");
+    fn what_does_not_fit_a_line_goes_on_in_the_next() {
+        let parts = ["ETA 2 min 5 s", "layer 406 of 2,044", "", "7,852,929 states", "13.0 M/s ▁▄█"]
+            .map(str::to_owned);
+        for columns in 2..200 {
+            let lines = lines(&format!("enumerate {}", done(0.198, columns)), &parts, columns);
+            assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
+            let all = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+            // Where a line holds the widest part, nothing is left out.
+            let whole = "19.8%, ETA 2 min 5 s, layer 406 of 2,044, 7,852,929 states, 13.0 M/s ▁▄█";
+            assert!(columns < 24 || all.ends_with(whole), "{all}");
         }
-        assert!(
-            fit("up", &parts, 200).ends_with("ETA 2 min 5 s, layer 406 of 2,044, 7,852,929 states, 13.0 M/s")
-        );
-        assert_eq!(fit("up", &parts, 38), "up ETA 2 min 5 s, layer 406 of 2,044");
+        assert_eq!(lines("up 19.8%", &parts[..2], 24), ["up 19.8%, ETA 2 min 5 s,", "  layer 406 of 2,044"]);
+        assert_eq!(lines("3x3", &["a reason that is long".to_owned()], 20), ["3x3,", "  a reason that is…"]);
+    }
+
+    #[test]
+    fn what_is_too_wide_is_cut() {
         assert_eq!(cut("16 M/s of 20", 7), "16 M/s…");
         assert_eq!(cut("short", 7), "short");
     }
 
     #[test]
     fn bars_fill() {
+        assert_eq!(done(0.5, 59), "50.0%");
+        assert_eq!(done(0.5, 60), "[=====>    ] 50.0%");
         assert_eq!(bar(0.0, 80), "[>         ]");
         assert_eq!(bar(0.55, 80), "[=====>    ]");
         assert_eq!(bar(1.0, 80), "[==========]");

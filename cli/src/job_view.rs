@@ -1,138 +1,15 @@
-//! Jobs and workers of a cluster, as they are shown: as JSON for scripts, in words for people.
+//! Jobs and workers of a cluster in words for people.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use exact2048_cluster::wire::{discount_of, spawner_of};
-use exact2048_game::{Discount, KeptLayers, Spawner};
-use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
-use serde::Serialize;
+use exact2048_cluster::view::{at_work, discount, kept, phase_name, spawn4, spawner, state_name};
+use exact2048_proto::v1::{Job, JobState, Worker, WorkerActivity};
 
 use crate::job::{kept_text, rules_text};
 use crate::output::{self, write_field};
 use crate::summary::RunSummary;
 use crate::units;
-
-/// A job, as `--json` prints it.
-#[derive(Serialize)]
-pub struct JobView {
-    job: String,
-    state: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    failure: String,
-    cancelling: bool,
-    checking: bool,
-    trouble: String,
-    board: String,
-    objective: String,
-    spawn4: String,
-    /// Only where there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    discount: Option<String>,
-    /// Only where it is not chance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spawner: Option<String>,
-    precision: u32,
-    until_layer: Option<u32>,
-    /// As `--keep` takes it.
-    keep: String,
-    /// Whether the best move of every state is stored, too.
-    best_moves: bool,
-    run: String,
-    phase: Option<&'static str>,
-    layer: Option<u32>,
-    first_layer: Option<u32>,
-    last_layer: Option<u32>,
-    states: u64,
-    states_total: Option<u64>,
-    states_per_second: f64,
-    done: f64,
-    eta_seconds: Option<f64>,
-    job_eta_seconds: Option<f64>,
-    bytes: u64,
-    retries: u64,
-    epochs: u64,
-    worker_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<String>,
-}
-
-/// A worker, as `--json` prints it.
-#[derive(Serialize)]
-pub struct WorkerView {
-    worker: String,
-    address: String,
-    threads: u32,
-    memory_bytes: u64,
-    activity: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    job: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_layer: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_layer: Option<u32>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    reason: String,
-    #[serde(skip_serializing_if = "is_zero")]
-    backoff_seconds: f64,
-    silent_seconds: f64,
-}
-
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
-}
-
-/// What there is to see, as `--json` prints it.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum StatusView {
-    /// A cluster.
-    All {
-        /// In order of their turns.
-        jobs: Vec<JobView>,
-        /// In order of their ids.
-        workers: Vec<WorkerView>,
-    },
-    /// A job.
-    One {
-        /// The job.
-        #[serde(flatten)]
-        job: Box<JobView>,
-        /// Those that are at it.
-        workers: Vec<WorkerView>,
-    },
-}
-
-impl StatusView {
-    /// The view of a cluster.
-    pub fn all(jobs: &[Job], workers: &[Worker]) -> Self {
-        let jobs = jobs.iter().map(JobView::from).collect();
-        Self::All { jobs, workers: workers.iter().map(WorkerView::from).collect() }
-    }
-
-    /// The view of a job.
-    pub fn one(job: &Job, workers: &[Worker]) -> Self {
-        let workers = at_work(job, workers).map(WorkerView::from).collect();
-        Self::One { job: Box::new(job.into()), workers }
-    }
-}
-
-/// The workers that are at a job.
-fn at_work<'a>(job: &'a Job, workers: &'a [Worker]) -> impl Iterator<Item = &'a Worker> {
-    workers.iter().filter(|worker| worker.job == job.name)
-}
-
-/// A word for a state.
-pub fn state_name(state: JobState) -> &'static str {
-    match state {
-        JobState::Unspecified => "unknown",
-        JobState::Queued => "queued",
-        JobState::Running => "running",
-        JobState::Done => "done",
-        JobState::Cancelled => "cancelled",
-        JobState::Failed => "failed",
-    }
-}
 
 /// A word for what happens to a job.
 fn doing_name(job: &Job) -> &'static str {
@@ -142,105 +19,6 @@ fn doing_name(job: &Job) -> &'static str {
         JobState::Running if !job.trouble.is_empty() => "stuck",
         JobState::Running if job.workers == 0 => "waiting for workers",
         state => state_name(state),
-    }
-}
-
-/// A word for a pass, as in the names of fields.
-fn phase_name(pass: Pass) -> Option<&'static str> {
-    match pass {
-        Pass::Unspecified => None,
-        Pass::Enumerate => Some("enumerate"),
-        Pass::BackUp => Some("back_up"),
-    }
-}
-
-fn activity_name(activity: WorkerActivity) -> &'static str {
-    match activity {
-        WorkerActivity::Unspecified => "unknown",
-        WorkerActivity::Working => "working",
-        WorkerActivity::Writing => "writing",
-        WorkerActivity::Waiting => "waiting",
-        WorkerActivity::Unwell => "unwell",
-        WorkerActivity::BackingOff => "backing_off",
-        WorkerActivity::TooSmall => "too_small",
-        WorkerActivity::Leaving => "leaving",
-    }
-}
-
-fn spawn4(parameters: &RunParameters) -> String {
-    format!("{}/{}", parameters.spawn4_numerator, parameters.spawn4_denominator)
-}
-
-/// The discount of a job's run. What no coordinator would have taken is shown as the default.
-fn discount(parameters: &RunParameters) -> Discount {
-    discount_of(parameters).unwrap_or_default()
-}
-
-/// Who places the tiles in a job's run, in the same way.
-fn spawner(parameters: &RunParameters) -> Spawner {
-    spawner_of(parameters).unwrap_or_default()
-}
-
-/// Which layers' values the run of a job stores. What no coordinator would have taken is shown as the default.
-fn kept(parameters: &RunParameters) -> KeptLayers {
-    let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
-    kept.unwrap_or_default()
-}
-
-impl From<&Job> for JobView {
-    fn from(job: &Job) -> Self {
-        let parameters = job.parameters.clone().unwrap_or_default();
-        Self {
-            job: job.name.clone(),
-            state: state_name(job.state()),
-            failure: job.failure.clone(),
-            cancelling: job.cancelling,
-            checking: job.checking,
-            trouble: job.trouble.clone(),
-            board: format!("{}x{}", parameters.rows, parameters.columns),
-            spawn4: spawn4(&parameters),
-            discount: Some(discount(&parameters)).filter(|&d| d != Discount::NONE).map(|d| d.to_string()),
-            spawner: Some(spawner(&parameters)).filter(|&s| s != Spawner::Random).map(|s| s.to_string()),
-            objective: parameters.objective.clone(),
-            precision: parameters.precision_bits,
-            until_layer: parameters.until_layer,
-            keep: kept(&parameters).to_string(),
-            best_moves: parameters.best_moves,
-            run: job.run_url.clone(),
-            phase: phase_name(job.pass()),
-            layer: job.layer,
-            first_layer: job.first_layer,
-            last_layer: job.last_layer,
-            states: job.states_done,
-            states_total: job.states_total,
-            states_per_second: job.states_per_second,
-            done: job.done,
-            eta_seconds: job.eta_seconds,
-            job_eta_seconds: job.job_eta_seconds,
-            bytes: job.bytes,
-            retries: job.retries,
-            epochs: job.epochs,
-            worker_count: job.workers,
-            fingerprint: Some(job.fingerprint.clone()).filter(|text| !text.is_empty()),
-        }
-    }
-}
-
-impl From<&Worker> for WorkerView {
-    fn from(worker: &Worker) -> Self {
-        Self {
-            worker: worker.id.clone(),
-            address: worker.address.clone(),
-            threads: worker.threads,
-            memory_bytes: worker.memory_bytes,
-            activity: activity_name(worker.activity()),
-            job: worker.job.clone(),
-            first_layer: worker.first_layer,
-            last_layer: worker.last_layer,
-            reason: worker.reason.clone(),
-            backoff_seconds: worker.backoff_seconds,
-            silent_seconds: worker.silent_seconds,
-        }
     }
 }
 
@@ -262,7 +40,7 @@ fn layer(job: &Job) -> String {
 
 /// What a job is doing, in a line.
 pub fn line(job: &Job) -> String {
-    let parts: Vec<String> = headline(job).into_iter().chain(details(job)).collect();
+    let parts: Vec<String> = headline(job).into_iter().chain(details(job, |rate| rate)).collect();
     parts.join(", ")
 }
 
@@ -278,8 +56,9 @@ pub fn headline(job: &Job) -> Vec<String> {
     vec![format!("{state}: {}", phase.replace('_', " ")), format!("ETA {}", eta(job)), layer(job)]
 }
 
-/// How fast a running job is, and what it has so far; empty for other jobs. What matters most comes first.
-pub fn details(job: &Job) -> Vec<String> {
+/// How fast a running job is, in words with what is put beside them, and what it has so far; empty for other jobs. What
+/// matters most comes first.
+pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> {
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];
     }
@@ -292,8 +71,8 @@ pub fn details(job: &Job) -> Vec<String> {
         retries => Some(format!("{} retries", units::count(retries))),
     };
     let known = [
+        beside(units::rate(job.states_per_second)),
         units::several(job.workers, "worker"),
-        units::rate(job.states_per_second),
         format!("{} states", units::count(job.states_done)),
         format!("{} written", units::size(job.bytes)),
     ];
@@ -438,6 +217,8 @@ pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&RunSummary>) -
 
 #[cfg(test)]
 mod tests {
+    use exact2048_proto::v1::Pass;
+
     use super::*;
 
     fn job() -> Job {

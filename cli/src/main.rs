@@ -23,6 +23,7 @@ mod remedy;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
 mod shell;
+mod sparkline;
 mod summary;
 mod terminal;
 mod units;

@@ -14,6 +14,7 @@ use exact2048_storage::Allowance;
 use exact2048_text::with_causes;
 
 use crate::display::{self, ProgressLine};
+use crate::sparkline::Sparkline;
 use crate::{Failure, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -83,6 +84,8 @@ struct Task {
     /// On the way down, the states that there are.
     states: Option<u64>,
     rate: Rate,
+    /// The rate since the segment began.
+    history: Sparkline,
     /// States that are in the rate.
     counted: u64,
 }
@@ -131,7 +134,14 @@ impl ProgressDisplay {
         let states = (segment.phase == Phase::BackUp).then(|| states.sum());
         let mut rate = Rate::default();
         rate.begin(self.begun.elapsed());
-        Task { segment, workload: Arc::clone(&self.workload), states, rate, counted: 0 }
+        Task {
+            segment,
+            workload: Arc::clone(&self.workload),
+            states,
+            rate,
+            history: Sparkline::default(),
+            counted: 0,
+        }
     }
 }
 
@@ -151,7 +161,8 @@ impl SolveWatch for ProgressDisplay {
             while !counters.finished.load(Ordering::Relaxed) {
                 std::thread::park_timeout(INTERVAL);
                 let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
-                let (share, mut parts) = describe(&counters, &mut task, &mut course, begun.elapsed());
+                let (share, mut parts) =
+                    describe(&counters, &mut task, &mut course, begun.elapsed(), line.columns());
                 drop(course);
                 parts.push(disk.text(counters.bytes.load(Ordering::Relaxed)));
                 line.show(share, &parts);
@@ -204,8 +215,14 @@ pub fn unsolved(error: RunSolveError) -> anyhow::Error {
 }
 
 /// The part of the segment that is done, and what else there is to say: what matters most comes first, as terminals may
-/// be narrow.
-fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Duration) -> (f64, Vec<String>) {
+/// be narrow. On a terminal of some columns it has how the rate has changed.
+fn describe(
+    counters: &Counters,
+    task: &mut Task,
+    course: &mut Course,
+    now: Duration,
+    columns: Option<usize>,
+) -> (f64, Vec<String>) {
     let states = counters.states.load(Ordering::Relaxed);
     let layer = Layer(counters.layer.load(Ordering::Relaxed));
     let (share, cost) = (task.share(layer, states), task.workload.cost(task.segment));
@@ -215,6 +232,8 @@ fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Dura
     }
     task.rate.add(states.saturating_sub(task.counted) as f64, now);
     task.counted = states;
+    let rate = task.rate.per_second(now);
+    task.history.add(rate, now);
     let pass = course.pace.time_for((1.0 - share) * cost, now);
     let left = course.pace.left(now);
     let is_last =
@@ -222,7 +241,7 @@ fn describe(counters: &Counters, task: &mut Task, course: &mut Course, now: Dura
     let parts = vec![
         display::eta(left),
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
-        units::rate(task.rate.per_second(now)),
+        task.history.beside(&units::rate(rate), columns),
         format!("{} states", units::count(states)),
         pass.filter(|_| !is_last)
             .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
@@ -250,7 +269,8 @@ mod tests {
         let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
             progress.counters.layer.store(layer, Ordering::Relaxed);
             progress.counters.states.store(states, Ordering::Relaxed);
-            let said = describe(&progress.counters, task, &mut course, Duration::from_secs_f64(seconds));
+            let said =
+                describe(&progress.counters, task, &mut course, Duration::from_secs_f64(seconds), None);
             (said.0, said.1.join(", "))
         };
         let mut up = progress.task(segments[0], &[]);
@@ -282,7 +302,7 @@ mod tests {
         for second in 0..=60 {
             progress.counters.states.store(50 * second, Ordering::Relaxed);
             let now = Duration::from_secs(second);
-            let (share, parts) = describe(&progress.counters, &mut down, &mut course, now);
+            let (share, parts) = describe(&progress.counters, &mut down, &mut course, now, None);
             assert_eq!(share, second as f64 / 80.0);
             // No other pass comes after it.
             assert_eq!(parts.last().map(String::as_str), Some(""));

@@ -15,6 +15,7 @@ use exact2048_proto::v1::{
 };
 use exact2048_solution::{Advice, Evaluation, MoveOutcome, MoveValue, StateAnswer};
 use tokio::runtime::Runtime;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::{Code, Request, Status};
 
 use crate::Failure;
@@ -29,6 +30,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 pub struct Remote {
     runtime: Runtime,
     client: QueryClient<Connected>,
+    /// The name of the run that is asked; without it, the server's first.
+    run: Option<AsciiMetadataValue>,
     size: BoardSize,
     objective: Objective,
     kept: KeptLayers,
@@ -36,15 +39,23 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the server at `url`; a failure where its run is not solved.
-    pub fn connect(url: &str, args: &ClientArgs) -> Result<Self> {
+    /// Connects to the server at `url`, to ask the run of a name, or its first; a failure where that is not solved.
+    pub fn connect(url: &str, run: Option<&str>, args: &ClientArgs) -> Result<Self> {
         exact2048_net::install_crypto();
         let options = args.options(url)?;
+        let no_name =
+            |name| Failure::usage(format!("{name:?} is no name of a run: expected plain characters"));
+        let name = run.map(|name| name.parse().map_err(|_| no_name(name))).transpose()?;
         // With a thread of its own: the server's pings are answered also while somebody thinks about the next board.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.context("cannot start a runtime")?;
         let mut client = QueryClient::new(runtime.block_on(client::connect(&options))?);
-        let run = runtime.block_on(client.get_run(within(GetRunRequest {}))).map_err(|s| failure(&s))?;
+        let run = runtime.block_on(client.get_run(within(GetRunRequest {}, name.as_ref())));
+        let run = run.map_err(|status| match status.code() {
+            // Not a state: there is no run of this name.
+            Code::NotFound => Failure::usage(words(&status)).into(),
+            _ => failure(&status),
+        })?;
         let run = run.into_inner();
         if !run.not_solved.is_empty() {
             return Err(anyhow!(plain_words(&run.not_solved, MOST_WORDS)));
@@ -53,7 +64,7 @@ impl Remote {
         let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
         let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
         let (objective, kept) = (parameters.objective.parse()?, kept.unwrap_or_default());
-        Ok(Self { runtime, client, size, objective, kept, rules: PackedRules::new(size) })
+        Ok(Self { runtime, client, run: name, size, objective, kept, rules: PackedRules::new(size) })
     }
 
     /// The size of the run's board.
@@ -92,10 +103,14 @@ impl Remote {
         answers
     }
 
+    fn asking<T>(&self, message: T) -> Request<T> {
+        within(message, self.run.as_ref())
+    }
+
     async fn one(&self, board: Board, with_values: bool) -> Result<(StateAnswer, Cost)> {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         // Clients of one connection are cheap, and each is its own to change.
-        let answer = self.client.clone().get_value(within(GetValueRequest { board, with_values })).await;
+        let answer = self.client.clone().get_value(self.asking(GetValueRequest { board, with_values })).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         Ok((self.read(&answer), cost(answer.cost, 1)))
     }
@@ -104,7 +119,7 @@ impl Remote {
     async fn batch(&self, boards: &[Board], with_values: bool) -> Option<Vec<Option<(StateAnswer, Cost)>>> {
         let packed = boards.iter().map(|board| board.0).collect();
         let request = BatchGetValuesRequest { boards: packed, with_moves: true, with_values };
-        let answers = self.client.clone().batch_get_values(within(tokio_stream::once(request))).await;
+        let answers = self.client.clone().batch_get_values(self.asking(tokio_stream::once(request))).await;
         let answer = answers.ok()?.into_inner().message().await.ok()??;
         let is_ok =
             |status: &i32| [BoardStatus::Ok, BoardStatus::BestMoveOnly].map(i32::from).contains(status);
@@ -131,9 +146,13 @@ impl Remote {
     }
 }
 
-fn within<T>(message: T) -> Request<T> {
+/// A request that ends in time, to the run of a name.
+fn within<T>(message: T, run: Option<&AsciiMetadataValue>) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
+    if let Some(run) = run {
+        request.metadata_mut().insert(exact2048_server::RUN_HEADER, run.clone());
+    }
     request
 }
 

@@ -8,25 +8,27 @@ use terminal_size::{Width, terminal_size, terminal_size_of};
 /// Columns where nobody knows better: what most terminals have.
 const USUAL: usize = 80;
 
-/// The fewest columns that are laid out for.
-const FEWEST: usize = 20;
+/// The fewest columns that tables are laid out for, and those that lines are cut to which are written over and over:
+/// these must not wrap, however narrow the terminal is.
+const FEWEST_OF_TABLES: usize = 20;
+const FEWEST_OF_LINES: usize = 2;
 
-/// Columns of the terminal that a stream is; `None` where it is not a terminal.
-fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
+/// Columns of the terminal that a stream is, at least the fewest; `None` where it is not a terminal.
+fn columns_of(stream: impl AsFd + IsTerminal, fewest: usize) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
-    Some(terminal_size_of(stream).map_or(USUAL, |(Width(columns), _)| usize::from(columns).max(FEWEST)))
+    Some(terminal_size_of(stream).map_or(USUAL, |(Width(columns), _)| usize::from(columns).max(fewest)))
 }
 
 /// Columns of the terminal that stdout is; `None` where it is not a terminal.
 pub fn of_stdout() -> Option<usize> {
-    columns_of(io::stdout())
+    columns_of(io::stdout(), FEWEST_OF_TABLES)
 }
 
 /// Columns of the terminal that stderr is; `None` where it is not a terminal.
 pub fn of_stderr() -> Option<usize> {
-    columns_of(io::stderr())
+    columns_of(io::stderr(), FEWEST_OF_LINES)
 }
 
 /// Columns for texts that are always laid out: those of any terminal of this process, else of the environment variable

@@ -8,11 +8,13 @@
 //! | [`coordinator`] | the coordinator's process: queue, journals, service, metrics |
 //! | [`worker`] | a worker's process: pulls, epochs, blocks from and to other workers |
 //! | [`client`] | submitting and watching jobs |
+//! | [`view`] | jobs and workers as JSON |
 //! | `random` | secrets |
 
 pub mod client;
 pub mod coordinator;
 pub mod names;
 mod random;
+pub mod view;
 pub mod wire;
 pub mod worker;

@@ -67,8 +67,13 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let shell = opened.await.unwrap().unwrap();
     let bound = bind().await;
     let url = bound.url();
-    let server =
-        tokio::spawn(coordinator::serve(bound, Arc::clone(&shell), ServerLimits::default(), stop.clone()));
+    let server = tokio::spawn(coordinator::serve(
+        bound,
+        None,
+        Arc::clone(&shell),
+        ServerLimits::default(),
+        stop.clone(),
+    ));
     let mut tasks = Vec::new();
     for _ in 0..workers {
         tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));

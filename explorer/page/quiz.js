@@ -37,6 +37,9 @@ export function openRun(opened) {
   if (run === opened && now !== null) return;
   run = opened;
   [answers, right, lost, waiting, now] = [0, 0, 0, [], null];
+  byId("quiz-counts").textContent = run.best_moves
+    ? "This run stores best moves alone: of several that are equally good it knows one, and only that counts as right."
+    : "An answer counts as right where no stored digit tells it from the best move.";
   next();
 }
 
@@ -68,13 +71,15 @@ async function next() {
 /** @param {Move} move */
 function answer(move) {
   if (now === null || now.isAnswered || makeMove(now.board, move, run.size) === null) return;
-  const loss = lossOf(now.position.moves, move) ?? 0;
+  const loss = lossOf(now.position.moves, move);
+  const isRight = loss === 0 || now.position.moves.some((/** @type {any} */ other) => other.move === move && other.best);
   now.isAnswered = true;
   answers += 1;
-  right += loss === 0 ? 1 : 0;
-  lost += loss;
+  right += isRight ? 1 : 0;
+  lost += loss ?? 0;
   const best = now.position.moves.filter((/** @type {any} */ other) => other.best).map((/** @type {any} */ other) => other.move);
-  const said = loss === 0 ? `Right: ${best.join(" or ")}.` : `${best.join(" or ")} is best; ${move} loses ${valueText(loss, run.isChance)}.`;
+  const loses = loss === undefined ? `what ${move} loses, this run does not store` : `${move} loses ${valueText(loss, run.isChance)}`;
+  const said = isRight ? `Right: ${best.join(" or ")}.` : `${best.join(" or ")} is best; ${loses}.`;
   show(said[0].toUpperCase() + said.slice(1));
 }
 
@@ -89,12 +94,12 @@ function show(said) {
   }
   byId("quiz-count").textContent = String(answers);
   byId("quiz-right").textContent = answers === 0 ? "–" : percent(right / answers);
-  byId("quiz-loss").textContent = answers === 0 ? "–" : lossText(lost / answers, run.isChance);
+  byId("quiz-loss").textContent = answers === 0 || run.best_moves ? "–" : lossText(lost / answers, run.isChance);
   byId("quiz-table").hidden = !isAnswered;
   byId("quiz-values").replaceChildren(...position.moves.map((/** @type {any} */ move) => {
     const loss = lossOf(position.moves, move.move);
     return element("tr", { class: move.best ? "best" : move.legal ? "" : "illegal" },
-      element("td", {}, move.move), element("td", {}, move.legal ? valueText(move.value, run.isChance) : "not legal"),
+      element("td", {}, move.move), element("td", { class: run.best_moves ? "greyed" : "" }, !move.legal ? "not legal" : run.best_moves ? "–" : valueText(move.value, run.isChance)),
       element("td", { class: loss ? "loses" : "" }, loss === undefined ? "" : lossText(loss, run.isChance)));
   }));
 }

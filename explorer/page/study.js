@@ -54,6 +54,10 @@ export function openRun(opened) {
   const open = Array.from({ length: run.size.rows }, () => Array(run.size.columns).fill("*"));
   open[0][0] = "16";
   byId("pattern").value = open.map((row) => row.join(" ")).join(" / ");
+  // What moves lose is not known of a run of best moves.
+  const kinds = byId("kind");
+  for (const option of kinds.options) option.disabled = run.best_moves && option.value !== "any";
+  if (kinds.selectedOptions[0].disabled) kinds.value = "any";
   for (const id of ["positions", "found"]) byId(id).replaceChildren();
   byId("search-note").textContent = "";
   byId("more").hidden = true;
@@ -77,9 +81,10 @@ async function findPositions() {
     note.textContent = `Among ${count(told.sampled)} states of ${told.layers.length} layers, tile sums ${told.layers[0]} to ${told.layers.at(-1)}.`;
     byId("positions").replaceChildren(...told.positions.map((/** @type {any} */ position) => {
       const best = position.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
-      return card(position.board, [`Tile sum ${position.layer}. Best: ${best.join(", ")}`,
-        `ahead by ${valueText(position.gap, run.isChance)}, ${percent(position.share)}`]);
+      const ahead = position.gap === null ? [] : [`ahead by ${valueText(position.gap, run.isChance)}, ${percent(position.share)}`];
+      return card(position.board, [`Tile sum ${position.layer}. Best: ${best.join(", ")}`, ...ahead]);
     }));
+    if (run.best_moves) note.textContent += " This run stores best moves and few values: what the other moves lose is not known, so none are picked by it.";
   } catch (error) {
     if (!asking.signal.aborted) note.textContent = /** @type {Error} */ (error).message;
   }

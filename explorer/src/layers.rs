@@ -2,11 +2,12 @@
 
 use axum::extract::State;
 use exact2048_game::Layer;
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_solution::{Asking, Oracle};
 use serde::{Deserialize, Serialize};
+use tonic::Status;
 
-use crate::asked::{Asked, RequestFailure, ToldAnswer};
-use crate::positions::refuse_best_moves;
+use crate::asked::Asked;
 use crate::runs::Explorer;
 use crate::sample::sample;
 
@@ -43,7 +44,11 @@ pub async fn layer(
     Asked(asked): Asked<LayerAsked>,
 ) -> Result<ToldAnswer<ToldValues>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    refuse_best_moves(&run)?;
+    if run.params.best_moves {
+        let what =
+            "the run stores best moves and few values: what the states of a layer are worth is not told here";
+        return Err(Status::failed_precondition(what).into());
+    }
     let (layer, seed) = (Layer(asked.layer), asked.seed);
     let counts = run.layers.iter().find(|counts| counts.layer == layer);
     let last = run.layers.last().map(|last| last.layer);
@@ -67,7 +72,7 @@ pub async fn layer(
 }
 
 /// Says that a run has no such layer.
-pub fn no_such_layer(layer: Layer, last: Option<Layer>) -> tonic::Status {
+pub fn no_such_layer(layer: Layer, last: Option<Layer>) -> Status {
     let expected = match last {
         Some(last) => format!("an even number from {} to {last}", Layer::FIRST),
         None => "one that is finished, and none is yet".to_owned(),

@@ -18,4 +18,4 @@ mod search;
 mod values;
 
 pub use routes::{paths, router};
-pub use runs::{Explorer, NamedRun};
+pub use runs::Explorer;

@@ -3,13 +3,13 @@
 use axum::extract::State;
 use exact2048_game::board::BoardSize;
 use exact2048_game::{KeptLayers, Layer};
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::status;
-use exact2048_server::RunSnapshot;
-use exact2048_solution::{Asking, Evaluation, Oracle, QueryError, StateAnswer, ToldState};
+use exact2048_solution::{Advice, Asking, Evaluation, Oracle, QueryError, StateAnswer, ToldState};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::asked::Asked;
 use crate::runs::{Explorer, less_is_better};
 use crate::sample::sample;
 
@@ -66,16 +66,18 @@ pub struct PositionList {
 struct ToldPosition {
     #[serde(flatten)]
     state: ToldState,
-    /// By how much the best move is better than the second-best.
-    gap: f64,
+    /// By how much the best move is better than the second-best; `None` where the run has best moves alone.
+    gap: Option<f64>,
     /// The same as a share of the best move's value.
-    share: f64,
+    share: Option<f64>,
 }
 
 /// A position before it is told.
 #[derive(Clone)]
 struct Position {
-    evaluation: Evaluation,
+    answer: StateAnswer,
+    /// By how much the best move is better than the second-best, and the same as a share of its value; 0 where the run
+    /// has best moves alone.
     gap: f64,
     share: f64,
 }
@@ -86,7 +88,11 @@ pub async fn positions(
     Asked(asked): Asked<PositionsAsked>,
 ) -> Result<ToldAnswer<PositionList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    refuse_best_moves(&run)?;
+    if run.params.best_moves && asked.kind != PositionKind::Any {
+        let what = "the run stores best moves and few values: how much a move loses is not known here, and positions are \
+                    not told apart by it; with kind=any they are told with their best moves";
+        return Err(Status::failed_precondition(what).into());
+    }
     let first = asked.first.unwrap_or(0);
     let last_of_run = run.layers.last().map_or(0, |counts| counts.layer.0);
     let last = asked.last.unwrap_or(last_of_run).min(last_of_run);
@@ -107,8 +113,13 @@ pub async fn positions(
         for &layer in &of_layers {
             let boards = sample(oracle, layer, most.div_ceil(of_layers.len()), seed, asking.wanted)?;
             sampled += boards.len();
-            let evaluations = oracle.evaluate_as(&boards, asking)?.into_iter().flatten();
-            found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
+            if oracle.params().best_moves {
+                let advice = oracle.advise_all(&boards, asking.wanted)?.into_iter().flatten();
+                found.extend(advice.filter(|advice| advice.moves.iter().count() > 1).map(without_values));
+            } else {
+                let evaluations = oracle.evaluate_as(&boards, asking)?.into_iter().flatten();
+                found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
+            }
         }
         Ok::<_, QueryError>((found, sampled))
     };
@@ -119,12 +130,6 @@ pub async fn positions(
         sampled,
         positions: chosen.into_iter().map(|position| told(position, size)).collect(),
     }))
-}
-
-/// Says that a question about many values is not for a run that stores few of them.
-pub fn refuse_best_moves(run: &RunSnapshot) -> Result<(), Status> {
-    let what = "the run stores best moves and few values: states are not compared by their values here";
-    if run.params.best_moves { Err(Status::failed_precondition(what)) } else { Ok(()) }
 }
 
 /// Some layers of a range, evenly, each just below two that are stored: so what its moves lead to is looked up.
@@ -151,7 +156,12 @@ fn position(evaluation: Evaluation, kind: PositionKind, is_less_better: bool) ->
     let (&best, &second) = (values.first()?, values.get(1)?);
     let (gap, larger) = ((best - second).abs(), best.abs().max(second.abs()));
     let counts = gap > 0.0 && (kind != PositionKind::Only || values.len() >= 3);
-    counts.then(|| Position { evaluation, gap, share: gap / larger })
+    counts.then(|| Position { answer: StateAnswer::Values(evaluation), gap, share: gap / larger })
+}
+
+/// A position of a run that has best moves alone.
+fn without_values(advice: Advice) -> Position {
+    Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
 /// The positions that are most of their kind.
@@ -172,8 +182,10 @@ fn every_so_often(found: Vec<Position>, limit: usize) -> Vec<Position> {
     found.into_iter().step_by(step).collect()
 }
 
-fn told(Position { evaluation, gap, share }: Position, size: BoardSize) -> ToldPosition {
-    ToldPosition { state: ToldState::new(&StateAnswer::Values(evaluation), size), gap, share }
+fn told(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosition {
+    let is_known = matches!(answer, StateAnswer::Values(_));
+    let [gap, share] = [gap, share].map(|number| is_known.then_some(number));
+    ToldPosition { state: ToldState::new(&answer, size), gap, share }
 }
 
 #[cfg(test)]

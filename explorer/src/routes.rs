@@ -1,23 +1,16 @@
 //! Which path is answered by what, and what holds for all.
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::header::{
-    AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderName, HeaderValue, Method};
-use axum::middleware::{Next, from_fn_with_state, map_response};
-use axum::response::Response;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::map_response;
 use axum::routing::{MethodRouter, get};
+use exact2048_net::pages::{files, for_known, with_headers};
 use tower_http::cors::CorsLayer;
 
-use crate::asked::{RequestFailure, no_such_method, no_such_path};
+use crate::asked::no_such_path;
 use crate::runs::Explorer;
 use crate::{assets, layers, positions, runs, search, values};
-
-/// What a page of ours may do: load our own files, ask us, and nothing else.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -38,42 +31,21 @@ fn api() -> [(&'static str, MethodRouter<Explorer>); 7] {
 /// All paths, as requests are counted by them.
 #[must_use]
 pub fn paths() -> Vec<&'static str> {
-    assets::paths().chain(api().into_iter().map(|(path, _)| path)).collect()
+    assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()
 }
 
 /// The page for anyone, and the API for those who show the token. Pages from `origins` may ask the API too.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
-    let checked = from_fn_with_state(explorer.clone(), check_token);
-    let mut api = api.method_not_allowed_fallback(no_such_method).layer(checked);
+    let mut api = for_known(api, explorer.token().clone());
     if !origins.is_empty() {
         let cors = CorsLayer::new().allow_origin(origins.to_vec());
         api = api.layer(cors.allow_methods([Method::GET]).allow_headers([AUTHORIZATION]));
     }
-    api.merge(assets::router().method_not_allowed_fallback(no_such_method))
+    api.merge(files(assets::all()))
         .fallback(no_such_path)
         .layer(map_response(with_headers))
         .with_state(explorer)
-}
-
-async fn check_token(
-    State(explorer): State<Explorer>,
-    request: Request,
-    next: Next,
-) -> Result<Response, RequestFailure> {
-    explorer.token().check(request.headers(), request.extensions())?;
-    Ok(next.run(request).await)
-}
-
-async fn with_headers(mut response: Response) -> Response {
-    let headers: [(HeaderName, &'static str); 4] = [
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    ];
-    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
-    response
 }
 
 #[cfg(test)]
@@ -92,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_page_is_small() {
-        let bytes = assets::bytes();
+        let bytes: usize = assets::all().map(|asset| asset.text.len()).sum();
         assert!(bytes < 80_000, "{bytes} bytes");
     }
 }

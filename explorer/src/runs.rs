@@ -4,30 +4,23 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use exact2048_game::{Layer, Objective};
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::{Cost, RunPhase};
-use exact2048_server::{RunSnapshot, Served, Turns};
+use exact2048_server::{NamedRun, RunSnapshot, Runs, Turns};
 use exact2048_solution::{Asking, Oracle, QueryError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
-use crate::asked::{Asked, RequestFailure, ToldAnswer};
-
-/// A run under the name that requests give.
-pub struct NamedRun {
-    /// The name.
-    pub name: String,
-    /// The run.
-    pub served: Arc<Served>,
-}
+use crate::asked::Asked;
 
 /// What answers requests.
 #[derive(Clone)]
 pub struct Explorer(Arc<Shared>);
 
 struct Shared {
-    runs: Vec<NamedRun>,
+    runs: Runs,
     turns: Turns,
     /// One for each request that is worked on and looks at many states.
     threads: Semaphore,
@@ -38,25 +31,13 @@ impl Explorer {
     /// Answers about some runs, the first of them where a request names none. Requests that look at many states are worked
     /// on by this number of `threads`, and what takes long in `turns`.
     #[must_use]
-    pub fn new(runs: Vec<NamedRun>, threads: usize, turns: Turns, token: CheckToken) -> Self {
+    pub fn new(runs: Runs, threads: usize, turns: Turns, token: CheckToken) -> Self {
         Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), token }))
     }
 
     /// The run of a name as it was read last.
     pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
-        let run = match name {
-            Some(name) => self.0.runs.iter().find(|run| run.name == name),
-            None => self.0.runs.first(),
-        };
-        let names = || self.0.runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ");
-        let unknown =
-            || Status::not_found(format!("no run of this name is served: expected one of {}", names()));
-        Ok(run.ok_or_else(unknown)?.served.now())
-    }
-
-    /// The runs but the first, which is served over gRPC too.
-    pub fn others(&self) -> Vec<Arc<Served>> {
-        self.0.runs.iter().skip(1).map(|run| Arc::clone(&run.served)).collect()
+        Ok(self.0.runs.named(name)?.now())
     }
 
     /// Whose turn it is.

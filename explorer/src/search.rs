@@ -4,11 +4,12 @@ use axum::extract::State;
 use exact2048_game::Layer;
 use exact2048_game::board::Board;
 use exact2048_game::symmetry::Symmetries;
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::status;
 use exact2048_solution::{Asking, Oracle, QueryError};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::asked::Asked;
 use crate::layers::no_such_layer;
 use crate::pattern::BoardPattern;
 use crate::runs::Explorer;

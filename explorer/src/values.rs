@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use exact2048_game::board::{Board, tile};
 use exact2048_game::{Params, SpawnKind, Spawner, rules};
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_proto::v1;
 use exact2048_server::{answer_state, board_of};
 use exact2048_solution::{Asking, Evaluation, Oracle, StateAnswer, ToldState};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::{Asked, RequestFailure, ToldAnswer};
+use crate::asked::Asked;
 use crate::runs::Explorer;
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@
 //! * [`limits`], [`share`], [`connections`] and [`requests`]: how much is taken on at once and of whom, deadlines, and
 //!   what is counted.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
-//! * [`protocol`]: what statuses are in gRPC and in HTTP.
+//! * [`protocol`]: what statuses are in gRPC and in HTTP; [`pages`]: what servers for browsers share.
 //! * [`client`] and [`keepalive`]: connecting to one, and noticing that it is gone.
 //! * [`status`], [`logs`] and [`monitoring`]: statuses, logs and metrics.
 //!
@@ -18,6 +18,7 @@ pub mod keepalive;
 pub mod limits;
 pub mod logs;
 pub mod monitoring;
+pub mod pages;
 pub mod policy;
 pub mod protocol;
 mod rarely;

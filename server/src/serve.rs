@@ -13,6 +13,7 @@ use exact2048_proto::v1::query_server::QueryServer;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use crate::runs::Runs;
 use crate::served::Served;
 use crate::service::QueryService;
 use crate::turns::Turns;
@@ -23,18 +24,17 @@ const REFRESH: Duration = Duration::from_secs(2);
 /// The health of the service, beside that of the server as a whole, which has no name.
 const SERVICE: &str = "exact2048.v1.Query";
 
-/// Serves a run until `stop`. `threads` work on batches, and what takes
-/// long is worked on in `turns`.
+/// Serves runs until `stop`. `threads` work on batches, and what takes long is worked on in `turns`.
 ///
-/// The server is healthy while it takes requests, and the service while besides the run is solved and all of it that
-/// was asked for can be read.
+/// The server is healthy while it takes requests, and the service while besides the first run is solved and all of it
+/// that was asked for can be read.
 ///
 /// # Errors
 ///
 /// Those of the server.
 pub async fn serve(
     bound: Bound,
-    served: Arc<Served>,
+    runs: Runs,
     threads: usize,
     turns: Turns,
     limits: ServerLimits,
@@ -42,16 +42,19 @@ pub async fn serve(
 ) -> Result<ServerEnd> {
     let (health, health_service) = health_reporter();
     health.set_service_status("", ServingStatus::Serving).await;
-    tokio::spawn(watch(Arc::clone(&served), health, stop.clone()));
+    tokio::spawn(watch(Arc::clone(runs.first()), health, stop.clone()));
+    for other in runs.iter().skip(1) {
+        tokio::spawn(keep_current(Arc::clone(&other.served), stop.clone()));
+    }
 
-    let service = QueryService::new(served, threads, turns, limits.idle_time);
+    let service = QueryService::new(runs, threads, turns, limits.idle_time);
     let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
     let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
     Ok(services.with(query).serve(stop).await?)
 }
 
 /// Reads a run again while it is not solved or could not be read in part, until `stop`: for runs that have no health.
-pub async fn keep_current(served: Arc<Served>, stop: Stop) {
+async fn keep_current(served: Arc<Served>, stop: Stop) {
     while read_again(&served, &stop).await {}
 }
 

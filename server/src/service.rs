@@ -15,17 +15,17 @@ use futures_util::Stream;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::served::Served;
+use crate::runs::Runs;
 use crate::state::answer_state;
 use crate::turns::Turns;
 use crate::{batch, messages};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Answers questions about a run. The oracle's work is done off the threads that serve connections.
+/// Answers questions about runs: each about the one that its metadata name. The oracle's work is done off the threads that serve connections.
 #[derive(Clone)]
 pub struct QueryService {
-    served: Arc<Served>,
+    runs: Runs,
     /// As many as messages of boards are worked on at once, so that single questions are not starved.
     threads: Arc<Semaphore>,
     turns: Turns,
@@ -33,11 +33,11 @@ pub struct QueryService {
 }
 
 impl QueryService {
-    /// Answers for a run, batches with this many threads, and what takes long in turns; streams may be silent for
+    /// Answers for runs, batches with this many threads, and what takes long in turns; streams may be silent for
     /// `idle_time`.
     #[must_use]
-    pub fn new(served: Arc<Served>, threads: usize, turns: Turns, idle_time: Duration) -> Self {
-        Self { served, threads: Arc::new(Semaphore::new(threads)), turns, idle_time }
+    pub fn new(runs: Runs, threads: usize, turns: Turns, idle_time: Duration) -> Self {
+        Self { runs, threads: Arc::new(Semaphore::new(threads)), turns, idle_time }
     }
 }
 
@@ -47,7 +47,7 @@ impl Query for QueryService {
         &self,
         request: Request<GetValueRequest>,
     ) -> Result<Response<GetValueResponse>, Status> {
-        let snapshot = self.served.now();
+        let snapshot = self.runs.asked_for(request.metadata())?.now();
         let size = snapshot.params.board;
         let GetValueRequest { board, with_values } = request.into_inner();
         let board = messages::board_of(board, size)?;
@@ -65,14 +65,14 @@ impl Query for QueryService {
         &self,
         request: Request<Streaming<BatchGetValuesRequest>>,
     ) -> Result<Response<Self::BatchGetValuesStream>, Status> {
-        let oracle = self.served.now().oracle()?;
+        let oracle = self.runs.asked_for(request.metadata())?.now().oracle()?;
         let (threads, turns) = (Arc::clone(&self.threads), self.turns.clone());
         let answers = batch::answer(oracle, threads, turns, self.idle_time, request.into_inner());
         Ok(Response::new(Box::pin(answers)))
     }
 
-    async fn get_run(&self, _request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
-        Ok(Response::new(messages::run(&self.served.now())))
+    async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
+        Ok(Response::new(messages::run(&self.runs.asked_for(request.metadata())?.now())))
     }
 
     type ListLayersStream = Answers<ListLayersResponse>;
@@ -81,13 +81,13 @@ impl Query for QueryService {
         &self,
         request: Request<ListLayersRequest>,
     ) -> Result<Response<Self::ListLayersStream>, Status> {
+        let snapshot = self.runs.asked_for(request.metadata())?.now();
         let ListLayersRequest { first, last } = request.into_inner();
         let last = if last == 0 { u32::MAX } else { last };
         if first > last {
             let what = format!("layers from {first} to {last}: expected a first that is not above the last");
             return Err(status::invalid_argument("first", what));
         }
-        let snapshot = self.served.now();
         let asked = snapshot.layers.iter().filter(|counts| (first..=last).contains(&counts.layer.0));
         let answers: Vec<_> = asked.map(|counts| Ok(messages::layer(counts))).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(answers))))

@@ -20,8 +20,8 @@ pub struct Server {
     pub url: String,
     /// Where metrics are, if they were asked for.
     pub metrics: Option<String>,
-    /// Where the explorer is, if it was asked for; with a slash at its end.
-    pub explorer: Option<String>,
+    /// Where the page for browsers is, if it was asked for; with a slash at its end.
+    pub page: Option<String>,
 }
 
 impl Server {
@@ -70,19 +70,19 @@ impl Server {
         command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let (mut metrics, mut explorer) = (None, None);
+        let (mut metrics, mut page) = (None, None);
         let url = loop {
             let mut line = String::new();
             let read = stdout.read_line(&mut line).unwrap();
             assert!(read > 0, "the server did not start: {}", text_of(&stderr));
             match line.trim_end().split_once(" on ") {
                 Some(("metrics", url)) => metrics = Some(url.to_owned()),
-                Some(("explorer", url)) => explorer = Some(url.to_owned()),
+                Some(("explorer" | "page", url)) => page = Some(url.to_owned()),
                 Some(("listening", url)) => break url.to_owned(),
                 _ => panic!("unexpected line {line:?}"),
             }
         };
-        Self { child, stdout, stderr, url, metrics, explorer }
+        Self { child, stdout, stderr, url, metrics, page }
     }
 
     /// Where the server listens.

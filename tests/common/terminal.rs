@@ -88,6 +88,12 @@ impl Terminal {
         }
     }
 
+    /// Kills the program. What is on the screen then was there before.
+    pub fn stop(mut self) -> Seen {
+        self.child.kill().unwrap();
+        self.end()
+    }
+
     /// Waits until the program has ended.
     pub fn end(mut self) -> Seen {
         let status = self.child.wait().unwrap();

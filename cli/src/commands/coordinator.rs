@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ const REQUEST_TIME: Duration = Duration::from_secs(120);
 #[command(after_help = "\
 Examples:
   exact2048 coordinator --store file:///shared/2048
+  exact2048 coordinator --store file:///shared/2048 --http 127.0.0.1:8049
   exact2048 coordinator --store s3://bucket/2048 --listen 0.0.0.0:2049 \\
       --tls-cert head.pem --tls-key head.key --tls-ca ca.pem
   exact2048 worker --coordinator http://127.0.0.1:2049
@@ -43,6 +45,9 @@ pub struct Args {
     /// Seconds after which a worker that was not heard is lost, and its work given out again
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
     lease: u32,
+    /// Serve a page for browsers at this address too, which shows jobs and workers; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -61,6 +66,10 @@ async fn coordinate(args: &Args) -> Result<()> {
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
+    let for_browsers = match args.http {
+        Some(address) => Some(bound.http_beside(address).await?),
+        None => None,
+    };
     let store = args.cache.locate(&args.store)?;
     let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
     // Who shows a token or a certificate is no stranger.
@@ -75,10 +84,13 @@ async fn coordinate(args: &Args) -> Result<()> {
         describe();
         writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
     }
+    if let Some(http) = &for_browsers {
+        writeln!(io::stdout(), "page on {}/", http.url())?;
+    }
     // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
-    match serve(bound, shell, limits, stop).await? {
+    match serve(bound, for_browsers, shell, limits, stop).await? {
         ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
         ServerEnd::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
     }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_explorer::{Explorer, NamedRun};
+use exact2048_explorer::Explorer;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
-use exact2048_server::{Served, Turns};
+use exact2048_server::{NamedRun, Runs, Served, Turns};
 use exact2048_solution::{OracleOptions, Run};
 use http::HeaderValue;
 
@@ -33,6 +33,7 @@ Examples:
   exact2048 serve --run small=runs/2x2 --run runs/3x3 --http 127.0.0.1:8048
   exact2048 serve --run runs/3x3 --listen 0.0.0.0:2048 \\
       --tls-cert server.pem --tls-key server.key --token-file token
+  exact2048 query --server http://127.0.0.1:2048 --server-run small \"2 0 / 0 2\"
   exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
   grpcurl -plaintext -d '{\"board\": {\"text\": \"2 0 0 / 0 2 0 / 0 0 0\"}}' \\
       127.0.0.1:2048 exact2048.v1.Query/GetValue
@@ -42,7 +43,7 @@ it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the call
 docs/explorer.md what browsers see with --http.")]
 pub struct Args {
     /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
-    /// times, with names for the explorer: the first is served over gRPC
+    /// times: requests name one of them, and ask the first where they do not
     #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
     runs: Vec<OsString>,
     #[command(flatten)]
@@ -100,10 +101,9 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         None => None,
     };
     let runs = open(args)?;
-    let first = Arc::clone(&runs[0].served);
     let turns = Turns::new(args.cones.into());
     if let Some(address) = args.server.metrics_listen {
-        let of_run = Arc::clone(&first);
+        let of_run = Arc::clone(runs.first());
         let address =
             monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
         exact2048_server::describe();
@@ -115,9 +115,9 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
-    let explorer = Explorer::new(runs, threads, turns.clone(), bound.check_token());
+    let explorer = Explorer::new(runs.clone(), threads, turns.clone(), bound.check_token());
     let (of_grpc, of_http) = tokio::try_join!(
-        exact2048_server::serve(bound, first, threads, turns, limits, stop.clone()),
+        exact2048_server::serve(bound, runs, threads, turns, limits, stop.clone()),
         serve_browsers(for_browsers, explorer, &args.allow_origin, stop),
     )?;
     match [of_grpc, of_http].contains(&ServerEnd::CutOff) {
@@ -135,15 +135,12 @@ async fn serve_browsers(
     stop: Stop,
 ) -> Result<ServerEnd> {
     let Some(bound) = bound else { return Ok(ServerEnd::Drained) };
-    for other in explorer.others() {
-        tokio::spawn(exact2048_server::keep_current(other, stop.clone()));
-    }
     let router = exact2048_explorer::router(explorer, origins);
     Ok(bound.serve_http(router, &exact2048_explorer::paths(), stop).await?)
 }
 
 /// Opens the runs. Each gets the same part of the memory.
-fn open(args: &Args) -> Result<Vec<NamedRun>> {
+fn open(args: &Args) -> Result<Runs> {
     let count = args.runs.len() as u64;
     let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;
     let mut runs: Vec<NamedRun> = Vec::new();
@@ -166,7 +163,9 @@ fn open(args: &Args) -> Result<Vec<NamedRun>> {
         }
         runs.push(NamedRun { name, served });
     }
-    Ok(runs)
+    let mut runs = runs.into_iter();
+    let first = runs.next().context("no run is given")?;
+    Ok(Runs::new(first, runs))
 }
 
 /// The name that a run is given before an equals sign, and where it is; without one it is called as its folder is.

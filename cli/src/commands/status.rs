@@ -1,5 +1,7 @@
 //! `exact2048 status`: what a cluster is doing.
 
+mod live;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -7,25 +9,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use exact2048_cluster::client::{Shown, within};
-use exact2048_proto::v1::{GetRequest, Job, JobState, ListRequest, WatchRequest, WatchResponse, Worker};
+use exact2048_cluster::view::{StatusView, state_name};
+use exact2048_proto::v1::{GetRequest, Job, JobState, ListRequest, WatchRequest, WatchResponse};
 use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use tonic::Code;
 
 use crate::cluster::{Coordinator, CoordinatorPlace, failure};
-use crate::display::{PLAIN_INTERVAL, bar, bare_style, columns, cut, fit};
-use crate::job_view::{
-    StatusView, details, doing, headline, line, plain, state_name, write_all, write_one, write_result,
-};
+use crate::display::{PLAIN_INTERVAL, columns};
+use crate::job_view::{line, plain, write_all, write_one, write_result};
 use crate::summary::RunSummary;
-use crate::{Failure, display, units};
+use crate::{Failure, display};
+use live::Live;
 
 /// For how long a coordinator that does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Workers that are shown by a line of their own on a terminal.
-const WORKERS_SHOWN: usize = 16;
 
 /// Options of `status`.
 #[derive(clap::Args, Debug)]
@@ -157,15 +155,9 @@ struct Display {
     last: Option<WatchResponse>,
 }
 
-/// Lines on a terminal that are written over and over.
-struct Live {
-    lines: MultiProgress,
-    shown: Vec<ProgressBar>,
-}
-
 impl Display {
     fn new(args: &Args) -> Self {
-        let live = args.job.is_some() && !args.json && columns().is_some();
+        let live = !args.json && columns().is_some();
         Self {
             job: args.job.clone(),
             json: args.json,
@@ -184,8 +176,8 @@ impl Display {
                 None => StatusView::all(&message.jobs, &message.workers),
             };
             writeln!(out, "{}", serde_json::to_string(&view)?)?;
-        } else if let (Some(job), Some(live)) = (job, &mut self.live) {
-            live.show(job, &message.workers);
+        } else if let Some(live) = &mut self.live {
+            live.show(&message);
         } else if Instant::now() >= self.next_line {
             self.next_line = Instant::now() + PLAIN_INTERVAL;
             match job {
@@ -205,7 +197,7 @@ impl Display {
     fn lost(&mut self) {
         let text = "the coordinator does not answer: waiting for it";
         match &mut self.live {
-            Some(live) => live.write(vec![cut(text, columns().unwrap_or(80) - 1)]),
+            Some(live) => live.lost(text),
             None => display::say(text),
         }
     }
@@ -213,7 +205,7 @@ impl Display {
     /// The stream has ended, because the job has.
     fn end(self) -> Result<()> {
         if let Some(live) = self.live {
-            live.lines.clear()?;
+            live.clear()?;
         }
         let Some(WatchResponse { jobs, workers }) = self.last else { bail!("the coordinator said nothing") };
         let Some(job) = jobs.first() else { bail!("the coordinator no longer knows the job") };
@@ -231,40 +223,5 @@ impl Display {
             }
             state => Err(Failure::failed(format!("{} is {}", job.name, state_name(state))).into()),
         }
-    }
-}
-
-impl Live {
-    fn new() -> Self {
-        Self { lines: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()), shown: Vec::new() }
-    }
-
-    fn show(&mut self, job: &Job, workers: &[Worker]) {
-        let Some(columns) = columns() else { return };
-        let head = format!("{} {},", bar(job.done, columns), units::percent(job.done));
-        let details = Some(details(job)).filter(|parts| !parts.is_empty());
-        let more = workers.len().saturating_sub(WORKERS_SHOWN);
-        // In the last column some terminals go on to the next line.
-        let mut texts = vec![fit(&head, &headline(job), columns - 1)];
-        texts.extend(details.map(|parts| fit(" ", &parts, columns - 1)));
-        let told = |worker: &Worker| {
-            fit(&format!("  {}", worker.id), &[doing(worker), plain(&worker.address)], columns - 1)
-        };
-        texts.extend(workers.iter().take(WORKERS_SHOWN).map(told));
-        texts.extend((more > 0).then(|| format!("  and {} more workers", units::count(more))));
-        self.write(texts);
-    }
-
-    /// Writes these lines in place of those that are there.
-    fn write(&mut self, texts: Vec<String>) {
-        while self.shown.len() > texts.len() {
-            self.shown.pop().into_iter().for_each(|line| self.lines.remove(&line));
-        }
-        while self.shown.len() < texts.len() {
-            let line = self.lines.add(ProgressBar::new_spinner());
-            line.set_style(bare_style());
-            self.shown.push(line);
-        }
-        self.shown.iter().zip(texts).for_each(|(line, text)| line.set_message(text));
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use exact2048_cluster::client::within;
 use exact2048_cluster::names::{self, NameError};
+use exact2048_cluster::view::JobView;
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
 use exact2048_solution::{Holdings, Recipe};
@@ -12,7 +13,6 @@ use exact2048_solution::{Holdings, Recipe};
 use crate::cluster::CoordinatorPlace;
 use crate::display;
 use crate::job::JobArgs;
-use crate::job_view::JobView;
 use crate::plan::{FreeRoom, Needs, notes};
 
 /// Options of `submit`.

@@ -14,7 +14,7 @@ pub enum Remote {}
 
 impl Remote {
     /// Says that there is no way to a server.
-    pub fn connect(_: &str, _: &ClientArgs) -> Result<Self> {
+    pub fn connect(_: &str, _: Option<&str>, _: &ClientArgs) -> Result<Self> {
         let what = "--server: this program was built without servers: build it with its default features";
         Err(Failure::usage(what.to_owned()).into())
     }

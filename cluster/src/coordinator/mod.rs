@@ -12,6 +12,7 @@
 //! | [`Gate`] (`gate`) | sees that a worker is where it says, before it is given work |
 //! | `holding` | how long a pull waits for news |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
+//! | `page` | what there is to see, for browsers |
 //! | `board` | what there is to see, made once for all who ask |
 //! | `estimates` | what is worked out once for the same parameters |
 //! | `observe` | logs and metrics |
@@ -24,6 +25,7 @@ mod holding;
 mod job_run;
 mod observe;
 mod owned;
+mod page;
 mod queue;
 mod recheck;
 mod records;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use exact2048_net::limits::ServerLimits;
-use exact2048_net::serve::{Bound, ServerEnd};
+use exact2048_net::serve::{Bound, ServeError, ServerEnd};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_proto::v1::coordinator_server::CoordinatorServer;
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
+use super::page;
 use super::service::CoordinatorService;
 use super::shell::Shell;
 
@@ -20,12 +21,18 @@ const SERVICE: &str = "exact2048.v1.Coordinator";
 /// What every worker has under way all the time: room that no client takes from it.
 const PULL: &str = "/exact2048.v1.Coordinator/Pull";
 
-/// Runs a coordinator until `stop`. An append that is under way then is made first.
+/// Runs a coordinator until `stop`, with its page for browsers where that has an address. An append that is under way then is made first.
 ///
 /// # Errors
 ///
 /// Those of the server, and that another coordinator has taken over.
-pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: ServerLimits, stop: Stop) -> Result<ServerEnd> {
+pub async fn serve(
+    bound: Bound,
+    for_browsers: Option<Bound>,
+    shell: Arc<Shell>,
+    limits: ServerLimits,
+    stop: Stop,
+) -> Result<ServerEnd> {
     let (health, health_service) = health_reporter();
     for service in ["", SERVICE] {
         health.set_service_status(service, ServingStatus::Serving).await;
@@ -46,17 +53,30 @@ pub async fn serve(bound: Bound, shell: Arc<Shell>, limits: ServerLimits, stop: 
 
     let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
+    let browsers = serve_browsers(for_browsers, Arc::clone(&shell), stop.clone());
     let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?.with_room_for(PULL);
-    let served = services.with(service).serve(stop.clone()).await;
+    let served = tokio::try_join!(services.with(service).serve(stop.clone()), browsers);
     // Also where the server failed: then nothing may be begun any more either.
     stop.begun.cancel();
     let appended = tokio::select! {
         ended = appends => ended.is_ok(),
         () = stop.over.cancelled() => false,
     };
-    let ended = served?;
+    let (of_grpc, of_http) = served?;
+    let ended = if of_http == ServerEnd::CutOff { of_http } else { of_grpc };
     if let Some(reason) = shell.fenced() {
         bail!("another coordinator owns the store now: {reason}");
     }
     Ok(if appended { ended } else { ServerEnd::CutOff })
+}
+
+/// Serves the page, if it has an address.
+async fn serve_browsers(
+    bound: Option<Bound>,
+    shell: Arc<Shell>,
+    stop: Stop,
+) -> Result<ServerEnd, ServeError> {
+    let Some(bound) = bound else { return Ok(ServerEnd::Drained) };
+    let router = page::router(shell, bound.check_token());
+    bound.serve_http(router, &page::paths(), stop).await
 }

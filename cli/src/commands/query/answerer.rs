@@ -48,11 +48,11 @@ const TRIAL_BYTES: u64 = 16 << 20;
 impl Answerer {
     /// Opens the run or connects to the server.
     pub fn new(args: &Args) -> Result<Self> {
-        let Args { source, store, client, cones, memory, .. } = args;
+        let Args { source, server_run, store, client, cones, memory, .. } = args;
         let source = match (&source.run, &source.server) {
             (_, Some(url)) => {
                 cones.refuse()?;
-                Source::Server(Box::new(Remote::connect(url, client)?))
+                Source::Server(Box::new(Remote::connect(url, server_run.as_deref(), client)?))
             }
             (Some(run), None) => {
                 client.refuse()?;

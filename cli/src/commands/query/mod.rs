@@ -52,6 +52,9 @@ pub struct Args {
     source: Source,
     #[command(flatten)]
     store: StoreOptions,
+    /// Which of the runs of the server is asked, by its name there [default: the first]
+    #[arg(long, value_name = "NAME", requires = "server")]
+    server_run: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
     #[command(flatten)]

@@ -1,0 +1,50 @@
+//! The coordinator's page for browsers: what `exact2048 status` tells, read only, and the same as JSON.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::middleware::map_response;
+use axum::routing::get;
+use exact2048_net::pages::{Asset, RequestFailure, SHARED, ToldAnswer, files, for_known, with_headers};
+use exact2048_net::token::CheckToken;
+use exact2048_proto::v1::ListResponse;
+use tonic::Status;
+
+use super::shell::Shell;
+use crate::client::Shown;
+use crate::view::StatusView;
+
+/// Those that only this page has.
+const FILES: [Asset; 4] = [
+    Asset::html("/", include_str!("../../page/index.html")),
+    Asset::css("/style.css", include_str!("../../page/style.css")),
+    Asset::javascript("/status.js", include_str!("../../page/status.js")),
+    Asset::javascript("/numbers.js", include_str!("../../page/numbers.js")),
+];
+
+/// Where the page asks.
+const STATUS: &str = "/api/v1/status";
+
+/// All paths, as requests are counted by them.
+pub fn paths() -> Vec<&'static str> {
+    FILES.into_iter().chain(SHARED).map(|asset| asset.path).chain([STATUS]).collect()
+}
+
+/// The page for anyone, and what it shows for those who show the token.
+pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
+    let answers = for_known(Router::new().route(STATUS, get(status)), token);
+    let all = answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path);
+    all.layer(map_response(with_headers)).with_state(shell)
+}
+
+async fn status(State(shell): State<Arc<Shell>>) -> ToldAnswer<StatusView> {
+    let all = shell.look_at_all();
+    let mut told = ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() };
+    told.make_plain();
+    ToldAnswer(StatusView::all(&told.jobs, &told.workers))
+}
+
+async fn no_such_path() -> RequestFailure {
+    Status::not_found(format!("there is nothing here; the page is at /, what it shows at {STATUS}")).into()
+}

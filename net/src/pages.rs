@@ -1,0 +1,131 @@
+//! What every server for browsers shares: files that are part of the program, answers in JSON, the token, and headers that
+//! let a page ask its own server and nothing else.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use tonic::Status;
+
+use crate::protocol::http_refusal;
+use crate::token::CheckToken;
+
+/// What a page of ours may do: load our own files, ask us, and nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A file of a page, which is part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Asset {
+    /// The path that it is asked for by.
+    pub path: &'static str,
+    content_type: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+}
+
+impl Asset {
+    /// A page.
+    #[must_use]
+    pub const fn html(path: &'static str, text: &'static str) -> Self {
+        Self { path, content_type: "text/html; charset=utf-8", text }
+    }
+
+    /// A style sheet.
+    #[must_use]
+    pub const fn css(path: &'static str, text: &'static str) -> Self {
+        Self { path, content_type: "text/css; charset=utf-8", text }
+    }
+
+    /// A module of JavaScript.
+    #[must_use]
+    pub const fn javascript(path: &'static str, text: &'static str) -> Self {
+        Self { path, content_type: "text/javascript; charset=utf-8", text }
+    }
+}
+
+/// What all pages have: how they ask the server, with the token and noticing when it is away; helpers for elements; the
+/// picture of the program. A page has the elements `away` and `token-dialog` with `token-wrong` and `token` in it.
+pub const SHARED: [Asset; 3] = [
+    Asset::javascript("/api.js", include_str!("../page/api.js")),
+    Asset::javascript("/dom.js", include_str!("../page/dom.js")),
+    Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("../page/icon.svg") },
+];
+
+/// The files by their paths. They are asked for again each time: another version of the program may have others.
+pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = Asset>) -> Router<S> {
+    let file = |Asset { content_type, text, .. }: Asset| {
+        move || async move { ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text) }
+    };
+    let with = |router: Router<S>, asset: Asset| router.route(asset.path, get(file(asset)));
+    assets.into_iter().fold(Router::new(), with).method_not_allowed_fallback(no_such_method)
+}
+
+/// Answers for those who show the token, where there is one.
+pub fn for_known<S: Clone + Send + Sync + 'static>(answers: Router<S>, token: CheckToken) -> Router<S> {
+    answers.method_not_allowed_fallback(no_such_method).layer(from_fn_with_state(token, check_token))
+}
+
+async fn check_token(
+    State(token): State<CheckToken>,
+    request: Request,
+    next: Next,
+) -> Result<Response, RequestFailure> {
+    token.check(request.headers(), request.extensions())?;
+    Ok(next.run(request).await)
+}
+
+/// The same answer with the headers that all of ours have.
+pub async fn with_headers(mut response: Response) -> Response {
+    let headers: [(HeaderName, &'static str); 4] = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
+}
+
+/// An answer in JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldAnswer<T>(pub T);
+
+impl<T: Serialize> IntoResponse for ToldAnswer<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_string(&self.0) {
+            Ok(text) => {
+                ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], text).into_response()
+            }
+            Err(error) => RequestFailure(Status::internal(error.to_string())).into_response(),
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub struct RequestFailure(Status);
+
+impl From<Status> for RequestFailure {
+    fn from(status: Status) -> Self {
+        Self(status)
+    }
+}
+
+impl IntoResponse for RequestFailure {
+    fn into_response(self) -> Response {
+        http_refusal(&self.0).map(Body::from)
+    }
+}
+
+/// A path of ours, asked in a way that it does not answer.
+async fn no_such_method() -> RequestFailure {
+    Status::unimplemented("expected GET: nothing is changed by requests").into()
+}
