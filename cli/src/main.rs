@@ -16,6 +16,7 @@ mod limits;
 #[cfg_attr(not(feature = "net"), path = "without_net/network.rs")]
 mod network;
 mod output;
+mod output_file;
 mod place;
 mod plan;
 mod progress;

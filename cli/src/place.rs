@@ -1,7 +1,7 @@
 //! The options that say where a run is: the same for every command.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -80,6 +80,33 @@ fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location>
     })
 }
 
+/// Runs with their names, for commands that take several; wrong usage where two have the same.
+pub fn named(runs: &[OsString]) -> anyhow::Result<Vec<(String, OsString)>> {
+    let mut named: Vec<(String, OsString)> = Vec::new();
+    for given in runs {
+        let (name, place) = name_of(given);
+        if named.iter().any(|(other, _)| *other == name) {
+            let message = format!("two runs are called {name}: give another name with --run NAME=DIR");
+            return Err(Failure::usage(message).into());
+        }
+        named.push((name, place));
+    }
+    Ok(named)
+}
+
+/// The name that a run is given before an equals sign, and where it is; without one it is called as its folder is.
+fn name_of(given: &OsStr) -> (String, OsString) {
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if let Some((name, place)) = given.to_str().and_then(|text| text.split_once('='))
+        && is_name(name)
+    {
+        return (name.to_owned(), place.into());
+    }
+    let folder = Path::new(given).file_name().unwrap_or(given);
+    (folder.to_string_lossy().into_owned(), given.to_owned())
+}
+
 /// Says it to those who wait for a store: in the log of a server, else on stderr.
 fn tell(words: &str) {
     #[cfg(feature = "net")]
@@ -88,4 +115,25 @@ fn tell(words: &str) {
         return;
     }
     display::say(words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_names() {
+        for (given, name, place) in [
+            ("runs/3x3", "3x3", "runs/3x3"),
+            ("runs/3x3/", "3x3", "runs/3x3/"),
+            ("small=runs/2x2", "small", "runs/2x2"),
+            ("runs/a=b", "a=b", "runs/a=b"),
+            ("./a=b", "a=b", "./a=b"),
+            ("x=s3://bucket/3x3", "x", "s3://bucket/3x3"),
+            ("s3://bucket/3x3", "3x3", "s3://bucket/3x3"),
+            ("=x", "=x", "=x"),
+        ] {
+            assert_eq!(name_of(OsStr::new(given)), (name.to_owned(), OsString::from(place)), "{given}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use exact2048_game::Layer;
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
-use exact2048_solution::{Asking, Oracle};
+use exact2048_solution::{Asking, Oracle, ValueSummary};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
@@ -32,7 +32,7 @@ pub struct ToldValues {
     states: u64,
     afterstates: u64,
     /// States that the values are of; all where it is as many as there are.
-    sampled: usize,
+    sampled: u64,
     least: Option<f64>,
     mean: Option<f64>,
     most: Option<f64>,
@@ -58,16 +58,15 @@ pub async fn layer(
         oracle.values_as(&sample(oracle, layer, most, seed, asking.wanted)?, asking)
     };
     let values = explorer.ask_much(run.oracle()?, question).await?;
-    let values: Vec<f64> = values.into_iter().flatten().collect();
-    let any = |value: f64| (!values.is_empty()).then_some(value);
+    let values: ValueSummary = values.into_iter().flatten().collect();
     Ok(ToldAnswer(ToldValues {
         layer: layer.0,
         states: counts.states,
         afterstates: counts.afterstates,
-        sampled: values.len(),
-        least: any(values.iter().copied().fold(f64::INFINITY, f64::min)),
-        mean: any(values.iter().sum::<f64>() / values.len() as f64),
-        most: any(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        sampled: values.count(),
+        least: values.least(),
+        mean: values.mean(),
+        most: values.most(),
     }))
 }
 

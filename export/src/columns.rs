@@ -127,7 +127,7 @@ impl ExportRows {
                 ExportColumn::U64(_, to) => *to = boards.iter().map(|board| board.0).collect(),
                 ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
-                ExportColumn::U16(_, to) => *to = boards.iter().map(|&board| largest(board, cells)).collect(),
+                ExportColumn::U16(_, to) => *to = boards.iter().map(|board| tile(board.largest()) as u16).collect(),
                 ExportColumn::U8("best", to) => *to = best.take().unwrap_or_default(),
                 ExportColumn::U8(_, to) => *to = boards.iter().map(|&board| empties(board, cells)).collect(),
             }
@@ -152,11 +152,6 @@ impl ExportRows {
     pub(crate) fn append(&mut self, mut other: Self) {
         self.0.iter_mut().zip(&mut other.0).for_each(|(to, from)| to.append(from));
     }
-}
-
-fn largest(board: Board, cells: usize) -> u16 {
-    let exponent = (0..cells).map(|cell| board.get(cell)).max().unwrap_or(0);
-    tile(exponent) as u16
 }
 
 fn empties(board: Board, cells: usize) -> u8 {

@@ -133,6 +133,13 @@ impl Board {
         Self(self.0 & !(15 << (4 * cell)) | (u64::from(exponent) << (4 * cell)))
     }
 
+    /// The exponent of the largest tile; 0 of an empty board.
+    #[inline]
+    #[must_use]
+    pub fn largest(self) -> u8 {
+        (0..16).map(|cell| self.get(cell)).max().unwrap_or(0)
+    }
+
     /// Sum of the tiles of a board of `cells` cells: its layer.
     pub fn tile_sum(self, cells: usize) -> u32 {
         (0..cells).map(|cell| tile(self.get(cell))).sum()

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use exact2048_game::packed::PackedRules;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
-use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_solution::{Asking, Oracle, OracleOptions, QueryError};
 
 use crate::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceTable, LEAST_CHANCE, SpawnChances,
@@ -23,6 +23,21 @@ pub struct StatsLimits {
     pub bytes: u64,
     /// Chances below this are not followed; at least [`LEAST_CHANCE`].
     pub least_chance: f64,
+}
+
+impl StatsLimits {
+    /// Shares some memory out: what the states may take, and the oracle that is asked about them with its parts of the run, a
+    /// cone that is being solved, and those that were.
+    #[must_use]
+    pub fn within(memory_bytes: u64, least_chance: f64) -> (Self, OracleOptions) {
+        let options = OracleOptions {
+            cache_bytes: memory_bytes / 8,
+            cone_bytes: memory_bytes / 8 * 3,
+            solved_bytes: memory_bytes / 4,
+            cone_files: None,
+        };
+        (Self { bytes: memory_bytes / 4, least_chance }, options)
+    }
 }
 
 /// How far the statistics are.

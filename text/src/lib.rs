@@ -1,4 +1,6 @@
-//! Text that came from elsewhere, made fit for terminals and logs; and the text of errors.
+//! Text that came from elsewhere, made fit for terminals and logs; the text of errors, and of numbers.
+
+pub mod numbers;
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -20,6 +20,7 @@ pub mod man;
 pub mod plan;
 pub mod play;
 pub mod query;
+pub mod report;
 #[cfg(feature = "net")]
 pub mod resume;
 #[cfg(feature = "net")]
@@ -62,6 +63,8 @@ pub enum Command {
     Evaluate(evaluate::Args),
     /// Say what perfect play comes to: largest tiles, last layers and moves, without sampling
     Stats(stats::Args),
+    /// Write a page about solved runs: certificate, figures and tables, in one HTML file
+    Report(report::Args),
     /// Write tables of states, afterstates or best moves for other programs: Parquet, NumPy, CSV
     #[cfg(feature = "export")]
     Export(export::Args),
@@ -93,6 +96,7 @@ impl Command {
             Command::Play(args) => play::main(args),
             Command::Evaluate(args) => evaluate::main(args),
             Command::Stats(args) => stats::main(args),
+            Command::Report(args) => report::main(args),
             #[cfg(feature = "export")]
             Command::Export(args) => export::main(args),
             Command::Count(args) => count::main(args),

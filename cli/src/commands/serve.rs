@@ -1,9 +1,8 @@
 //! `exact2048 serve`: answers what states are worth over gRPC, and to browsers, until it is stopped.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -18,8 +17,8 @@ use http::HeaderValue;
 
 use crate::cones::ConeOptions;
 use crate::network::ServerArgs;
-use crate::place::StoreOptions;
-use crate::{Failure, limits};
+use crate::place::{StoreOptions, named};
+use crate::limits;
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2048;
@@ -144,12 +143,7 @@ fn open(args: &Args) -> Result<Runs> {
     let count = args.runs.len() as u64;
     let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;
     let mut runs: Vec<NamedRun> = Vec::new();
-    for given in &args.runs {
-        let (name, place) = name_of(given);
-        if runs.iter().any(|run| run.name == name) {
-            let message = format!("two runs are called {name}: give another name with --run NAME=DIR");
-            return Err(Failure::usage(message).into());
-        }
+    for (name, place) in named(&args.runs)? {
         let location = args.store.locate(&place)?;
         let oracle = OracleOptions {
             cache_bytes: args.memory.as_u64() / count,
@@ -166,38 +160,4 @@ fn open(args: &Args) -> Result<Runs> {
     let mut runs = runs.into_iter();
     let first = runs.next().context("no run is given")?;
     Ok(Runs::new(first, runs))
-}
-
-/// The name that a run is given before an equals sign, and where it is; without one it is called as its folder is.
-fn name_of(given: &OsStr) -> (String, OsString) {
-    let is_name =
-        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    if let Some((name, place)) = given.to_str().and_then(|text| text.split_once('='))
-        && is_name(name)
-    {
-        return (name.to_owned(), place.into());
-    }
-    let folder = Path::new(given).file_name().unwrap_or(given);
-    (folder.to_string_lossy().into_owned(), given.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_have_names() {
-        for (given, name, place) in [
-            ("runs/3x3", "3x3", "runs/3x3"),
-            ("runs/3x3/", "3x3", "runs/3x3/"),
-            ("small=runs/2x2", "small", "runs/2x2"),
-            ("runs/a=b", "a=b", "runs/a=b"),
-            ("./a=b", "a=b", "./a=b"),
-            ("x=s3://bucket/3x3", "x", "s3://bucket/3x3"),
-            ("s3://bucket/3x3", "3x3", "s3://bucket/3x3"),
-            ("=x", "=x", "=x"),
-        ] {
-            assert_eq!(name_of(OsStr::new(given)), (name.to_owned(), OsString::from(place)), "{given}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::{Objective, Params};
-use exact2048_solution::{Asking, CostSum, Oracle, OracleOptions, Run};
+use exact2048_solution::{Asking, CostSum, Oracle, Run};
 use exact2048_stats::{PlayStatistics, StatsError, StatsLimits, StatsProgress, perfect_play};
 use serde_json::{Value, json};
 
@@ -63,14 +63,7 @@ pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     require_usual_rules(run.params())?;
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-    // States, parts of the run, a cone that is being solved, and those that were.
-    let options = OracleOptions {
-        cache_bytes: memory / 8,
-        cone_bytes: memory / 8 * 3,
-        solved_bytes: memory / 4,
-        cone_files: None,
-    };
-    let limits = StatsLimits { bytes: memory / 4, least_chance: args.cutoff };
+    let (limits, options) = StatsLimits::within(memory, args.cutoff);
     let oracle = Oracle::with_options(&run, options)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let begun = Instant::now();

@@ -1,0 +1,155 @@
+//! `exact2048 report`: a page about one or several solved runs.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use exact2048_report::{
+    ReportError, ReportOptions, ReportProgress, ReportedValues, RunReport, figures, gather, page,
+};
+use exact2048_solution::Run;
+use exact2048_stats::StatsError;
+use serde_json::json;
+
+use super::stats::chance;
+use crate::display::ProgressLine;
+use crate::output_file::{require_empty_folder, require_free, write_whole};
+use crate::place::{StoreOptions, named};
+use crate::units::{self, count};
+use crate::{Failure, limits, output};
+
+/// Options of `report`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  exact2048 report --run runs/3x3 -o 3x3.html
+  exact2048 report --run runs/3x3 --run small=runs/4x2 -o both.html --svg figures
+  exact2048 report --run runs/5x2 --values stored --no-play -o 5x2.html
+
+One HTML file without scripts, which loads nothing: the certificate, states by layer, values, empty
+cells, best moves, and how perfect games end; with several runs also a comparison. The same runs
+give the same bytes, with any number of threads. Most of the time goes into perfect play, which
+--no-play leaves out. docs/report.md says what every number means.")]
+pub struct Args {
+    /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
+    /// times, with names for the report
+    #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
+    runs: Vec<OsString>,
+    #[command(flatten)]
+    store: StoreOptions,
+    /// File for the page; there must be none yet
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: PathBuf,
+    /// Write each figure as an SVG file too, into this folder, which must be empty or not be there
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Of which layers to report values: all, those that the run stores, or none
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    values: Which,
+    /// Leave out the statistics of perfect play
+    #[arg(long)]
+    no_play: bool,
+    /// Of perfect play, leave out boards that a game comes to with less than this chance; 0 to leave out none
+    #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
+    cutoff: f64,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Most memory that layers, states and values may take [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Of which layers values are reported.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Which {
+    /// All layers: what is not stored is worked out
+    All,
+    /// The layers whose values the run stores
+    Stored,
+    /// No layers
+    None,
+}
+
+/// Runs the command.
+pub fn main(args: &Args) -> Result<()> {
+    let begun = Instant::now();
+    let runs = named(&args.runs)?;
+    require_free(&args.file, "-o FILE")?;
+    let runs = runs
+        .into_iter()
+        .map(|(name, place)| Ok((name, Run::open(args.store.locate_to_read(&place)?)?)))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(folder) = &args.svg {
+        require_empty_folder(folder, "--svg DIR")?;
+    }
+    let options = ReportOptions {
+        values: match args.values {
+            Which::All => ReportedValues::All,
+            Which::Stored => ReportedValues::Stored,
+            Which::None => ReportedValues::None,
+        },
+        least_chance: (!args.no_play).then_some(args.cutoff),
+        memory_bytes: args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64()),
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let line = ProgressLine::new("report");
+    let gathered: Result<Vec<RunReport>> = runs
+        .iter()
+        .map(|(name, run)| {
+            let last = run.params().last_layer();
+            let show = |at: ReportProgress| {
+                let layer = format!("layer {} of {}", count(at.layer.0), count(last.0));
+                line.show(at.share, &[format!("{name}: {}", at.what), layer]);
+            };
+            pool.install(|| gather(name, run, &options, show)).map_err(failure)
+        })
+        .collect();
+    line.finish();
+    let gathered = gathered?;
+    let figures = figures(&gathered);
+    let page = page(&gathered, &figures);
+    if let Some(folder) = &args.svg {
+        for figure in &figures {
+            write_whole(&folder.join(format!("{}.svg", figure.name)), &figure.svg_file())?;
+        }
+    }
+    write_whole(&args.file, &page)?;
+    print(args, (gathered.len(), figures.len(), page.len()), begun.elapsed().as_secs_f64())
+}
+
+fn failure(error: ReportError) -> anyhow::Error {
+    match error {
+        ReportError::Query(error) | ReportError::Play(StatsError::Query(error)) => error.into(),
+        ReportError::Memory { .. } => Failure::failed(format!("{error} (--memory SIZE, --values stored)")).into(),
+        ReportError::Play(StatsError::Memory { .. }) => {
+            Failure::failed(format!("{error} (--memory SIZE, --cutoff P, --no-play)")).into()
+        }
+        ReportError::Count { .. } => Failure::failed(error.to_string()).into(),
+    }
+}
+
+fn print(args: &Args, (runs, figures, bytes): (usize, usize, usize), seconds: f64) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
+        let json = json!({
+            "file": args.file.to_string_lossy(),
+            "runs": runs,
+            "figures": figures,
+            "bytes": bytes,
+            "seconds": seconds,
+        });
+        return Ok(writeln!(out, "{json}")?);
+    }
+    output::write_field(&mut out, "file", args.file.display())?;
+    output::write_field(&mut out, "runs", count(runs))?;
+    output::write_field(&mut out, "figures", count(figures))?;
+    output::write_field(&mut out, "size", units::size(bytes as u64))?;
+    Ok(output::write_field(&mut out, "time", units::time(seconds))?)
+}

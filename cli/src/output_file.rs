@@ -1,0 +1,68 @@
+//! Files that a command writes, which are there whole or not at all, and never in place of another.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::Failure;
+
+/// Requires that a file can be made at a place: that nothing is there, and that its folder is.
+pub fn require_free(place: &Path, option: &str) -> Result<()> {
+    if place.symlink_metadata().is_ok() {
+        let message = format!("{} is there already: name another file with {option}, or remove it", place.display());
+        return Err(Failure::usage(message).into());
+    }
+    let folder = folder_of(place);
+    if place.file_name().is_none() || !folder.is_dir() {
+        let message = format!("{}: there is no folder {} ({option})", place.display(), folder.display());
+        return Err(Failure::usage(message).into());
+    }
+    // What cannot be written is told before hours of work.
+    let unfinished = unfinished(place);
+    let made = fs::write(&unfinished, b"").and_then(|()| fs::remove_file(&unfinished));
+    made.map_err(|error| failed(place, &error))
+}
+
+/// Requires that a folder can be made, or is empty; makes it.
+pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
+    fs::create_dir_all(place).map_err(|error| failed(place, &error))?;
+    let mut entries = fs::read_dir(place).map_err(|error| failed(place, &error))?;
+    match entries.next() {
+        None => require_free(&place.join("a.svg"), option),
+        Some(entry) => {
+            let held = entry.map_or_else(|error| error.to_string(), |entry| entry.file_name().display().to_string());
+            let message = format!("{} holds {held}: expected an empty folder, or none ({option})", place.display());
+            Err(Failure::usage(message).into())
+        }
+    }
+}
+
+/// Writes a file where none is.
+pub fn write_whole(place: &Path, content: &str) -> Result<()> {
+    let unfinished = unfinished(place);
+    let write = || -> io::Result<()> {
+        fs::write(&unfinished, content)?;
+        fs::File::open(&unfinished)?.sync_all()?;
+        // Unlike a rename it refuses a file that came in between.
+        fs::hard_link(&unfinished, place)
+    };
+    let written = write();
+    let removed = fs::remove_file(&unfinished);
+    written.and(removed).map_err(|error| failed(place, &error))
+}
+
+fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The place of a file while it is written.
+fn unfinished(place: &Path) -> PathBuf {
+    let name = place.file_name().unwrap_or_default();
+    folder_of(place).join(format!("_{}.part", name.display()))
+}
+
+fn failed(place: &Path, error: &io::Error) -> anyhow::Error {
+    Failure::failed(format!("{} cannot be written: {error}", place.display())).into()
+}

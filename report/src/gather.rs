@@ -1,0 +1,366 @@
+//! Gathering what a report says: one pass through the layers of a run, and one along perfect play.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use exact2048_count::Bounds;
+use exact2048_game::columns::Columns;
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::locate::Locator;
+use exact2048_game::packed::PackedRules;
+use exact2048_game::rules::{self, Move};
+use exact2048_game::{Board, Discount, Layer, Objective, Params, Spawner};
+use exact2048_solution::{
+    Asking, CostSum, DeadStates, LayerCounts, LayerMoves, LayerStates, Oracle, OracleOptions, Phase,
+    QueryError, ReadError, Run, StateReader,
+};
+use exact2048_stats::{StatsError, StatsLimits, perfect_play};
+use rayon::prelude::*;
+
+use crate::gathered::{LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums};
+
+/// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
+const AT_ONCE: usize = 4096;
+
+/// What is gathered, and what that may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportOptions {
+    /// Of which layers values are reported.
+    pub values: ReportedValues,
+    /// Chances of boards below this are not followed through perfect play; `None` for no statistics of it.
+    pub least_chance: Option<f64>,
+    /// Bytes of memory for what is in memory at once.
+    pub memory_bytes: u64,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportProgress {
+    /// What is gathered.
+    pub what: &'static str,
+    /// The share that is done.
+    pub share: f64,
+    /// The layer that is worked on.
+    pub layer: Layer,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The run does not answer.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The statistics of perfect play take too much.
+    #[error(transparent)]
+    Play(#[from] StatsError),
+    /// Layers take more memory than they may.
+    #[error(
+        "the largest layers take up to {needed_bytes} bytes of memory while they are summed up, and {limit_bytes} are allowed: \
+         allow more, or report values of fewer layers"
+    )]
+    Memory {
+        /// Bytes that are taken at most.
+        needed_bytes: u64,
+        /// Bytes that may be taken.
+        limit_bytes: u64,
+    },
+    /// A layer has other states than the run counted.
+    #[error("layer {layer} has {found} states, expected {expected} as the run counted them: verify the run")]
+    Count {
+        /// The layer.
+        layer: Layer,
+        /// States that were found.
+        found: u64,
+        /// As they were counted.
+        expected: u64,
+    },
+}
+
+/// Gathers what a report says of a solved run, which is called by a name there. Works with the threads of the rayon pool that
+/// this is called in; what comes out does not depend on them, nor on what the run stores where values of all layers are wanted.
+///
+/// # Errors
+///
+/// See [`ReportError`].
+pub fn gather(
+    name: &str,
+    run: &Run,
+    options: &ReportOptions,
+    mut progress: impl FnMut(ReportProgress),
+) -> Result<RunReport, ReportError> {
+    let layers_oracle = Oracle::with_options(run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
+    let layers = gather_layers(run, &layers_oracle, options, &mut progress)?;
+    drop(layers_oracle);
+    let params = run.params();
+    let (limits, of_oracle) = StatsLimits::within(options.memory_bytes, options.least_chance.unwrap_or(1.0));
+    let oracle = Oracle::with_options(run, of_oracle)?;
+    let play = match options.least_chance {
+        _ if !is_usual(params) => ReportedPlay::OtherRules,
+        None => ReportedPlay::LeftOut,
+        Some(_) => {
+            let spent = CostSum::default();
+            let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
+            let found = perfect_play(&oracle, &asking, limits, |at| {
+                progress(ReportProgress { what: "perfect play", share: 1.0 - at.left, layer: Layer(at.layer) });
+            })?;
+            ReportedPlay::Statistics(found)
+        }
+    };
+    Ok(RunReport {
+        name: name.to_owned(),
+        params: params.clone(),
+        identity: identity(run),
+        starts: oracle.starts()?,
+        canonical_starts: canonical_starts(&oracle)?,
+        layers,
+        values: options.values,
+        play,
+    })
+}
+
+/// Whether games by chance are worth what the values say of them.
+fn is_usual(params: &Params) -> bool {
+    let is_loss = matches!(params.objective, Objective::Lose { .. });
+    !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random
+}
+
+fn identity(run: &Run) -> RunIdentity {
+    let shards = |phase: Phase| {
+        let all = run.catalog().shards();
+        let of_phase = all.iter().filter(|shard| shard.commit.phase == phase);
+        of_phase.fold((0, 0), |(count, bytes), shard| (count + 1, bytes + shard.record.bytes))
+    };
+    RunIdentity {
+        run_id: run.dir().run_id().to_string(),
+        created_by: run.dir().created_by().to_owned(),
+        format_version: run.format_version(),
+        fingerprint: run.fingerprint().unwrap_or_default(),
+        reach_shards: shards(Phase::Enumerate),
+        values_shards: shards(Phase::BackUp),
+    }
+}
+
+/// The mean over the starts up to symmetry, each counted once.
+fn canonical_starts(oracle: &Oracle) -> Result<f64, QueryError> {
+    let rules = PackedRules::new(oracle.params().board);
+    let starts: BTreeSet<Board> =
+        rules::starts(oracle.params().board).map(|(board, _)| rules.canonical(board)).collect();
+    let values = oracle.values(&starts.into_iter().collect::<Vec<_>>(), &|| true)?;
+    Ok(values.iter().flatten().sum::<f64>() / values.len() as f64)
+}
+
+fn gather_layers(
+    run: &Run,
+    oracle: &Oracle,
+    options: &ReportOptions,
+    progress: &mut impl FnMut(ReportProgress),
+) -> Result<Vec<LayerReport>, ReportError> {
+    let counts = run.layer_counts();
+    let work = Work {
+        run,
+        oracle,
+        values: options.values,
+        rules: PackedRules::new(run.params().board),
+    };
+    work.check_memory(&counts, options.memory_bytes)?;
+    let (entries, boards) = (entries(run.params()), boards(run.params()));
+    let states: u64 = counts.iter().map(|counts| counts.states).sum();
+    let (mut reader, mut dead, mut behind) = (oracle.state_reader(&|| true), DeadStates::new(run), 0);
+    let mut layers = Vec::with_capacity(counts.len());
+    for counts in counts {
+        let layer = counts.layer;
+        progress(ReportProgress { what: "layers", share: behind as f64 / states as f64, layer });
+        let sums = work.layer(&mut reader, &counts)?;
+        let is_counted = work.values == ReportedValues::All && sums.moved() == counts.states;
+        layers.push(LayerReport {
+            layer,
+            states: counts.states,
+            afterstates: counts.afterstates,
+            dead: if is_counted { Some(sums.moves.legal[0]) } else { known(dead.of_layer(layer))? },
+            entries: entries.get(&layer).copied().unwrap_or(0),
+            boards: boards.get(&layer).copied().unwrap_or(0),
+            is_stored: run.params().kept.keeps(layer),
+            sums,
+        });
+        behind += counts.states;
+    }
+    Ok(layers)
+}
+
+/// What was read, or that it is not stored.
+fn known(read: Result<u64, ReadError>) -> Result<Option<u64>, QueryError> {
+    match read {
+        Err(ReadError::NotCovered { .. }) => Ok(None),
+        read => Ok(Some(read?)),
+    }
+}
+
+/// Entries of the blocks of each layer, rows × columns.
+fn entries(params: &Params) -> BTreeMap<Layer, u64> {
+    let locator = Locator::new(params);
+    let mut entries = BTreeMap::new();
+    for lane in lanes(params) {
+        let columns = Columns::count(params, lane);
+        let (first, last) = layer_range(params, lane);
+        for layer in first.to(last) {
+            let rows = locator.rows(layer, lane).unwrap_or(0);
+            *entries.entry(layer).or_default() += u64::from(rows) * columns;
+        }
+    }
+    entries
+}
+
+/// Boards up to symmetry that could be states, by layer.
+fn boards(params: &Params) -> BTreeMap<Layer, u128> {
+    let target = params.winning_exponent().map(|exponent| 1 << exponent);
+    let Ok(bounds) = Bounds::new(params.board, target, |_| {}) else { return BTreeMap::new() };
+    let of_layer = |sum: u64| u32::try_from(sum).ok().map(Layer);
+    let layers = bounds.layers().iter();
+    layers.filter_map(|layer| Some((of_layer(layer.sum)?, layer.within_tile_bound.orbits))).collect()
+}
+
+/// What is the same for all layers.
+struct Work<'a> {
+    run: &'a Run,
+    oracle: &'a Oracle,
+    values: ReportedValues,
+    rules: PackedRules,
+}
+
+impl Work<'_> {
+    fn check_memory(&self, counts: &[LayerCounts], limit_bytes: u64) -> Result<(), ReportError> {
+        let of = |layer: Layer| {
+            let at = counts.binary_search_by_key(&layer, |counts| counts.layer);
+            at.map_or((0, 0), |at| (counts[at].states, counts[at].afterstates))
+        };
+        let needed_bytes = match self.values {
+            ReportedValues::All => {
+                let reader = self.oracle.state_reader(&|| true);
+                reader.bytes(Layer::FIRST..=self.run.params().last_layer(), of)
+            }
+            // A layer, sorted beside what it is made from.
+            _ if self.values == ReportedValues::Stored || self.run.params().best_moves => {
+                48 * counts.iter().map(|counts| counts.states).max().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        if needed_bytes > limit_bytes {
+            return Err(ReportError::Memory { needed_bytes, limit_bytes });
+        }
+        Ok(())
+    }
+
+    /// What is summed up over the states of a layer, as far as that is wanted and stored.
+    fn layer(&self, reader: &mut StateReader<'_>, counts: &LayerCounts) -> Result<StateSums, ReportError> {
+        let sums = match self.summed(reader, counts.layer) {
+            Err(QueryError::ReachRemoved(_)) => return Ok(StateSums::default()),
+            sums => sums?,
+        };
+        let (found, expected) = (sums.states(), counts.states);
+        if found != expected && found > 0 {
+            return Err(ReportError::Count { layer: counts.layer, found, expected });
+        }
+        Ok(sums)
+    }
+
+    fn summed(&self, reader: &mut StateReader<'_>, layer: Layer) -> Result<StateSums, QueryError> {
+        let params = self.run.params();
+        let is_wanted = match self.values {
+            ReportedValues::All => true,
+            ReportedValues::Stored => params.kept.keeps(layer),
+            ReportedValues::None => false,
+        };
+        let valued = is_wanted.then(|| reader.states(layer)).transpose()?;
+        if self.values == ReportedValues::All {
+            // Where the layers above are not stored any more, there are values and no moves.
+            let moves = match reader.moves(layer) {
+                Err(QueryError::ReachRemoved(_)) => None,
+                moves => Some(moves?),
+            };
+            return Ok(valued.map_or_else(StateSums::default, |states| self.sums(&states, moves.as_ref())));
+        }
+        let mut sums = valued.map_or_else(StateSums::default, |states| self.sums(&states, None));
+        if params.best_moves {
+            let of_moves = self.stored_moves(&reader.best_moves(layer)?);
+            sums.moves = of_moves.moves;
+            sums.empties = of_moves.empties;
+        }
+        Ok(sums)
+    }
+
+    /// Sums over states with their values, and their moves where these are known.
+    fn sums(&self, states: &LayerStates, moves: Option<&LayerMoves>) -> StateSums {
+        let some = |(nth, boards): (usize, &[Board])| {
+            let mut sums = StateSums::default();
+            for (at, &board) in (nth * AT_ONCE..).zip(boards) {
+                let value = self.oracle.seen_from(board, states.values[at]);
+                sums.values.add(value);
+                sums.by_largest[usize::from(board.largest())].add(value);
+                sums.empties[self.empty(board)] += 1;
+                if let Some(moves) = moves {
+                    count_moves(&mut sums.moves, moves.values(at));
+                }
+            }
+            sums
+        };
+        in_order(states.boards.par_chunks(AT_ONCE).enumerate().map(some))
+    }
+
+    /// Sums over states with the best moves that are stored.
+    fn stored_moves(&self, states: &[(Board, Option<Move>)]) -> StateSums {
+        let some = |states: &[(Board, Option<Move>)]| {
+            let mut sums = StateSums::default();
+            for &(board, best) in states {
+                sums.empties[self.empty(board)] += 1;
+                sums.moves.legal[self.rules.moves(board).iter().count()] += 1;
+                if let Some(best) = best {
+                    sums.moves.best[best as usize] += 1;
+                }
+            }
+            sums
+        };
+        in_order(states.par_chunks(AT_ONCE).map(some))
+    }
+
+    fn empty(&self, board: Board) -> usize {
+        self.rules.empty(board).count_ones() as usize
+    }
+}
+
+/// Adds sums up in their order.
+fn in_order(sums: impl IndexedParallelIterator<Item = StateSums>) -> StateSums {
+    let mut all = StateSums::default();
+    sums.collect::<Vec<_>>().iter().for_each(|sums| all.append(sums));
+    all
+}
+
+/// Counts the moves of a state, by their values.
+fn count_moves<V: Ord + Copy>(counts: &mut MoveCounts, values: [Option<V>; 4]) {
+    let most = values.iter().flatten().max().copied();
+    let is_best = |value: &Option<V>| most.is_some() && *value == most;
+    counts.legal[values.iter().flatten().count()] += 1;
+    if let Some(first) = values.iter().position(|value| is_best(value)) {
+        counts.best[first] += 1;
+        counts.several_best += u64::from(values.iter().filter(|value| is_best(value)).count() > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_best_moves_the_first_counts() {
+        let mut counts = MoveCounts::default();
+        for values in [
+            [None, None, None, None],
+            [None, Some(3), Some(3), None],
+            [Some(1), Some(2), Some(3), Some(3)],
+            [Some(9), Some(2), Some(3), None],
+        ] {
+            count_moves(&mut counts, values);
+        }
+        assert_eq!(counts.legal, [1, 0, 1, 1, 1]);
+        assert_eq!(counts.best, [1, 1, 1, 0]);
+        assert_eq!(counts.several_best, 2);
+    }
+}

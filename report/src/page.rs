@@ -1,0 +1,263 @@
+//! The page: one HTML file without scripts, that loads nothing.
+
+use std::fmt::Write;
+
+use exact2048_game::{Discount, Precision, Spawner};
+use exact2048_text::numbers::{
+    count, joined, layers as ranges, mean, probability, several, share, size, value_with_bound,
+};
+
+use crate::escape::escaped;
+use crate::figures::Figure;
+use crate::gathered::{ReportedPlay, ReportedValues, RunReport};
+use crate::published::compared;
+use crate::table::Numbers;
+use crate::words::{kept_words, value_name};
+
+/// How the page looks.
+const STYLE: &str = include_str!("page.css");
+
+/// The page of some runs with their figures.
+#[must_use]
+pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
+    let names: Vec<String> = runs.iter().map(|run| escaped(&heading(run))).collect();
+    let title = format!("exact2048: {}", names.join("; "));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+    );
+    page.push_str(
+        "<p>What solved boards of 2048 come to. A <em>state</em> is a board on which the player has to move, an \
+         <em>afterstate</em> what a move leaves before the next tile comes, a <em>layer</em> all of them with one sum of \
+         tiles. Boards that are turned or mirrored into each other count once. Values are those of perfect play.</p>\n</header>\n",
+    );
+    write_contents(&mut page, runs, figures);
+    for (nth, run) in runs.iter().enumerate() {
+        write_run(&mut page, nth, run, figures);
+    }
+    if runs.len() > 1 {
+        let _ = write!(page, "<section>\n<h2 id=\"comparison\">The runs compared</h2>\n{}", side_by_side(runs).html());
+        figures.iter().filter(|figure| figure.run.is_none()).for_each(|figure| write_figure(&mut page, figure));
+        page.push_str("</section>\n");
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = write!(
+        page,
+        "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. What every number \
+         means, and how to make the page again, is in docs/report.md.</p></footer>\n</body>\n</html>\n"
+    );
+    page
+}
+
+/// A run in a line.
+fn heading(run: &RunReport) -> String {
+    let job = format!("{}, {}", run.params.board, run.params.objective);
+    if run.name == run.params.board.to_string() { job } else { format!("{} ({job})", run.name) }
+}
+
+fn write_contents(page: &mut String, runs: &[RunReport], figures: &[Figure]) {
+    page.push_str("<nav aria-label=\"Contents\"><ul>\n");
+    let mut write_part = |id: &str, title: &str, part: Option<usize>| {
+        let _ = write!(page, "<li><a href=\"#{id}\">{}</a><ul>\n", escaped(title));
+        for figure in figures.iter().filter(|figure| figure.run == part) {
+            let _ = writeln!(page, "<li><a href=\"#{}\">{}</a></li>", figure.name, escaped(&figure.title));
+        }
+        page.push_str("</ul></li>\n");
+    };
+    for (nth, run) in runs.iter().enumerate() {
+        write_part(&format!("run{}", nth + 1), &heading(run), Some(nth));
+    }
+    if runs.len() > 1 {
+        write_part("comparison", "The runs compared", None);
+    }
+    page.push_str("</ul></nav>\n");
+}
+
+fn write_run(page: &mut String, nth: usize, run: &RunReport, figures: &[Figure]) {
+    let id = nth + 1;
+    let _ = write!(page, "<section>\n<h2 id=\"run{id}\">{}</h2>\n", escaped(&heading(run)));
+    page.push_str("<h3>What was solved, and the certificate</h3>\n");
+    page.push_str(&certificate(run).html());
+    page.push_str(
+        "<p>The error is a proved bound of what rounding can have done to any value at the start. The fingerprint is a sum \
+         over the values of all states: runs of one format with the same fingerprint have the same values, bit for bit. \
+         Neither was worked out anew for this page: exact2048 verify does that.</p>\n",
+    );
+    let published = compared(run);
+    if !published.is_empty() {
+        page.push_str("<h3>Published numbers of this board</h3>\n");
+        let row = |number: &crate::published::Compared| {
+            let verdict = if number.agrees { "agrees" } else { "differs" };
+            let told = [number.what, &number.published, &number.found, verdict, number.source.name()];
+            told.map(str::to_owned).to_vec()
+        };
+        let header = ["number", "published", "this run", "", "source"];
+        let table = Numbers { is_of_words: true, ..Numbers::new(&header, published.iter().map(row)) };
+        page.push_str(&table.html());
+    }
+    for sentence in missing(run) {
+        let _ = writeln!(page, "<p class=\"missing\">{}</p>", escaped(&sentence));
+    }
+    figures.iter().filter(|figure| figure.run == Some(nth)).for_each(|figure| write_figure(page, figure));
+    if let Some(table) = perfect_play(run) {
+        page.push_str("<h3>Perfect play in numbers</h3>\n");
+        page.push_str(&table.html());
+    }
+    page.push_str("</section>\n");
+}
+
+fn write_figure(page: &mut String, figure: &Figure) {
+    let (title, caption) = (escaped(&figure.title), escaped(&figure.caption));
+    let _ = write!(
+        page,
+        "<figure id=\"{}\">\n<h3>{title}</h3>\n<div class=\"drawing\">\n{}</div>\n<figcaption>{caption}</figcaption>\n\
+         <details><summary>The numbers</summary>\n",
+        figure.name,
+        figure.svg_element()
+    );
+    figure.numbers.iter().for_each(|numbers| page.push_str(&numbers.html()));
+    page.push_str("</details>\n</figure>\n");
+}
+
+/// What was solved, and what tells its values from others.
+fn certificate(run: &RunReport) -> Numbers {
+    let (params, identity) = (&run.params, &run.identity);
+    let (first, last) = run.range();
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut tell = |name: &str, text: String| rows.push((name.to_owned(), text));
+    tell("board", format!("{} rows, {} columns", params.board.rows(), params.board.cols()));
+    tell("played for", format!("{} ({})", params.objective, value_name(params)));
+    tell("chance of a 4", format!("{} ({})", params.spawn4, params.spawn4.probability()));
+    tell(
+        "tiles come",
+        match params.spawner {
+            Spawner::Random => "by chance, in any empty cell alike".to_owned(),
+            Spawner::Worst => "where and as they are worst for the player".to_owned(),
+        },
+    );
+    if params.discount != Discount::NONE {
+        tell("discount", format!("{} a move", params.discount));
+    }
+    tell("value at the start", value_with_bound(run.starts.expected, run.starts.error_bound));
+    for (layer, value) in &run.starts.by_layer {
+        let name = format!("starts of layer {layer}");
+        tell(&name, value_with_bound(*value, run.starts.error_bound));
+    }
+    tell("fingerprint", format!("{:032x}", identity.fingerprint));
+    tell("layers", format!("{}, tile sums {} to {}", count(run.layers.len()), count(first), count(last)));
+    tell("states", count(run.states()));
+    if let Some(dead) = run.dead() {
+        let part = share(dead as f64 / run.states() as f64);
+        tell("dead states", format!("{} ({part}): no move is legal", count(dead)));
+    }
+    tell("afterstates", count(run.afterstates()));
+    let bits = match params.precision {
+        Precision::Bits32 => 32,
+        Precision::Bits64 => 64,
+    };
+    tell("precision", format!("{bits} bits a value"));
+    tell("layers with stored values", kept_words(run));
+    let best = if params.best_moves { "of all states" } else { "none" };
+    tell("stored best moves", best.to_owned());
+    let shards = |(number, bytes): (u64, u64)| format!("{}, {}", several(number, "shard"), size(bytes));
+    tell("reachable states on disk", shards(identity.reach_shards));
+    tell("values on disk", shards(identity.values_shards));
+    let format = match identity.format_version {
+        1 => "version 1, whose fingerprints are other sums than those of later versions".to_owned(),
+        version => format!("version {version}"),
+    };
+    tell("format", format);
+    tell("begun by", format!("exact2048 {}", identity.created_by.trim_start_matches("exact2048 ")));
+    tell("run", identity.run_id.clone());
+    let rows = rows.into_iter().map(|(name, text)| vec![name, text]);
+    Numbers { is_of_words: true, ..Numbers::new(&[], rows) }
+}
+
+/// What the report of a run has not, and why.
+fn missing(run: &RunReport) -> Vec<String> {
+    let mut missing = Vec::new();
+    let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
+    let of_all = format!("{} of {} layers", count(stored), count(run.layers.len()));
+    match run.values {
+        ReportedValues::All => {}
+        ReportedValues::Stored if run.params.best_moves => missing.push(format!(
+            "Values are those of the {of_all} whose values the run stores; the others were not to be worked out. Best moves \
+             and empty cells are those of all layers, since the run stores best moves."
+        )),
+        ReportedValues::Stored => missing.push(format!(
+            "Values and empty cells are those of the {of_all} whose values the run stores; the others were not to be worked \
+             out. Without them it is not known which moves are best."
+        )),
+        ReportedValues::None if run.params.best_moves => {
+            missing.push("Values were left out. Best moves are those that the run stores.".to_owned());
+        }
+        ReportedValues::None => {
+            missing.push("Values were left out, and with them empty cells and best moves.".to_owned());
+        }
+    }
+    let gaps = run.gaps();
+    if !gaps.is_empty() {
+        let which = ranges(&joined(gaps.iter().map(|layer| [layer.0, layer.0])));
+        missing.push(format!(
+            "Layers {which} are not summed up, or without their moves: which states they or the layers above them have is \
+             not stored any more, because the run was kept small. A run of the same job without a limit of the disk has all \
+             of them."
+        ));
+    }
+    match run.play {
+        ReportedPlay::Statistics(_) => {}
+        ReportedPlay::LeftOut => missing.push("Statistics of perfect play were left out.".to_owned()),
+        ReportedPlay::OtherRules => missing.push(
+            "There are no statistics of perfect play: they are of games in which tiles come by chance, for the score or the \
+             chance of a tile, without a discount."
+                .to_owned(),
+        ),
+    }
+    missing
+}
+
+/// What perfect play comes to, in a few numbers.
+fn perfect_play(run: &RunReport) -> Option<Numbers> {
+    let found = run.play.statistics()?;
+    let (mean_layer, deviation) = found.last_layer();
+    let rows = [
+        ("moves of a game, in the mean", format!("{:.6} (error at most {:.0e})", found.moves, found.moves_error)),
+        ("last layer, in the mean", mean(mean_layer, 1)),
+        ("its standard deviation", mean(deviation, 1)),
+        ("states that were followed", format!("{}, {} of all", count(found.states()), share(found.states() as f64 / run.states() as f64))),
+        (
+            "value by these chances",
+            format!("{} (error at most {:.0e})", in_digits(run, found.value), found.value_error),
+        ),
+        ("games not followed", format!("{:.1e} of all", found.dropped)),
+    ];
+    let rows = rows.map(|(name, text)| vec![name.to_owned(), text]);
+    Some(Numbers { is_of_words: true, ..Numbers::new(&[], rows) })
+}
+
+/// A value by chances, in as many digits as the table of a run has.
+fn in_digits(run: &RunReport, value: f64) -> String {
+    if run.params.winning_exponent().is_none() { mean(value, 6) } else { probability(value) }
+}
+
+/// The runs beside each other.
+fn side_by_side(runs: &[RunReport]) -> Numbers {
+    let facts: [(&str, fn(&RunReport) -> String); 9] = [
+        ("board", |run| run.params.board.to_string()),
+        ("played for", |run| run.params.objective.to_string()),
+        ("value at the start", |run| value_with_bound(run.starts.expected, run.starts.error_bound)),
+        ("layers", |run| count(run.layers.len())),
+        ("states", |run| count(run.states())),
+        ("dead states", |run| run.dead().map_or("–".to_owned(), count)),
+        ("afterstates", |run| count(run.afterstates())),
+        ("moves of a perfect game", |run| {
+            run.play.statistics().map_or("–".to_owned(), |found| format!("{:.3}", found.moves))
+        }),
+        ("fingerprint", |run| format!("{:032x}", run.identity.fingerprint)),
+    ];
+    let header: Vec<&str> = [""].into_iter().chain(runs.iter().map(|run| run.name.as_str())).collect();
+    let rows = facts.map(|(name, of)| [name.to_owned()].into_iter().chain(runs.iter().map(of)).collect());
+    Numbers { is_of_words: true, ..Numbers::new(&header, rows) }
+}

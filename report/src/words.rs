@@ -1,0 +1,79 @@
+//! What a report says in words of a run, its rules and its values.
+
+use exact2048_game::{Discount, KeptLayers, Objective, Params, Spawner};
+use exact2048_text::numbers::{count, mean, probability, rough};
+
+use crate::gathered::RunReport;
+
+/// What values are of.
+pub(crate) fn value_name(params: &Params) -> String {
+    let tile = params.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
+    let worst = if params.spawner == Spawner::Worst { ", against the worst tiles" } else { "" };
+    match params.objective {
+        Objective::Score => format!("score still to come{worst}"),
+        Objective::Reach { .. } if params.discount != Discount::NONE => {
+            format!("discounted chance of making {tile}{worst}")
+        }
+        Objective::Reach { .. } => format!("chance of making {tile}{worst}"),
+        Objective::Lose { .. } => format!("chance of never making {tile}{worst}"),
+    }
+}
+
+/// A value of a run, in few digits.
+pub(crate) fn value_text(params: &Params, value: f64) -> String {
+    match params.objective {
+        Objective::Score => mean(value, 1),
+        Objective::Reach { .. } | Objective::Lose { .. } => probability(value),
+    }
+}
+
+/// Of which layers the values are stored.
+pub(crate) fn kept_words(run: &RunReport) -> String {
+    let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
+    let of_all = format!("{} of {}", count(stored), count(run.layers.len()));
+    let kept = run.params.kept;
+    match kept {
+        KeptLayers::ALL => "all".to_owned(),
+        KeptLayers::STARTS => format!("those of the starts ({of_all})"),
+        _ => format!("{} in every {} ({of_all})", kept.width(), kept.period()),
+    }
+}
+
+/// A number on an axis of counts.
+pub(crate) fn count_axis(number: f64) -> String {
+    if number < 0.0 { String::new() } else { rough(number.round()) }
+}
+
+/// A number on an axis of shares or values.
+pub(crate) fn number_axis(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 1e6 => rough(number),
+        size if size >= 10.0 => mean(number, 0),
+        size if size >= 1e-3 => {
+            let text = format!("{number:.4}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        _ => format!("{number:.0e}"),
+    }
+}
+
+/// A share on an axis: `20%`.
+pub(crate) fn share_axis(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent.abs() < 1e-9 => "0".to_owned(),
+        percent => format!("{}%", number_axis((percent * 1e6).round() / 1e6)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_short_numbers() {
+        assert_eq!([0.0, 20_000.0, 1.5e6].map(count_axis), ["0", "20,000", "1.5 M"]);
+        assert_eq!([0.0, 0.05, 0.125, 2.5, 5500.0, 1e-7].map(number_axis), ["0", "0.05", "0.125", "2.5", "5,500", "1e-7"]);
+        assert_eq!([0.0, 0.2, 0.30000000000000004, 1.0, 0.005].map(share_axis), ["0", "20%", "30%", "100%", "0.5%"]);
+    }
+}

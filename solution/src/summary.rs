@@ -1,0 +1,83 @@
+//! What values come to: how many, the least, the mean and the largest.
+
+/// A summary of values, one after the other. The sum is one of floating-point numbers: what it comes to depends on the order,
+/// in the last digits.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ValueSummary {
+    count: u64,
+    least: f64,
+    most: f64,
+    sum: f64,
+}
+
+impl Default for ValueSummary {
+    /// Of no values.
+    fn default() -> Self {
+        Self { count: 0, least: f64::INFINITY, most: f64::NEG_INFINITY, sum: 0.0 }
+    }
+}
+
+impl ValueSummary {
+    /// Adds a value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.least = self.least.min(value);
+        self.most = self.most.max(value);
+        self.sum += value;
+    }
+
+    /// Adds those of another summary, after its own.
+    pub fn append(&mut self, other: &Self) {
+        self.count += other.count;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+        self.sum += other.sum;
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The least value; `None` of no values.
+    pub fn least(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.least)
+    }
+
+    /// The mean; `None` of no values.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// The largest value; `None` of no values.
+    pub fn most(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.most)
+    }
+}
+
+impl FromIterator<f64> for ValueSummary {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut summary = Self::default();
+        values.into_iter().for_each(|value| summary.add(value));
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_summed_up() {
+        let none = ValueSummary::default();
+        assert_eq!((none.count(), none.least(), none.mean(), none.most()), (0, None, None, None));
+        let mut some: ValueSummary = [3.0, 1.0].into_iter().collect();
+        some.append(&none);
+        some.append(&[8.0].into_iter().collect());
+        assert_eq!(
+            (some.count(), some.least(), some.mean(), some.most()),
+            (3, Some(1.0), Some(4.0), Some(8.0))
+        );
+    }
+}
