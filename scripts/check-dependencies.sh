@@ -19,7 +19,7 @@ step() {
 }
 
 # What reads runs needs their contents, and nothing of what computes them.
-for reader in server explorer stats export players; do
+for reader in server explorer stats export report players; do
     tree=$(cargo tree --locked --package "exact2048-$reader" --edges normal,build --prefix none --format '{p}')
     linked=$(grep --extended-regexp --only-matching '^exact2048-(worker|coordinator|run|cluster) ' <<<"$tree" | sort --unique || true)
     [[ -z $linked ]] || fail "exact2048-$reader reads runs and must not link what computes them:" $linked

@@ -11,7 +11,8 @@ use crate::Failure;
 /// Requires that a file can be made at a place: that nothing is there, and that its folder is.
 pub fn require_free(place: &Path, option: &str) -> Result<()> {
     if place.symlink_metadata().is_ok() {
-        let message = format!("{} is there already: name another file with {option}, or remove it", place.display());
+        let message =
+            format!("{} is there already: name another file with {option}, or remove it", place.display());
         return Err(Failure::usage(message).into());
     }
     let folder = folder_of(place);
@@ -32,8 +33,10 @@ pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
     match entries.next() {
         None => require_free(&place.join("a.svg"), option),
         Some(entry) => {
-            let held = entry.map_or_else(|error| error.to_string(), |entry| entry.file_name().display().to_string());
-            let message = format!("{} holds {held}: expected an empty folder, or none ({option})", place.display());
+            let held =
+                entry.map_or_else(|error| error.to_string(), |entry| entry.file_name().display().to_string());
+            let message =
+                format!("{} holds {held}: expected an empty folder, or none ({option})", place.display());
             Err(Failure::usage(message).into())
         }
     }

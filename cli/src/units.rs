@@ -5,7 +5,8 @@
 
 use exact2048_coordinator::sizes;
 pub use exact2048_text::numbers::{
-    count, joined, layers, mean, probability, rough, several, share, size, value, value_with_bound, with_separators,
+    count, joined, layers, mean, probability, rough, several, share, size, value, value_with_bound,
+    with_separators,
 };
 
 /// Bytes that are the least of something: rounded up, so that as many as it says are enough.
@@ -128,5 +129,4 @@ mod tests {
         assert_eq!(percent(0.9999), "99.9%");
         assert_eq!(percent(1.0), "100.0%");
     }
-
 }

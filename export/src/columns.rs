@@ -127,7 +127,9 @@ impl ExportRows {
                 ExportColumn::U64(_, to) => *to = boards.iter().map(|board| board.0).collect(),
                 ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
-                ExportColumn::U16(_, to) => *to = boards.iter().map(|board| tile(board.largest()) as u16).collect(),
+                ExportColumn::U16(_, to) => {
+                    *to = boards.iter().map(|board| tile(board.largest()) as u16).collect()
+                }
                 ExportColumn::U8("best", to) => *to = best.take().unwrap_or_default(),
                 ExportColumn::U8(_, to) => *to = boards.iter().map(|&board| empties(board, cells)).collect(),
             }

@@ -22,6 +22,9 @@ const TEXT: u32 = 15;
 const LEGEND_LINE: i32 = 20;
 const LABELS: (u32, u32) = (40, 74);
 
+/// Points from which on a line is drawn thinner, since it goes up and down all the time.
+const MANY_POINTS: usize = 200;
+
 /// Width of a letter, about, as a share of the height of a line. Who shows the drawing chooses the letters.
 const LETTER: f64 = 0.50;
 
@@ -113,8 +116,8 @@ impl Chart {
                 let heights = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
                 if *is_logarithmic {
                     let (least, most) = range_of(heights.filter(|&height| height > 0.0));
-                    let chart =
-                        builder.build_cartesian_2d(range.0..range.1, (least * 0.8..most * 1.3).log_scale())?;
+                    let chart = builder
+                        .build_cartesian_2d(range.0..range.1, (least * 0.8..most * 1.3).log_scale())?;
                     self.draw_lines(chart, x, lines, |height| height > 0.0)?;
                 } else {
                     let (_, most) = range_of(heights.chain([0.0]));
@@ -139,11 +142,14 @@ impl Chart {
         mesh.x_labels(9).y_labels(8).x_label_formatter(&text_of_x).y_label_formatter(&text_of_y);
         mesh.x_desc(&x.label).y_desc(&self.y.label);
         mesh.bold_line_style(colour(GRID).stroke_width(FINE)).light_line_style(TRANSPARENT);
-        mesh.axis_style(colour(INK).stroke_width(FINE)).label_style(text_style()).axis_desc_style(text_style());
+        mesh.axis_style(colour(INK).stroke_width(FINE))
+            .label_style(text_style())
+            .axis_desc_style(text_style());
         mesh.draw()?;
         let range = chart.x_range();
         for (nth, line) in lines.iter().enumerate() {
-            let style = colour(COLOURS[nth % COLOURS.len()]).stroke_width(2 * FINE);
+            let width = if line.points.len() > MANY_POINTS { FINE * 3 / 2 } else { 2 * FINE };
+            let style = colour(COLOURS[nth % COLOURS.len()]).stroke_width(width);
             for piece in line.points.split(|&(_, height)| !is_drawn(height)) {
                 let thinned = thinned(piece, (range.start, range.end));
                 match thinned[..] {
@@ -169,8 +175,7 @@ impl Chart {
         let mut builder = ChartBuilder::on(root);
         set_up(&mut builder);
         let count = bars.len().max(1);
-        let mut chart =
-            builder.build_cartesian_2d((0..count - 1).into_segmented(), 0.0..most * 1.05)?;
+        let mut chart = builder.build_cartesian_2d((0..count - 1).into_segmented(), 0.0..most * 1.05)?;
         let name = |at: &SegmentValue<usize>| match at {
             SegmentValue::CenterOf(at) | SegmentValue::Exact(at) => {
                 bars.get(*at).map_or(String::new(), |(name, _)| name.clone())
@@ -183,7 +188,9 @@ impl Chart {
         mesh.x_label_formatter(&name).y_label_formatter(&text_of_y);
         mesh.x_desc(x).y_desc(&self.y.label);
         mesh.bold_line_style(colour(GRID).stroke_width(FINE)).light_line_style(TRANSPARENT);
-        mesh.axis_style(colour(INK).stroke_width(FINE)).label_style(text_style()).axis_desc_style(text_style());
+        mesh.axis_style(colour(INK).stroke_width(FINE))
+            .label_style(text_style())
+            .axis_desc_style(text_style());
         mesh.draw()?;
         let gap = (SIZE.0 * FINE / (6 * count as u32)) as i32;
         let rectangles = bars.iter().enumerate().map(|(at, (_, height))| {
@@ -234,7 +241,8 @@ fn text_style() -> TextStyle<'static> {
 
 /// A colour that is written as `#RRGGBB`.
 fn colour(text: &str) -> RGBColor {
-    let part = |at: usize| text.get(at..at + 2).and_then(|part| u8::from_str_radix(part, 16).ok()).unwrap_or(0);
+    let part =
+        |at: usize| text.get(at..at + 2).and_then(|part| u8::from_str_radix(part, 16).ok()).unwrap_or(0);
     RGBColor(part(1), part(3), part(5))
 }
 
@@ -313,7 +321,12 @@ mod tests {
     #[test]
     fn any_numbers_can_be_drawn() {
         let text: AxisText = |number| number.to_string();
-        for points in [vec![], vec![(4.0, 0.0)], vec![(4.0, 1.0), (6.0, f64::NAN), (8.0, 1.0)], vec![(1.0, 1e300), (2.0, 1e-300)]] {
+        for points in [
+            vec![],
+            vec![(4.0, 0.0)],
+            vec![(4.0, 1.0), (6.0, f64::NAN), (8.0, 1.0)],
+            vec![(1.0, 1e300), (2.0, 1e-300)],
+        ] {
             for is_logarithmic in [false, true] {
                 let lines = vec![ChartLine { name: "a <b>".to_owned(), points: points.clone() }; 2];
                 let axis = || Axis { label: "x & y".to_owned(), text };

@@ -16,7 +16,9 @@ use exact2048_solution::{
 use exact2048_stats::{StatsError, StatsLimits, perfect_play};
 use rayon::prelude::*;
 
-use crate::gathered::{LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums};
+use crate::gathered::{
+    LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
+};
 
 /// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
 const AT_ONCE: usize = 4096;
@@ -87,7 +89,8 @@ pub fn gather(
     options: &ReportOptions,
     mut progress: impl FnMut(ReportProgress),
 ) -> Result<RunReport, ReportError> {
-    let layers_oracle = Oracle::with_options(run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
+    let layers_oracle =
+        Oracle::with_options(run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
     let layers = gather_layers(run, &layers_oracle, options, &mut progress)?;
     drop(layers_oracle);
     let params = run.params();
@@ -100,7 +103,11 @@ pub fn gather(
             let spent = CostSum::default();
             let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
             let found = perfect_play(&oracle, &asking, limits, |at| {
-                progress(ReportProgress { what: "perfect play", share: 1.0 - at.left, layer: Layer(at.layer) });
+                progress(ReportProgress {
+                    what: "perfect play",
+                    share: 1.0 - at.left,
+                    layer: Layer(at.layer),
+                });
             })?;
             ReportedPlay::Statistics(found)
         }
@@ -155,12 +162,7 @@ fn gather_layers(
     progress: &mut impl FnMut(ReportProgress),
 ) -> Result<Vec<LayerReport>, ReportError> {
     let counts = run.layer_counts();
-    let work = Work {
-        run,
-        oracle,
-        values: options.values,
-        rules: PackedRules::new(run.params().board),
-    };
+    let work = Work { run, oracle, values: options.values, rules: PackedRules::new(run.params().board) };
     work.check_memory(&counts, options.memory_bytes)?;
     let (entries, boards) = (entries(run.params()), boards(run.params()));
     let states: u64 = counts.iter().map(|counts| counts.states).sum();

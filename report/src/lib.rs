@@ -19,6 +19,7 @@ mod words;
 pub use figures::{Figure, figures};
 pub use gather::{ReportError, ReportOptions, ReportProgress, gather};
 pub use gathered::{
-    EMPTIES, EXPONENTS, LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
+    EMPTIES, EXPONENTS, LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport,
+    StateSums,
 };
 pub use page::page;

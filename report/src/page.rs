@@ -38,8 +38,15 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
         write_run(&mut page, nth, run, figures);
     }
     if runs.len() > 1 {
-        let _ = write!(page, "<section>\n<h2 id=\"comparison\">The runs compared</h2>\n{}", side_by_side(runs).html());
-        figures.iter().filter(|figure| figure.run.is_none()).for_each(|figure| write_figure(&mut page, figure));
+        let _ = write!(
+            page,
+            "<section>\n<h2 id=\"comparison\">The runs compared</h2>\n{}",
+            side_by_side(runs).html()
+        );
+        figures
+            .iter()
+            .filter(|figure| figure.run.is_none())
+            .for_each(|figure| write_figure(&mut page, figure));
         page.push_str("</section>\n");
     }
     let version = env!("CARGO_PKG_VERSION");
@@ -128,7 +135,8 @@ fn certificate(run: &RunReport) -> Numbers {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut tell = |name: &str, text: String| rows.push((name.to_owned(), text));
     tell("board", format!("{} rows, {} columns", params.board.rows(), params.board.cols()));
-    tell("played for", format!("{} ({})", params.objective, value_name(params)));
+    tell("played for", params.objective.to_string());
+    tell("values are the", value_name(params));
     tell("chance of a 4", format!("{} ({})", params.spawn4, params.spawn4.probability()));
     tell(
         "tiles come",
@@ -223,10 +231,20 @@ fn perfect_play(run: &RunReport) -> Option<Numbers> {
     let found = run.play.statistics()?;
     let (mean_layer, deviation) = found.last_layer();
     let rows = [
-        ("moves of a game, in the mean", format!("{:.6} (error at most {:.0e})", found.moves, found.moves_error)),
+        (
+            "moves of a game, in the mean",
+            format!("{:.6} (error at most {:.0e})", found.moves, found.moves_error),
+        ),
         ("last layer, in the mean", mean(mean_layer, 1)),
         ("its standard deviation", mean(deviation, 1)),
-        ("states that were followed", format!("{}, {} of all", count(found.states()), share(found.states() as f64 / run.states() as f64))),
+        (
+            "states that were followed",
+            format!(
+                "{}, {} of all",
+                count(found.states()),
+                share(found.states() as f64 / run.states() as f64)
+            ),
+        ),
         (
             "value by these chances",
             format!("{} (error at most {:.0e})", in_digits(run, found.value), found.value_error),

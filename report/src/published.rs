@@ -19,9 +19,15 @@ pub(crate) enum Source {
 impl Source {
     pub fn name(self) -> &'static str {
         match self {
-            Self::Enumeration => "J. Lees-Miller, The Mathematics of 2048, part 3: counting states (jdlm.info, 2017)",
-            Self::OptimalPlay => "J. Lees-Miller, The Mathematics of 2048, part 4: optimal play (jdlm.info, 2018)",
-            Self::StrongSolutions => "S. Yamashita, T. Kaneko and others, strong solutions of small boards (arXiv:2510.04580 and its code)",
+            Self::Enumeration => {
+                "J. Lees-Miller, The Mathematics of 2048, part 3: counting states (jdlm.info, 2017)"
+            }
+            Self::OptimalPlay => {
+                "J. Lees-Miller, The Mathematics of 2048, part 4: optimal play (jdlm.info, 2018)"
+            }
+            Self::StrongSolutions => {
+                "S. Yamashita, T. Kaneko and others, strong solutions of small boards (arXiv:2510.04580 and its code)"
+            }
         }
     }
 }

@@ -127,7 +127,9 @@ pub fn main(args: &Args) -> Result<()> {
 fn failure(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Query(error) | ReportError::Play(StatsError::Query(error)) => error.into(),
-        ReportError::Memory { .. } => Failure::failed(format!("{error} (--memory SIZE, --values stored)")).into(),
+        ReportError::Memory { .. } => {
+            Failure::failed(format!("{error} (--memory SIZE, --values stored)")).into()
+        }
         ReportError::Play(StatsError::Memory { .. }) => {
             Failure::failed(format!("{error} (--memory SIZE, --cutoff P, --no-play)")).into()
         }

@@ -16,9 +16,9 @@ use exact2048_solution::{OracleOptions, Run};
 use http::HeaderValue;
 
 use crate::cones::ConeOptions;
+use crate::limits;
 use crate::network::ServerArgs;
 use crate::place::{StoreOptions, named};
-use crate::limits;
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2048;

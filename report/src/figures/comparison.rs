@@ -55,13 +55,20 @@ fn boards(runs: &[RunReport]) -> Option<Figure> {
         let entries: u64 = run.layers.iter().map(|layer| layer.entries).sum();
         let states = run.states() as f64;
         let name = run.name.clone();
-        vec![name, count(boards), share(states / boards as f64), count(entries), share(states / entries as f64)]
+        vec![
+            name,
+            count(boards),
+            share(states / boards as f64),
+            count(entries),
+            share(states / entries as f64),
+        ]
     };
     let header = ["run", "possible boards", "states of these", "rows × columns", "states of these"];
     Plan {
         name: "compare-fill",
         title: "Share of possible boards that occur, compared".to_owned(),
-        caption: "States as a share of the boards with this sum that could be states, up to symmetry.".to_owned(),
+        caption: "States as a share of the boards with this sum that could be states, up to symmetry."
+            .to_owned(),
         x: BY_SHARE,
         y: ("share that occurs".to_owned(), share_axis),
         lines: lines(runs, |_, layer| share_of(layer, layer.boards as f64)),
@@ -80,7 +87,8 @@ fn values(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-values",
         title: "Mean values by layer, compared".to_owned(),
-        caption: "The mean value of the states of each layer, as a multiple of what the start is worth.".to_owned(),
+        caption: "The mean value of the states of each layer, as a multiple of what the start is worth."
+            .to_owned(),
         x: BY_SHARE,
         y: ("mean value / value at the start".to_owned(), number_axis),
         lines: lines(runs, |run, layer| {
@@ -109,7 +117,9 @@ fn empties(runs: &[RunReport]) -> Option<Figure> {
     };
     let most = shares.iter().map(|(_, shares)| shares.len()).max().unwrap_or(0);
     let row = |empty: usize| {
-        let of_run = |(_, shares): &(&RunReport, Vec<f64>)| shares.get(empty).map_or("–".to_owned(), |&part| share(part));
+        let of_run = |(_, shares): &(&RunReport, Vec<f64>)| {
+            shares.get(empty).map_or("–".to_owned(), |&part| share(part))
+        };
         [empty.to_string()].into_iter().chain(shares.iter().map(of_run)).collect()
     };
     let header: Vec<&str> =

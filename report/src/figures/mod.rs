@@ -112,5 +112,11 @@ fn said_of(line: &ChartLine, x: (&str, AxisText), y_text: AxisText) -> String {
         return format!("{}: nothing.", line.name);
     };
     let at = |point: (f64, f64)| format!("{} at {} {}", y_text(point.1), x.0, (x.1)(point.0));
-    format!("{}: begins with {}, is largest with {}, ends with {}.", line.name, at(*first), at(highest), at(*last))
+    format!(
+        "{}: begins with {}, is largest with {}, ends with {}.",
+        line.name,
+        at(*first),
+        at(highest),
+        at(*last)
+    )
 }

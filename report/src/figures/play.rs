@@ -34,17 +34,21 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
         found.dropped
     );
     let heading = ("largest-tile", "Largest tile at the end of perfect games");
-    of_bars(heading, caption, "largest tile", ("share of games", share_axis), bars, vec![Numbers::new(
-        &header,
-        tiles.iter().map(row),
-    )])
+    of_bars(
+        heading,
+        caption,
+        "largest tile",
+        ("share of games", share_axis),
+        bars,
+        vec![Numbers::new(&header, tiles.iter().map(row))],
+    )
 }
 
 fn last_layers(found: &PlayStatistics) -> Option<Figure> {
     let (mean, deviation) = found.last_layer();
-    let quantiles = QUANTILES.iter().filter_map(|&share| {
-        Some(vec![format!("{}%", 100.0 * share), count(found.ended_by(share)?)])
-    });
+    let quantiles = QUANTILES
+        .iter()
+        .filter_map(|&share| Some(vec![format!("{}%", 100.0 * share), count(found.ended_by(share)?)]));
     let (some, step) = some_of(&found.layers);
     let row = |layer: &&LayerStatistics| {
         let shares = [layer.reached, layer.ended_in_all()].map(probability);

@@ -50,7 +50,9 @@ pub(super) fn thinned(step: usize) -> String {
 fn which_layers(run: &RunReport) -> String {
     let looked_at = run.layers.iter().filter(|layer| layer.sums.states() > 0).count();
     match run.values {
-        _ if looked_at == run.layers.len() => " All states of all layers are in it, none is sampled.".to_owned(),
+        _ if looked_at == run.layers.len() => {
+            " All states of all layers are in it, none is sampled.".to_owned()
+        }
         ReportedValues::Stored => format!(
             " Only the {} layers are in it whose values the run stores, of {}: all of their states, none is sampled.",
             count(looked_at),
@@ -108,9 +110,8 @@ pub(super) fn share_of(layer: &LayerReport, all: f64) -> Option<f64> {
 
 fn fill(run: &RunReport) -> Option<Figure> {
     let (some, step) = some_of(&run.layers);
-    let shares = |layer: &LayerReport| {
-        [share_of(layer, layer.entries as f64), share_of(layer, layer.boards as f64)]
-    };
+    let shares =
+        |layer: &LayerReport| [share_of(layer, layer.entries as f64), share_of(layer, layer.boards as f64)];
     let row = |layer: &&LayerReport| {
         let text = |found: Option<f64>| found.map_or("–".to_owned(), share);
         let [of_entries, of_boards] = shares(layer).map(text);
@@ -154,8 +155,7 @@ fn values(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     if sums.values.count() == 0 {
         return None;
     }
-    let valued: Vec<&LayerReport> =
-        run.layers.iter().filter(|layer| layer.sums.values.count() > 0).collect();
+    let valued: Vec<&LayerReport> = run.layers.iter().filter(|layer| layer.sums.values.count() > 0).collect();
     let (some, step) = some_of(&valued);
     let row = |layer: &&&LayerReport| {
         let texts = texts(run, &layer.sums.values);
@@ -227,9 +227,10 @@ fn empties(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         .enumerate()
         .map(|(empty, &states)| (empty.to_string(), states as f64 / all as f64))
         .collect();
-    let rows = shares.iter().zip(&sums.empties).map(|((empty, part), &states)| {
-        vec![empty.clone(), count(states), share(*part)]
-    });
+    let rows = shares
+        .iter()
+        .zip(&sums.empties)
+        .map(|((empty, part), &states)| vec![empty.clone(), count(states), share(*part)]);
     let numbers = Numbers::new(&["empty cells", "states", "share"], rows);
     let caption = format!(
         "How many cells of a state are empty: shares of all states, each counted once.{}",
