@@ -3,7 +3,7 @@
 use axum::extract::State;
 use exact2048_game::Layer;
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
-use exact2048_solution::{Asking, Oracle, ValueSummary};
+use exact2048_solution::{Asking, Oracle, ValueSums};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
@@ -58,7 +58,7 @@ pub async fn layer(
         oracle.values_as(&sample(oracle, layer, most, seed, asking.wanted)?, asking)
     };
     let values = explorer.ask_much(run.oracle()?, question).await?;
-    let values: ValueSummary = values.into_iter().flatten().collect();
+    let values: ValueSums = values.into_iter().flatten().collect();
     Ok(ToldAnswer(ToldValues {
         layer: layer.0,
         states: counts.states,

@@ -1,7 +1,7 @@
 //! What a report says of a run, as numbers.
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{StartValues, ValueSummary};
+use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
 
 /// Exponents that a tile can have, 0 for none.
@@ -105,9 +105,9 @@ pub struct LayerReport {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StateSums {
     /// Their values.
-    pub values: ValueSummary,
+    pub values: ValueSums,
     /// The same, by the exponent of the largest tile.
-    pub by_largest: [ValueSummary; EXPONENTS],
+    pub by_largest: [ValueSums; EXPONENTS],
     /// How many have so many empty cells.
     pub empties: [u64; EMPTIES],
     /// Their moves.

@@ -24,7 +24,12 @@ impl Numbers {
 
     pub fn html(&self) -> String {
         let mut html = String::new();
-        let class = if self.is_of_words { " class=\"words\"" } else { "" };
+        let class = match (self.is_of_words, self.header.is_empty()) {
+            (false, _) => "",
+            (true, false) => " class=\"words\"",
+            // On narrow screens each fact is below its name.
+            (true, true) => " class=\"words facts\"",
+        };
         let _ = write!(html, "<div class=\"wide\"><table{class}>\n");
         if !self.header.is_empty() {
             let cells = self.header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escaped(name)));

@@ -22,7 +22,7 @@ mod parts;
 mod recipe;
 mod run;
 mod segment;
-mod summary;
+mod sums;
 mod told;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
@@ -42,5 +42,5 @@ pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
 pub use recipe::{Holding, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{NotSolved, Run, RunError, Unnamed};
 pub use segment::Segment;
-pub use summary::ValueSummary;
+pub use sums::ValueSums;
 pub use told::{StateAnswer, ToldMove, ToldState};

@@ -2,7 +2,7 @@
 
 use exact2048_game::Discount;
 use exact2048_game::board::tile;
-use exact2048_solution::ValueSummary;
+use exact2048_solution::ValueSums;
 use exact2048_text::numbers::{count, share};
 
 use super::{Figure, Plan, of_bars};
@@ -146,7 +146,7 @@ fn fill(run: &RunReport) -> Option<Figure> {
 }
 
 /// Least, mean and largest value as texts.
-fn texts(run: &RunReport, of: &ValueSummary) -> [String; 3] {
+fn texts(run: &RunReport, of: &ValueSums) -> [String; 3] {
     let text = |value: Option<f64>| value.map_or("–".to_owned(), |value| value_text(&run.params, value));
     [of.least(), of.mean(), of.most()].map(text)
 }
@@ -192,7 +192,7 @@ fn values(run: &RunReport, sums: &StateSums) -> Option<Figure> {
 fn by_largest(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let tiles = || sums.by_largest.iter().enumerate().filter(|(_, of_tile)| of_tile.count() > 0);
     let name_of = |exponent: usize| count(tile(exponent as u8));
-    let row = |(exponent, of_tile): (usize, &ValueSummary)| {
+    let row = |(exponent, of_tile): (usize, &ValueSums)| {
         let part = share(of_tile.count() as f64 / sums.values.count() as f64);
         let named = [name_of(exponent), count(of_tile.count()), part];
         named.into_iter().chain(texts(run, of_tile)).collect()

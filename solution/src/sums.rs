@@ -1,23 +1,23 @@
-//! What values come to: how many, the least, the mean and the largest.
+//! Sums of values: how many, the least, the mean and the largest.
 
-/// A summary of values, one after the other. The sum is one of floating-point numbers: what it comes to depends on the order,
+/// Sums of values, taken one after the other. Their sum is one of floating-point numbers: what it comes to depends on the order,
 /// in the last digits.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ValueSummary {
+pub struct ValueSums {
     count: u64,
     least: f64,
     most: f64,
     sum: f64,
 }
 
-impl Default for ValueSummary {
+impl Default for ValueSums {
     /// Of no values.
     fn default() -> Self {
         Self { count: 0, least: f64::INFINITY, most: f64::NEG_INFINITY, sum: 0.0 }
     }
 }
 
-impl ValueSummary {
+impl ValueSums {
     /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: f64) {
@@ -27,7 +27,7 @@ impl ValueSummary {
         self.sum += value;
     }
 
-    /// Adds those of another summary, after its own.
+    /// Adds those of others, after its own.
     pub fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.least = self.least.min(other.least);
@@ -56,11 +56,11 @@ impl ValueSummary {
     }
 }
 
-impl FromIterator<f64> for ValueSummary {
+impl FromIterator<f64> for ValueSums {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        let mut summary = Self::default();
-        values.into_iter().for_each(|value| summary.add(value));
-        summary
+        let mut sums = Self::default();
+        values.into_iter().for_each(|value| sums.add(value));
+        sums
     }
 }
 
@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn values_are_summed_up() {
-        let none = ValueSummary::default();
+        let none = ValueSums::default();
         assert_eq!((none.count(), none.least(), none.mean(), none.most()), (0, None, None, None));
-        let mut some: ValueSummary = [3.0, 1.0].into_iter().collect();
+        let mut some: ValueSums = [3.0, 1.0].into_iter().collect();
         some.append(&none);
         some.append(&[8.0].into_iter().collect());
         assert_eq!(
