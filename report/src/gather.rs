@@ -340,7 +340,7 @@ fn count_moves<V: Ord + Copy>(counts: &mut MoveCounts, values: [Option<V>; 4]) {
     let most = values.iter().flatten().max().copied();
     let is_best = |value: &Option<V>| most.is_some() && *value == most;
     counts.legal[values.iter().flatten().count()] += 1;
-    if let Some(first) = values.iter().position(|value| is_best(value)) {
+    if let Some(first) = values.iter().position(&is_best) {
         counts.best[first] += 1;
         counts.several_best += u64::from(values.iter().filter(|value| is_best(value)).count() > 1);
     }

@@ -67,7 +67,7 @@ fn heading(run: &RunReport) -> String {
 fn write_contents(page: &mut String, runs: &[RunReport], figures: &[Figure]) {
     page.push_str("<nav aria-label=\"Contents\"><ul>\n");
     let mut write_part = |id: &str, title: &str, part: Option<usize>| {
-        let _ = write!(page, "<li><a href=\"#{id}\">{}</a><ul>\n", escaped(title));
+        let _ = writeln!(page, "<li><a href=\"#{id}\">{}</a><ul>", escaped(title));
         for figure in figures.iter().filter(|figure| figure.run == part) {
             let _ = writeln!(page, "<li><a href=\"#{}\">{}</a></li>", figure.name, escaped(&figure.title));
         }
@@ -260,9 +260,12 @@ fn in_digits(run: &RunReport, value: f64) -> String {
     if run.params.winning_exponent().is_none() { mean(value, 6) } else { probability(value) }
 }
 
+/// A fact of a run, and its name.
+type SideFact = (&'static str, fn(&RunReport) -> String);
+
 /// The runs beside each other.
 fn side_by_side(runs: &[RunReport]) -> Numbers {
-    let facts: [(&str, fn(&RunReport) -> String); 9] = [
+    let facts: [SideFact; 9] = [
         ("board", |run| run.params.board.to_string()),
         ("played for", |run| run.params.objective.to_string()),
         ("value at the start", |run| value_with_bound(run.starts.expected, run.starts.error_bound)),

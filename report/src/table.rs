@@ -30,7 +30,7 @@ impl Numbers {
             // On narrow screens each fact is below its name.
             (true, true) => " class=\"words facts\"",
         };
-        let _ = write!(html, "<div class=\"wide\"><table{class}>\n");
+        let _ = writeln!(html, "<div class=\"wide\"><table{class}>");
         if !self.header.is_empty() {
             let cells = self.header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escaped(name)));
             let _ = writeln!(html, "<thead><tr>{}</tr></thead>", cells.collect::<String>());
@@ -51,7 +51,7 @@ impl Numbers {
 pub(crate) fn some_of<T>(all: &[T]) -> (Vec<&T>, usize) {
     let step = all.len().div_ceil(MOST_ROWS).max(1);
     let mut some: Vec<&T> = all.iter().step_by(step).collect();
-    if let Some(last) = all.last().filter(|_| !all.is_empty() && (all.len() - 1) % step != 0) {
+    if let Some(last) = all.last().filter(|_| !all.is_empty() && !(all.len() - 1).is_multiple_of(step)) {
         some.push(last);
     }
     (some, step)
