@@ -32,6 +32,7 @@ mod units;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use exact2048_storage::CrashPoints;
 
 pub use failure::Failure;
 
@@ -56,8 +57,7 @@ struct Cli {
 
 fn main() -> ExitCode {
     // Crash tests name the point at which the process dies in the environment.
-    #[cfg(feature = "failpoints")]
-    let _scenario = fail::FailScenario::setup();
+    let _points = CrashPoints::of_environment();
     let matches = help::with_examples(Cli::command()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,

@@ -46,6 +46,7 @@
 
 mod allowance;
 mod bytes;
+mod crash_points;
 mod error;
 mod ids;
 mod location;
@@ -63,6 +64,7 @@ mod store;
 mod urls;
 
 pub use allowance::{Allowance, ScratchPlace, file_cost};
+pub use crash_points::CrashPoints;
 pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};

@@ -1,7 +1,7 @@
 //! How a file comes to have its name: written beside it, synced, renamed or linked, the folder synced.
 //!
 //! The order of these steps is what makes a crash harmless; `docs/dev/format.md` goes through it case by case.
-//! The steps are single functions, and all code that publishes calls them in that order with a [`crash_point`]
+//! The steps are single functions, and all code that publishes calls them in that order with a crash point
 //! between any two.
 
 use std::fs::{self, File, FileType, OpenOptions};
@@ -17,16 +17,6 @@ use crate::ids::random_bits;
 
 /// Every temporary file has a name that begins like this, and nothing else has.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
-
-/// A point at which a test can kill the process: `fail::cfg(name, "return")`. Costs nothing unless the feature
-/// `failpoints` is on.
-macro_rules! crash_point {
-    ($name:literal) => {
-        #[cfg(feature = "failpoints")]
-        fail::fail_point!($name, |_| std::process::abort())
-    };
-}
-pub(crate) use crash_point;
 
 /// Opens a file to read it. Whatever else has its name does not keep the caller waiting, as a FIFO would.
 ///

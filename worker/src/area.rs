@@ -14,12 +14,14 @@ const LEAST_BYTES: usize = 16 << 10;
 /// Lists that are kept at once.
 const MOST_KEPT: usize = 256;
 
-/// Memory that waits to be used again.
+/// Lists up to so many words may be taken for ones of half their length; of longer ones that would waste too much.
+const SHORT_WORDS: usize = 1 << 17;
+
+/// Memory that waits to be used again. It may be freed at any time, so it does not count as used: who needs memory
+/// of another kind calls [`Pool::trim`] first.
 #[derive(Debug)]
 pub struct Pool {
-    most_bytes: usize,
-    /// Live bytes of the process up to which memory is kept.
-    most_heap_bytes: usize,
+    limit_bytes: usize,
     heap_bytes: fn() -> usize,
     kept: Mutex<Kept>,
 }
@@ -41,32 +43,43 @@ pub struct Area<T> {
 }
 
 impl Pool {
-    /// A pool beside a heap of `limit_bytes` at most, of which `heap_bytes` says how much is in use. It keeps up to
-    /// a quarter of that, and nothing where the heap is three quarters full.
+    /// A pool within a heap of `limit_bytes` at most, of which `heap_bytes` says how much is live. It keeps up to
+    /// a quarter of the limit.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
-        let (most_bytes, most_heap_bytes) = (limit_bytes / 4, limit_bytes / 4 * 3);
-        Arc::new(Self { most_bytes, most_heap_bytes, heap_bytes, kept: Mutex::default() })
+        Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default() })
     }
 
     /// A list of `len` elements, whatever they are: zeros, or what was there before.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
         let words = (len * size_of::<T>()).div_ceil(size_of::<u64>());
         let kept = self.lock().take(words);
-        let words = kept.unwrap_or_else(|| vec![0; words]);
+        let words = kept.unwrap_or_else(|| {
+            self.trim(words * size_of::<u64>());
+            vec![0; words]
+        });
         Area { words, len, pool: Arc::clone(self), element: PhantomData }
     }
 
-    /// Frees what waits.
-    pub fn clear(&self) {
-        let kept = std::mem::take(&mut *self.lock());
-        drop(kept); // after the lock
+    /// Live bytes of the heap, without what waits here.
+    pub fn used_bytes(&self) -> usize {
+        (self.heap_bytes)().saturating_sub(self.lock().bytes)
+    }
+
+    /// Frees what waits, longest unused first, until the heap has room for `bytes` more or nothing waits.
+    pub fn trim(&self, bytes: usize) {
+        let needed = (self.heap_bytes)().saturating_add(bytes).saturating_sub(self.limit_bytes);
+        if needed > 0 {
+            let freed = self.lock().free(needed);
+            drop(freed); // after the lock
+        }
     }
 
     fn give(&self, words: Vec<u64>) {
-        let bytes = size_of_val(&*words);
-        if (LEAST_BYTES..=self.most_bytes).contains(&bytes) && (self.heap_bytes)() <= self.most_heap_bytes {
-            let freed = self.lock().add(words, self.most_bytes);
+        let (bytes, most_bytes) = (size_of_val(&*words), self.limit_bytes / 4);
+        if (LEAST_BYTES..=most_bytes).contains(&bytes) {
+            let freed = self.lock().add(words, most_bytes);
             drop(freed); // after the lock
+            self.trim(self.limit_bytes / 16); // for what nobody reserves
         }
     }
 
@@ -76,27 +89,43 @@ impl Pool {
 }
 
 impl Kept {
-    /// What was used last of those that are long enough, and at most twice as long.
+    /// What was used last of those that are long enough, and not much too long.
     fn take(&mut self, words: usize) -> Option<Vec<u64>> {
-        let fits = |list: &Vec<u64>| (words..=2 * words).contains(&list.len());
+        let most = if 2 * words <= SHORT_WORDS { 2 * words } else { words + words / 4 };
+        let fits = |list: &Vec<u64>| (words..=most).contains(&list.len());
         let found = self.lists.iter().rposition(fits)?;
         let list = self.lists.remove(found)?;
         self.bytes -= size_of_val(&*list);
         Some(list)
     }
 
-    /// Adds a list; gives those that are too much then, longest unused first.
+    /// Adds a list; gives those that are too much then.
     fn add(&mut self, list: Vec<u64>, most_bytes: usize) -> Vec<Vec<u64>> {
         self.bytes += size_of_val(&*list);
         self.lists.push_back(list);
+        let mut freed = self.free(self.bytes.saturating_sub(most_bytes));
+        if self.lists.len() > MOST_KEPT {
+            freed.extend(self.pop());
+        }
+        freed
+    }
+
+    /// Gives lists of at least so many bytes together, or all, longest unused first.
+    fn free(&mut self, bytes: usize) -> Vec<Vec<u64>> {
+        let least = self.bytes.saturating_sub(bytes);
         let mut freed = Vec::new();
-        while (self.bytes > most_bytes || self.lists.len() > MOST_KEPT)
-            && let Some(list) = self.lists.pop_front()
+        while self.bytes > least
+            && let Some(list) = self.pop()
         {
-            self.bytes -= size_of_val(&*list);
             freed.push(list);
         }
         freed
+    }
+
+    fn pop(&mut self) -> Option<Vec<u64>> {
+        let list = self.lists.pop_front()?;
+        self.bytes -= size_of_val(&*list);
+        Some(list)
     }
 }
 
@@ -153,16 +182,39 @@ mod tests {
     }
 
     #[test]
-    fn little_is_kept_and_nothing_when_memory_is_short() {
+    fn long_lists_are_not_taken_for_much_shorter_ones() {
+        let pool = Pool::new(1 << 30, || 0);
+        let list = pool.area::<u64>(5 << 17);
+        let at = list.as_ptr();
+        drop(list);
+        assert_ne!(pool.area::<u64>(3 << 17).as_ptr(), at);
+        assert_eq!(pool.area::<u64>(4 << 17).as_ptr(), at);
+    }
+
+    #[test]
+    fn little_is_kept() {
         let pool = Pool::new(1 << 20, || 0);
         let lists: Vec<Area<u64>> = (0..12).map(|_| pool.area(4_000)).collect();
         drop(lists);
         assert_eq!(pool.lock().lists.len(), 8, "a quarter of the limit holds eight");
-        pool.clear();
+        assert_eq!(pool.lock().bytes, 8 * 32_000);
+        drop(pool.lock().free(usize::MAX));
         drop(pool.area::<u64>(100));
         assert_eq!(pool.lock().bytes, 0, "short lists are not kept");
+    }
+
+    #[test]
+    fn what_waits_is_freed_for_what_needs_memory() {
+        let pool = Pool::new(1 << 20, || 900_000);
+        let lists: Vec<Area<u64>> = (0..4).map(|_| pool.area(4_000)).collect();
+        drop(lists);
+        assert_eq!((pool.lock().bytes, pool.used_bytes()), (128_000, 772_000));
+        pool.trim(100_000);
+        assert_eq!(pool.lock().bytes, 128_000, "there is room");
+        pool.trim(200_000);
+        assert_eq!(pool.lock().bytes, 64_000, "51,424 bytes were missing");
         let full = Pool::new(1 << 20, || (1 << 20) - 1);
         drop(full.area::<u64>(4_000));
-        assert_eq!(full.lock().bytes, 0);
+        assert_eq!(full.lock().bytes, 0, "some room is left for what nobody reserves");
     }
 }

@@ -79,7 +79,7 @@ impl<V: Value> Worker<V> {
         };
         let rows = reach.matrix.rows();
         let values = rows.len() * stride(&tables);
-        let mut reserved = self.reserve(self.maxima_bytes(rows.len(), values))?;
+        let mut reserved = self.reserve(self.maxima_need(rows.len(), values))?;
         let transitions = self.class_transitions(class, rows)?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
         let mut states = reserved.area(values);
@@ -107,7 +107,7 @@ impl<V: Value> Worker<V> {
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let Place { layer, lane, class, tables, helpers } = *place;
-        let reading = self.reserve(self.means_input_bytes(layer, lane))?;
+        let reading = self.reserve(self.means_input_need(layer, lane))?;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
         if twos.values.is_empty() || fours.values.is_empty() {
@@ -117,7 +117,7 @@ impl<V: Value> Worker<V> {
         let Some(rows) = self.afterstate_rows(class, stride, &twos, &fours)? else { return self.no_values() };
         drop(reading);
         let values = rows.len() * stride;
-        let mut reserved = self.reserve(self.means_bytes(rows.len(), values))?;
+        let mut reserved = self.reserve(self.means_need(rows.len(), values))?;
         let transitions = self.class_transitions(class, &rows)?;
         let spawns = self.tables.spawns(&transitions);
         let permutations = self.tables.permutations(cache, tables, &spawns.patterns);
@@ -193,7 +193,7 @@ impl<V: Value> Worker<V> {
 
     /// The reachable entries of a block; of a large one only the rows that have some, where these are few.
     fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
-        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
+        let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
         let (Some(entries), Some(tables)) = (self.read_reach(layer, lane)?, self.tables.lane(lane)) else {
             return Ok(None);
         };

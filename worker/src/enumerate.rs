@@ -47,7 +47,7 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(0);
         };
-        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
+        let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
         let Found { count, entries } = self.spawn_states(&place, &mut tables.maps())?;
         if let Some(entries) = &entries {
@@ -68,7 +68,7 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(0);
         };
-        let _reserved = self.reserve(self.enumerate_bytes(layer, lane))?;
+        let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
         let place = Place { layer, lane, class, tables: &tables, helpers };
         let Found { count, entries } = self.move_states(&place, &mut tables.maps())?;
         self.after_reach.insert(layer, lane, self.settle_reach(entries)?);

@@ -12,6 +12,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, SpawnKind};
 
 use crate::kernels::index_map::stride;
+use crate::memory::Need;
 use crate::{Tuning, Worker};
 
 /// What the process takes beside its heap: code, the compressors' own memory, and what its allocator holds back.
@@ -85,28 +86,29 @@ fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64, best_moves: bool) ->
 }
 
 impl<V: Value> Worker<V> {
-    pub(crate) fn enumerate_bytes(&self, layer: Layer, lane: Lane) -> usize {
+    pub(crate) fn enumerate_need(&self, layer: Layer, lane: Lane) -> Need {
         let (rows, columns) = self.shape(layer, lane);
-        enumerate_bytes(rows, columns) as usize
+        Need { areas: 0, other: enumerate_bytes(rows, columns) as usize }
     }
 
     /// To see which afterstates of a block are to be backed up: what spawns do, and the values of states that have to be read.
-    pub(crate) fn means_input_bytes(&self, layer: Layer, lane: Lane) -> usize {
+    pub(crate) fn means_input_need(&self, layer: Layer, lane: Lane) -> Need {
         let (rows, columns) = self.shape(layer, lane);
         let are_held = SpawnKind::ALL.iter().all(|&spawn| self.values.holds(layer.after(spawn), lane));
         let values = if are_held { 0 } else { rows as usize * stride(columns as usize) };
-        self.means_bytes(rows as usize, values)
+        self.means_need(rows as usize, values)
     }
 
     /// To back afterstates in some rows up: their values.
-    pub(crate) fn means_bytes(&self, rows: usize, values: usize) -> usize {
-        rows * Transitions::BYTES_TO_MAKE_A_ROW + values * size_of::<V>()
+    pub(crate) fn means_need(&self, rows: usize, values: usize) -> Need {
+        Need { areas: values * size_of::<V>(), other: rows * Transitions::BYTES_TO_MAKE_A_ROW }
     }
 
     /// To back states in some rows up: their values, and where they are asked for their best moves.
-    pub(crate) fn maxima_bytes(&self, rows: usize, values: usize) -> usize {
+    pub(crate) fn maxima_need(&self, rows: usize, values: usize) -> Need {
         let best = if self.legality.is_some() { values * size_of::<Direction>() } else { 0 };
-        rows * Transitions::BYTES_TO_MAKE_A_ROW + values * size_of::<V>() + best
+        let Need { areas, other } = self.means_need(rows, values);
+        Need { areas: areas + best, other }
     }
 
     /// Rows and columns of a block; of rows that are held only where they occur a guess.

@@ -39,7 +39,7 @@ pub use seal::Sealed;
 use blocks::{BlockMap, ReachBlock, ValueBlock};
 use kernels::index_map::stride;
 use kernels::{Kernels, Vectors};
-use memory::Reservation;
+use memory::{Need, Reservation};
 use pieces::Pieces;
 use seal::Unsealed;
 use tables::Tables;
@@ -240,9 +240,9 @@ impl<V: Value> Worker<V> {
         self.memory.fits(self.memory.limit_bytes() / 4)
     }
 
-    /// Waits until a task may use so many bytes.
-    fn reserve(&self, bytes: usize) -> Result<Reservation<'_>, WorkerError> {
-        self.memory.reserve(bytes, |bytes| self.make_room(bytes))
+    /// Waits until a task may use so much memory.
+    fn reserve(&self, need: Need) -> Result<Reservation<'_>, WorkerError> {
+        self.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
     /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
@@ -253,7 +253,6 @@ impl<V: Value> Worker<V> {
         }
         let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let enough = || self.memory.fits(bytes);
-        self.memory.free_unused();
         self.after_values.spill(&self.memory, enough)?;
         self.values.spill(&self.memory, enough)?;
         self.after_reach.spill(&self.memory, enough)?;

@@ -22,7 +22,6 @@ const LEAST_SPILLED_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Memory {
     limit_bytes: usize,
-    heap_bytes: fn() -> usize,
     scratch: ScratchPlace,
     pool: Arc<Pool>,
     tasks: Mutex<Tasks>,
@@ -37,6 +36,15 @@ struct Tasks {
     reserved_bytes: usize,
 }
 
+/// Memory that a task needs, in bytes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Need {
+    /// In lists of [`Reservation::area`], which may be what is kept to be used again.
+    pub areas: usize,
+    /// Beside them.
+    pub other: usize,
+}
+
 /// The right of a task to use so much more memory, until it is dropped.
 #[derive(Debug)]
 pub struct Reservation<'a> {
@@ -48,7 +56,7 @@ impl Memory {
     /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: ScratchPlace) -> Self {
         let pool = Pool::new(limit_bytes, heap_bytes);
-        Self { limit_bytes, heap_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
+        Self { limit_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
     }
 
     /// What the heap may hold.
@@ -56,9 +64,9 @@ impl Memory {
         self.limit_bytes
     }
 
-    /// Whether `bytes` more would be within the limit.
+    /// Whether `bytes` more would be within the limit. What waits to be used again does not count.
     pub fn fits(&self, bytes: usize) -> bool {
-        (self.heap_bytes)().saturating_add(bytes) <= self.limit_bytes
+        self.pool.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
 
     /// The folder of scratch files.
@@ -71,18 +79,14 @@ impl Memory {
         self.pool.area(len)
     }
 
-    /// Frees what is kept to be used again.
-    pub fn free_unused(&self) {
-        self.pool.clear();
-    }
-
     /// Reserves memory for a task, and waits for other tasks to end where there is too little for all.
     /// `make_room` is asked to free as many bytes as its argument says. A task that runs alone never waits.
     pub fn reserve<E>(
         &self,
-        bytes: usize,
+        need: Need,
         make_room: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Reservation<'_>, E> {
+        let bytes = need.areas + need.other;
         loop {
             let reserved = self.lock().reserved_bytes;
             make_room(reserved + bytes)?;
@@ -90,6 +94,8 @@ impl Memory {
             if tasks.running == 0 || self.fits(tasks.reserved_bytes + bytes) {
                 tasks.running += 1;
                 tasks.reserved_bytes += bytes;
+                drop(tasks);
+                self.pool.trim(need.other);
                 return Ok(Reservation { memory: self, bytes });
             }
             let pause = Duration::from_millis(50);
@@ -237,15 +243,17 @@ mod tests {
     fn a_task_waits_for_memory_unless_it_is_alone() {
         let memory = memory(1500);
         let no_room = |_| Ok::<_, StorageError>(());
-        let alone = memory.reserve(10_000, no_room).unwrap();
+        let other = |other| Need { other, ..Need::default() };
+        let alone = memory.reserve(other(10_000), no_room).unwrap();
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| memory.reserve(100, no_room).map(|r| r.bytes));
+            let second = scope.spawn(|| memory.reserve(other(100), no_room).map(|r| r.bytes));
             std::thread::sleep(Duration::from_millis(120));
             assert!(!second.is_finished(), "it would exceed the limit");
             drop(alone);
             assert_eq!(second.join().unwrap().unwrap(), 100);
         });
-        let (first, second) = (memory.reserve(200, no_room).unwrap(), memory.reserve(300, no_room).unwrap());
+        let (first, second) =
+            (memory.reserve(other(200), no_room).unwrap(), memory.reserve(other(300), no_room).unwrap());
         assert_eq!(memory.lock().reserved_bytes, 500);
         drop((first, second));
         assert_eq!(memory.lock().running, 0);

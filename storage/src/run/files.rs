@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use super::shards::Home;
 use super::{JOURNAL, SHARDS, TypedRun};
 use crate::allowance::{Allowance, ScratchPlace, file_cost};
+use crate::crash_points::crash_point;
 use crate::ids::writer_of;
-use crate::publish::{Listed, crash_point, list, list_if_there};
+use crate::publish::{Listed, list, list_if_there};
 use crate::{ShardRecord, StorageError};
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{JOURNAL, MANIFEST, SHARDS};
-use crate::publish::{TempFile, crash_point, list, sync_folder};
+use crate::crash_points::crash_point;
+use crate::publish::{TempFile, list, sync_folder};
 use crate::store::{Created, Store};
 use crate::{FORMAT_VERSION, Place, RunId, StorageError, sealed};
 

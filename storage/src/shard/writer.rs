@@ -12,7 +12,8 @@ use super::header::{HEADER_BYTES, Header};
 use super::index::IndexBuilder;
 use crate::allowance::{Taken, file_cost};
 use crate::bytes::{as_hex64, index};
-use crate::publish::{TempFile, crash_point, sync_folder};
+use crate::crash_points::crash_point;
+use crate::publish::{TempFile, sync_folder};
 use crate::store::{Cache, Store};
 use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
 
