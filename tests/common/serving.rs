@@ -11,6 +11,9 @@ use tempfile::NamedTempFile;
 
 use super::{Finished, command};
 
+/// How long a server may take to end: more than it lets requests go on that are under way.
+const PATIENCE: Duration = Duration::from_secs(40);
+
 /// A server that ends with the value.
 pub struct Server {
     child: Child,
@@ -143,7 +146,7 @@ impl Server {
     pub fn end(mut self) -> Finished {
         let begun = Instant::now();
         while self.runs() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "the server does not end: {}", self.log());
+            assert!(begun.elapsed() < PATIENCE, "the server does not end: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
         let mut stdout = Vec::new();
