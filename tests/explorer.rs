@@ -412,6 +412,54 @@ fn runs_of_best_moves_tell_these() {
     server.stop();
 }
 
+/// What is told once it is worked out.
+fn perfect_play(url: &str) -> Value {
+    let begun = Instant::now();
+    loop {
+        let told = get_json(url, "api/v1/perfect-play");
+        assert!((0.0..=1.0).contains(&number(&told["progress"])), "{told}");
+        if !told["statistics"].is_null() {
+            return told["statistics"].clone();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{told}");
+    }
+}
+
+/// How perfect games end is what `stats` says, whoever works it out; it is kept for the next, unless it is damaged.
+#[test]
+fn perfect_play_is_worked_out_once_and_kept() {
+    let solved = Solved::new("--board 3x2 --values best-move");
+    let stats = || {
+        let mut told = on_run(&solved.run(), "stats", &["--json"]).exits(0).json();
+        (told["seconds"].take(), told)
+    };
+    let ask = || {
+        let server = Server::start(&solved.run(), &HTTP);
+        let mut told = perfect_play(server.page.as_ref().unwrap());
+        assert_eq!(perfect_play(server.page.as_ref().unwrap()), told, "asked again");
+        server.stop();
+        (told["seconds"].take(), told)
+    };
+    let (took, told) = ask();
+    let kept: Vec<_> =
+        std::fs::read_dir(solved.run().join("cones")).unwrap().map(|file| file.unwrap().path()).collect();
+    let [kept] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!(ask(), (took.clone(), told.clone()), "it was kept");
+    let text = std::fs::read_to_string(kept).unwrap();
+    std::fs::write(kept, text.replacen("0.9", "0.8", 1)).unwrap();
+    let (anew, same) = ask();
+    assert!(anew != took && same == told, "damaged, and worked out again");
+    let (took, same) = stats();
+    assert_eq!(same, told);
+    assert_eq!(ask(), (took, told), "what the command has worked out is told");
+
+    let losses = Solved::new("--board 2x2 --objective lose:16");
+    let server = Server::start(&losses.run(), &HTTP);
+    let refused = get(server.page.as_ref().unwrap(), "api/v1/perfect-play");
+    assert!(refused.status == 409 && refused.body.contains("a tile to reach"), "{refused:?}");
+    server.stop();
+}
+
 /// A run that is solved while it is open, and one that is put in its place: the server follows without a restart.
 #[test]
 fn runs_are_followed() {

@@ -13,7 +13,7 @@ use common::certificates::token_file;
 use common::http::escape;
 use common::query_calls::{run, serve};
 use common::serving::Server;
-use common::{Place, Solved, close, exact2048, number, query, text};
+use common::{Place, Solved, close, exact2048, number, on_run, query, text};
 use serde_json::Value;
 
 const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
@@ -401,6 +401,19 @@ async fn positions_are_studied_and_quizzed() {
     browser.until("document.querySelectorAll('#positions li').length === 12").await;
     browser.until("document.querySelectorAll('#value-chart polyline').length === 3").await;
     assert_eq!(browser.js("document.querySelectorAll('#layer-chart polyline').length").await, 2);
+    browser.until("!document.querySelector('#perfect').hidden").await;
+    let stats = on_run(&run().run(), "stats", &["--json"]).exits(0).json();
+    let tiles = browser.js("[...document.querySelectorAll('#perfect-tiles tr')].map((row) => [row.children[0].textContent, row.children[2].textContent])").await;
+    let tiles: Vec<_> =
+        tiles.as_array().unwrap().iter().map(|row| (read(text(&row[0])), text(&row[1]).to_owned())).collect();
+    let expected = stats["tiles"].as_array().unwrap();
+    assert_eq!(tiles.len(), expected.len());
+    for ((tile, share), expected) in tiles.iter().zip(expected) {
+        assert_eq!(*tile, number(&expected["tile"]));
+        let share = number(&share.trim_end_matches('%').parse::<f64>().unwrap().into());
+        close(share, 100.0 * number(&expected["ended"]), 0.000_51, "ended");
+    }
+    assert_eq!(browser.js("document.querySelectorAll('#perfect-chart polyline').length").await, 1);
     browser.js("void (document.querySelector('#pattern').value = '32 * / * * / * 0', document.querySelector('#search-layer').value = '60')").await;
     browser.click("#search-form button").await;
     browser.until("document.querySelectorAll('#found li').length > 0").await;

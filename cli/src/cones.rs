@@ -23,11 +23,11 @@ const FOLDER: &str = "cones";
 /// Where values are kept that were worked out.
 #[derive(clap::Args, Debug)]
 pub struct ConeOptions {
-    /// Folder where values are kept that had to be worked out, for the next who asks; may be shared by runs [default:
-    /// cones in the run's own folder, none for a run in a store]
+    /// Folder where values and statistics are kept that had to be worked out, for the next who asks; may be shared by runs
+    /// [default: cones in the run's own folder, none for a run in a store]
     #[arg(long, value_name = "DIR")]
     cone_cache: Option<PathBuf>,
-    /// Most that they may take together, 0 to keep none: what was not used for longest goes first [default: 4GiB]
+    /// Most that such values may take together, 0 to keep nothing: what was not used for longest goes first [default: 4GiB]
     #[arg(long, value_name = "SIZE")]
     cone_cache_size: Option<ByteSize>,
 }

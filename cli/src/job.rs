@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
+use exact2048_stats::has_usual_rules;
 
 use crate::{Failure, failure};
 
@@ -105,8 +106,7 @@ pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String 
 
 /// Requires that games by chance are worth what the values of a run say of them.
 pub fn require_usual_rules(params: &Params) -> Result<()> {
-    let is_loss = matches!(params.objective, Objective::Lose { .. });
-    if !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random {
+    if has_usual_rules(params) {
         return Ok(());
     }
     let rules = rules_text(&params.spawn4.to_string(), params.discount, params.spawner);

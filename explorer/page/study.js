@@ -1,4 +1,4 @@
-// Studying a run: positions worth a look, search by pattern, layers.
+// Studying a run: positions worth a look, search by pattern, how perfect games end, layers.
 
 import { ask } from "./api.js";
 import { parseBoard } from "./board.js";
@@ -6,6 +6,7 @@ import { chart } from "./chart.js";
 import { byId, element } from "./dom.js";
 import { smallBoard } from "./grid.js";
 import { axisText, count, percent, valueText } from "./numbers.js";
+import { showPerfectPlay } from "./perfect.js";
 
 /** Layers whose values are looked at. */
 const LAYERS = 32;
@@ -63,6 +64,7 @@ export function openRun(opened) {
   byId("more").hidden = true;
   findPositions();
   showLayers(asking.signal);
+  showPerfectPlay(run, asking.signal);
 }
 
 /** A board that opens in Play, with some lines below. @param {string} text @param {string[]} lines */

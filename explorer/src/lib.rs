@@ -10,6 +10,7 @@ mod asked;
 mod assets;
 mod layers;
 mod pattern;
+mod perfect;
 mod positions;
 mod routes;
 mod runs;

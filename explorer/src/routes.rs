@@ -10,13 +10,13 @@ use tower_http::cors::CorsLayer;
 
 use crate::asked::no_such_path;
 use crate::runs::Explorer;
-use crate::{assets, layers, positions, runs, search, values};
+use crate::{assets, layers, perfect, positions, runs, search, values};
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Each path of the API, and what answers it.
-fn api() -> [(&'static str, MethodRouter<Explorer>); 7] {
+fn api() -> [(&'static str, MethodRouter<Explorer>); 8] {
     [
         ("/api/v1/runs", get(runs::runs)),
         ("/api/v1/layers", get(runs::layers)),
@@ -24,6 +24,7 @@ fn api() -> [(&'static str, MethodRouter<Explorer>); 7] {
         ("/api/v1/layer", get(layers::layer)),
         ("/api/v1/positions", get(positions::positions)),
         ("/api/v1/search", get(search::search)),
+        ("/api/v1/perfect-play", get(perfect::told)),
         ("/api/v1/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) })),
     ]
 }

@@ -7,13 +7,14 @@ use exact2048_game::{Layer, Objective};
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::{Cost, RunPhase};
-use exact2048_server::{NamedRun, RunSnapshot, Runs, Turns};
+use exact2048_server::{NamedRun, RunSnapshot, Runs, Served, Turns};
 use exact2048_solution::{Asking, Oracle, QueryError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::asked::Asked;
+use crate::perfect::PerfectPlay;
 
 /// What answers requests.
 #[derive(Clone)]
@@ -24,6 +25,7 @@ struct Shared {
     turns: Turns,
     /// One for each request that is worked on and looks at many states.
     threads: Semaphore,
+    perfect_play: PerfectPlay,
     token: CheckToken,
 }
 
@@ -32,12 +34,24 @@ impl Explorer {
     /// on by this number of `threads`, and what takes long in `turns`.
     #[must_use]
     pub fn new(runs: Runs, threads: usize, turns: Turns, token: CheckToken) -> Self {
-        Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), token }))
+        // Half of the threads are left to those who ask for something else.
+        let perfect_play = PerfectPlay::new((threads / 2).max(1));
+        Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), perfect_play, token }))
     }
 
     /// The run of a name as it was read last.
     pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
         Ok(self.0.runs.named(name)?.now())
+    }
+
+    /// The run of a name.
+    pub(crate) fn served(&self, name: Option<&str>) -> Result<&Served, Status> {
+        Ok(self.0.runs.named(name)?)
+    }
+
+    /// How games of perfect play end.
+    pub(crate) fn perfect_play(&self) -> &PerfectPlay {
+        &self.0.perfect_play
     }
 
     /// Whose turn it is.

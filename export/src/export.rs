@@ -223,14 +223,9 @@ impl<'a> Work<'a> {
         let mut work = Self { oracle, table, format, layers, all_rows: 0, sample: None, rules, wins };
         work.all_rows = work.layers.iter().map(|counts| work.rows(counts)).sum();
         work.sample = options.sample.map(|wanted| Sample::new(wanted, work.all_rows));
-        let count = |layer: Layer| {
-            let at = counts.binary_search_by_key(&layer, |counts| counts.layer);
-            at.map_or((0, 0), |at| (counts[at].states, counts[at].afterstates))
-        };
         let range = work.layers[0].layer..=work.layers[work.layers.len() - 1].layer;
         let largest = work.layers.iter().map(|counts| work.rows(counts)).max().unwrap_or(0);
-        let needed_bytes =
-            oracle.state_reader(&|| true).bytes(range, count) + ROW_BYTES * largest.max(GROUP_ROWS);
+        let needed_bytes = oracle.state_reader(&|| true).bytes(range) + ROW_BYTES * largest.max(GROUP_ROWS);
         if needed_bytes > options.memory_bytes {
             return Err(ExportError::Memory { needed_bytes, limit_bytes: options.memory_bytes });
         }

@@ -8,12 +8,12 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::locate::Locator;
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
-use exact2048_game::{Board, Discount, Layer, Objective, Params, Spawner};
+use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
     Asking, CostSum, DeadStates, LayerCounts, LayerMoves, LayerStates, Oracle, OracleOptions, Phase,
     QueryError, ReadError, Run, StateReader,
 };
-use exact2048_stats::{StatsError, StatsLimits, perfect_play};
+use exact2048_stats::{StatsError, StatsLimits, has_usual_rules, perfect_play};
 use rayon::prelude::*;
 
 use crate::gathered::{
@@ -97,17 +97,13 @@ pub fn gather(
     let (limits, of_oracle) = StatsLimits::within(options.memory_bytes, options.least_chance.unwrap_or(1.0));
     let oracle = Oracle::with_options(run, of_oracle)?;
     let play = match options.least_chance {
-        _ if !is_usual(params) => ReportedPlay::OtherRules,
+        _ if !has_usual_rules(params) => ReportedPlay::OtherRules,
         None => ReportedPlay::LeftOut,
         Some(_) => {
             let spent = CostSum::default();
             let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
             let found = perfect_play(&oracle, &asking, limits, |at| {
-                progress(ReportProgress {
-                    what: "perfect play",
-                    share: 1.0 - at.left,
-                    layer: Layer(at.layer),
-                });
+                progress(ReportProgress { what: "perfect play", share: at.share, layer: Layer(at.layer) });
             })?;
             ReportedPlay::Statistics(found)
         }
@@ -122,12 +118,6 @@ pub fn gather(
         values: options.values,
         play,
     })
-}
-
-/// Whether games by chance are worth what the values say of them.
-fn is_usual(params: &Params) -> bool {
-    let is_loss = matches!(params.objective, Objective::Lose { .. });
-    !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random
 }
 
 fn identity(run: &Run) -> RunIdentity {
@@ -230,14 +220,10 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn check_memory(&self, counts: &[LayerCounts], limit_bytes: u64) -> Result<(), ReportError> {
-        let of = |layer: Layer| {
-            let at = counts.binary_search_by_key(&layer, |counts| counts.layer);
-            at.map_or((0, 0), |at| (counts[at].states, counts[at].afterstates))
-        };
         let needed_bytes = match self.values {
             ReportedValues::All => {
                 let reader = self.oracle.state_reader(&|| true);
-                reader.bytes(Layer::FIRST..=self.run.params().last_layer(), of)
+                reader.bytes(Layer::FIRST..=self.run.params().last_layer())
             }
             // A layer, sorted beside what it is made from.
             _ if self.values == ReportedValues::Stored || self.run.params().best_moves => {

@@ -1,5 +1,6 @@
 //! The run that is served: read again while it is not solved, or while a part of it cannot be read.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
@@ -59,6 +60,11 @@ impl Served {
     /// The run as it was read last.
     pub fn now(&self) -> Arc<RunSnapshot> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Where things are kept that had to be worked out, if anywhere.
+    pub fn kept_folder(&self) -> Option<&Path> {
+        self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())
     }
 
     /// Reads what was committed since, where the run is not solved or could not be read in part, and tries again to

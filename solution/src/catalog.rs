@@ -322,6 +322,11 @@ impl Catalog {
         pairs.find(|(before, now)| before != now)
     }
 
+    /// The counts of the layers that have states, ascending.
+    pub fn layer_counts(&self) -> Vec<LayerCounts> {
+        self.holdings().counts().into_values().filter(|counts| counts.states > 0).collect()
+    }
+
     /// What the journal holds.
     pub fn holdings(&self) -> Holdings {
         let held =

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
+use crate::commit::LayerCounts;
 use crate::parts::{PART_ENTRIES, Parts};
 use crate::recipe::{ReachSource, Recipe};
 use crate::run::Run;
@@ -206,6 +207,11 @@ impl Oracle {
     /// The parameters of the run.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// The counts of the layers that have states, ascending.
+    pub fn layer_counts(&self) -> Vec<LayerCounts> {
+        self.catalog.layer_counts()
     }
 
     /// Bytes of solved cones in memory.

@@ -373,7 +373,7 @@ impl Run {
 
     /// The counts of all enumerated layers that have states, ascending.
     pub fn layer_counts(&self) -> Vec<LayerCounts> {
-        self.catalog.holdings().counts().into_values().filter(|counts| counts.states > 0).collect()
+        self.catalog.layer_counts()
     }
 
     /// Whether every state has a value.

@@ -6,9 +6,12 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
+mod best;
 pub mod chances;
 mod outcome;
 mod pass;
+mod told;
 
 pub use outcome::{LayerStatistics, PlayStatistics};
-pub use pass::{StatsError, StatsLimits, StatsProgress, perfect_play};
+pub use pass::{LEAST_FOLLOWED, StatsError, StatsLimits, StatsProgress, has_usual_rules, perfect_play};
+pub use told::{KeptStatistics, ToldStatistics};

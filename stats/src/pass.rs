@@ -8,13 +8,24 @@ use std::collections::BTreeMap;
 
 use exact2048_game::packed::PackedRules;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
-use exact2048_game::{Board, Layer, Objective, Params, SpawnKind, rules};
+use exact2048_game::{Board, Discount, Layer, Objective, Params, SpawnKind, Spawner, rules};
 use exact2048_solution::{Asking, Oracle, OracleOptions, QueryError};
 
+use crate::best::{BestMoves, BestOfLayer};
 use crate::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChanceTable, LEAST_CHANCE, SpawnChances,
 };
 use crate::outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
+
+/// Chances below this are not followed unless told otherwise.
+pub const LEAST_FOLLOWED: f64 = 1e-18;
+
+/// Whether games by chance are worth what the values of a run say of them: others have no statistics.
+#[must_use]
+pub fn has_usual_rules(params: &Params) -> bool {
+    let is_loss = matches!(params.objective, Objective::Lose { .. });
+    !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random
+}
 
 /// What the statistics may take, and how far chances are followed.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +60,8 @@ pub struct StatsProgress {
     pub last_layer: u32,
     /// States so far.
     pub states: u64,
-    /// The share of games that go on from here.
-    pub left: f64,
+    /// The share of the work that is done: that of the run's states in the layers so far.
+    pub share: f64,
 }
 
 /// Why there are no statistics.
@@ -77,9 +88,11 @@ pub enum StatsError {
 /// Statistics of perfect play: in each state the best move of its canonical image, of equal ones the first, as the oracle
 /// says. The result is the same whatever the threads, which are those of the rayon pool that this is called in.
 ///
-/// Costs some microseconds a state that games come to with at least the least chance, and what the oracle takes for the
-/// values that are not stored: those of all states that moves from there lead to, up to the next stored layers. Memory:
-/// some 30 bytes for each such state of about four layers, beside the oracle's.
+/// Where whole layers fit the memory of the oracle, they are read one after the other, which costs half a microsecond for
+/// each state of the run, and as much for each state that games come to. Elsewhere the oracle is asked about the latter
+/// alone: some microseconds for each, and what it takes for the values that are not stored, those of all states that moves
+/// from there lead to, up to the next stored layers. Memory: some 30 bytes for each state of about four layers that games
+/// come to, beside the oracle's.
 ///
 /// # Errors
 ///
@@ -91,17 +104,20 @@ pub fn perfect_play(
     mut progress: impl FnMut(StatsProgress),
 ) -> Result<PlayStatistics, StatsError> {
     let pass = Pass::new(oracle, limits);
+    let mut best = BestMoves::new(oracle, asking);
     let last_layer = pass.params.last_layer();
     let mut sums = Sums::default();
     let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::new();
     pass.start(&mut ahead);
     let mut lists = ChanceLists::new(&pass.buckets);
-    let mut states_so_far = 0;
+    let counts = oracle.layer_counts();
+    let of_run: u64 = counts.iter().map(|counts| counts.states).sum();
+    let (mut counts, mut passed, mut states_so_far) = (counts.into_iter().peekable(), 0, 0);
     while let Some((layer, states)) = ahead.pop_first() {
         states_so_far += states.len() as u64;
-        pass.prepare(layer, &states, asking)?;
+        let best = best.of_layer(layer, &states)?;
         let mut afters = ChanceTable::with_room_of(&states);
-        let decide = |bucket: &ChanceBucket, sent: &mut ChanceList<'_>| pass.decide(bucket, sent, asking);
+        let decide = |bucket: &ChanceBucket, sent: &mut ChanceList<'_>| pass.decide(bucket, sent, &best);
         let (found, _) = states.send_moves(&mut afters, &mut lists, 2, false, decide);
         sums.take_layer(layer, &states, found)?;
         let mut above = SpawnKind::ALL.map(|spawn| {
@@ -119,20 +135,22 @@ pub fn perfect_play(
         if bytes > limits.bytes {
             return Err(StatsError::Memory { layer: layer.0, bytes, limit: limits.bytes });
         }
-        let left = sums.goes_on;
         for (spawn, states) in SpawnKind::ALL.into_iter().zip(above) {
             if !states.is_empty() {
                 ahead.insert(layer.after(spawn), states);
             }
         }
-        progress(StatsProgress { layer: layer.0, last_layer: last_layer.0, states: states_so_far, left });
+        while let Some(counts) = counts.next_if(|counts| counts.layer <= layer) {
+            passed += counts.states;
+        }
+        let share = passed as f64 / of_run.max(1) as f64;
+        progress(StatsProgress { layer: layer.0, last_layer: last_layer.0, states: states_so_far, share });
     }
     Ok(sums.into_statistics(pass.params))
 }
 
 /// What is the same for all layers.
 struct Pass<'a> {
-    oracle: &'a Oracle,
     params: &'a Params,
     packed: PackedRules,
     spawn_images: SpawnImages,
@@ -148,7 +166,6 @@ impl<'a> Pass<'a> {
         let spawn4 = params.spawn4;
         let packed = PackedRules::new(params.board);
         Self {
-            oracle,
             params,
             spawn_images: SpawnImages::new(&packed),
             buckets: Buckets::new(&packed),
@@ -172,23 +189,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Has the oracle work out together what the moves of a layer lead to, where that is not stored. Above a stored layer
-    /// it is known already: it is what the moves below lead to.
-    fn prepare(&self, layer: Layer, states: &ChanceTable, asking: &Asking<'_>) -> Result<(), StatsError> {
-        if layer > Layer::FIRST.up(2) && !self.params.kept.keeps(layer) {
-            return Ok(());
-        }
-        let entries = states.buckets.iter().flat_map(|bucket| &bucket.entries);
-        let boards: Vec<Board> = entries.map(|entry| entry.board).collect();
-        Ok(self.oracle.prepare(layer, &boards, asking)?)
-    }
-
     /// Sends the chances of a bucket to its afterstates. Chances are rounded at most twice.
     fn decide(
         &self,
         bucket: &ChanceBucket,
         sent: &mut ChanceList<'_>,
-        asking: &Asking<'_>,
+        best: &BestOfLayer<'_>,
     ) -> Result<BucketSums, QueryError> {
         let mut sums = BucketSums::default();
         let (mut asked, mut open) = (Vec::new(), Vec::new());
@@ -206,8 +212,8 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        for ((moves, chance), answer) in open.into_iter().zip(self.oracle.evaluate_as(&asked, asking)?) {
-            let best = answer?.best.and_then(|best| moves.get(best));
+        for ((moves, chance), best) in open.into_iter().zip(best.of(&asked)?) {
+            let best = best.and_then(|best| moves.get(best));
             let (after, score) = best.expect("one of several legal moves is best");
             self.make(after, score, chance, &mut sums, sent);
         }
@@ -270,8 +276,6 @@ struct Sums {
     score: f64,
     moves: f64,
     won: f64,
-    /// The share of games that go on after the last layer that was taken in.
-    goes_on: f64,
     /// Chances that were too small to be followed.
     dropped: f64,
     /// Roundings that went into any chance.
@@ -302,8 +306,6 @@ impl Sums {
             of_layer.ended.iter_mut().zip(ended).for_each(|(sum, more)| *sum += more);
         }
         self.layers.push(of_layer);
-        let ended: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
-        self.goes_on = (1.0 - ended).max(0.0);
         Ok(())
     }
 

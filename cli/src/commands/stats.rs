@@ -7,9 +7,13 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::{Objective, Params};
 use exact2048_solution::{Asking, CostSum, Oracle, Run};
-use exact2048_stats::{PlayStatistics, StatsError, StatsLimits, StatsProgress, perfect_play};
-use serde_json::{Value, json};
+use exact2048_stats::{
+    KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsError, StatsLimits, StatsProgress, ToldStatistics,
+    perfect_play,
+};
+use exact2048_storage::Location;
 
+use crate::cones::ConeOptions;
 use crate::display::ProgressLine;
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
@@ -29,10 +33,15 @@ moves: of equal ones the first, of the state's canonical image. Nothing is sampl
 the cutoff are left out, and their sum is said: no share is off by more.
 
 --csv has a row for each layer: the states that were followed, the share of games that come to
-it, that end in it, and that end in it with each largest tile.")]
+it, that end in it, and that end in it with each largest tile.
+
+What is found is kept for the explorer (exact2048 serve --http), unless the cutoff is larger than
+usual: see --cone-cache.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
+    #[command(flatten)]
+    cone_options: ConeOptions,
     /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
     #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
     cutoff: f64,
@@ -58,9 +67,20 @@ pub(super) fn chance(text: &str) -> Result<f64, String> {
     chance.ok_or_else(|| "expected a number from 0 to below 1, for example 1e-15".to_owned())
 }
 
+impl Args {
+    /// Keeps what was found for the explorer, where the run's folder can be written to.
+    fn keep(&self, run: &Run, location: &Location, told: &str) {
+        if let Some((folder, _)) = self.cone_options.files(location) {
+            let id = run.dir().run_id().to_string();
+            let _ = KeptStatistics::new(&folder, &id, run.fingerprint().unwrap_or_default()).keep(told);
+        }
+    }
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let run = Run::open(args.place.location_to_read()?)?;
+    let location = args.place.location_to_read()?;
+    let run = Run::open(location.clone())?;
     require_usual_rules(run.params())?;
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
     let (limits, options) = StatsLimits::within(memory, args.cutoff);
@@ -71,7 +91,7 @@ pub fn main(args: &Args) -> Result<()> {
     let show = |at: StatsProgress| {
         let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
         let states = format!("{} states", count(at.states));
-        line.show(1.0 - at.left, &[layer, states]);
+        line.show(at.share, &[layer, states]);
     };
     let spent = CostSum::default();
     let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
@@ -82,15 +102,15 @@ pub fn main(args: &Args) -> Result<()> {
         memory => Failure::failed(format!("{memory} (--memory SIZE, --cutoff P)")).into(),
     })?;
     let starts = oracle.starts()?;
-    let report = Report {
-        params: run.params(),
-        perfect: (starts.expected, starts.error_bound),
-        found: &found,
-        seconds: begun.elapsed().as_secs_f64(),
-    };
+    let (perfect, seconds) = ((starts.expected, starts.error_bound), begun.elapsed().as_secs_f64());
+    let told = serde_json::to_string(&ToldStatistics::new(&found, run.params(), perfect, seconds))?;
+    if args.cutoff <= LEAST_FOLLOWED {
+        args.keep(&run, &location, &told);
+    }
+    let report = Report { params: run.params(), perfect, found: &found, seconds };
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        writeln!(out, "{}", report.json())?;
+        writeln!(out, "{told}")?;
     } else if args.csv {
         report.write_csv(&mut out)?;
     } else {
@@ -166,43 +186,5 @@ impl Report<'_> {
             writeln!(out)?;
         }
         Ok(())
-    }
-
-    fn json(&self) -> Value {
-        let found = self.found;
-        let (mean, deviation) = found.last_layer();
-        let exponents = self.exponents();
-        let tiles = found.tiles().into_iter().map(
-            |(exponent, ended, reached)| json!({ "tile": 1u32 << exponent, "ended": ended, "reached": reached }),
-        );
-        let layers = found.layers.iter().map(|of| {
-            let by_tile = exponents.iter().map(|&e| (1u32 << e, of.ended[usize::from(e)]));
-            let by_tile: serde_json::Map<_, _> = by_tile
-                .filter(|&(_, ended)| ended > 0.0)
-                .map(|(tile, ended)| (tile.to_string(), ended.into()))
-                .collect();
-            json!({
-                "layer": of.layer,
-                "states": of.states,
-                "reached": of.reached,
-                "ended": of.ended_in_all(),
-                "ended_with": by_tile,
-            })
-        });
-        json!({
-            "board": self.params.board.to_string(),
-            "objective": self.params.objective.to_string(),
-            "spawn4": self.params.spawn4,
-            "perfect": { "value": self.perfect.0, "error": self.perfect.1 },
-            "value": { "value": found.value, "error": found.value_error },
-            "moves": { "value": found.moves, "error": found.moves_error },
-            "last_layer": { "mean": mean, "standard_deviation": deviation },
-            "states": found.states(),
-            "left_out": found.dropped,
-            "rounding": found.rounding,
-            "tiles": tiles.collect::<Vec<_>>(),
-            "layers": layers.collect::<Vec<_>>(),
-            "seconds": self.seconds,
-        })
     }
 }

@@ -108,6 +108,21 @@ impl StateReader<'_> {
         self.moves_of(layer, &states.boards)
     }
 
+    /// Whether it is stored which states each layer has: a limit of the disk removes that of most.
+    pub fn has_all_states(&self) -> bool {
+        Layer::FIRST.to(self.oracle.params.last_layer()).all(|layer| self.oracle.has_reach(layer))
+    }
+
+    /// The number of a state in the order of [`states`](Self::states), by its canonical board.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] where it is none of these states: for boards that a game comes to, since a shard is wrong then.
+    #[inline]
+    pub fn number_of(&self, states: &LayerStates, board: Board) -> Result<usize, QueryError> {
+        states.boards.binary_search(&board).map_err(|_| self.missing(board))
+    }
+
     /// The best moves of the states of a layer, of a run that stores them: canonical boards, ascending, each with a best move
     /// where one is legal.
     ///
@@ -121,10 +136,12 @@ impl StateReader<'_> {
         Ok(all.into_iter().map(|(board, best)| (board, Move::ALL.get(best as usize).copied())).collect())
     }
 
-    /// Bytes that it takes at most to go through some layers, by the states and afterstates that the layers of the run have.
-    pub fn bytes(&self, layers: RangeInclusive<Layer>, counts: impl Fn(Layer) -> (u64, u64)) -> u64 {
+    /// Bytes that it takes at most to go through some layers.
+    pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.kept;
         let last = self.oracle.params.last_layer();
+        let of_run = self.oracle.catalog.holdings().counts();
+        let counts = |layer| of_run.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let listed: u64 =
                 layer.to(kept.next_cut(layer.up(1)).up(1).min(last)).map(|of| 16 * counts(of).0).sum();

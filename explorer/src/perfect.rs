@@ -1,0 +1,190 @@
+//! How games of perfect play end: worked out once for a run, beside the requests, and kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_server::{RunSnapshot, of_query};
+use exact2048_solution::{Asking, CostSum, Oracle};
+use exact2048_stats::{
+    KeptStatistics, LEAST_FOLLOWED, StatsError, StatsLimits, ToldStatistics, has_usual_rules, perfect_play,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tonic::Status;
+
+use crate::asked::Asked;
+use crate::runs::Explorer;
+
+/// States of the largest run whose statistics a server works out: some minutes of one core. Those of larger runs it has where
+/// `exact2048 stats` has kept them.
+const MOST_STATES: u64 = 200_000_000;
+
+/// Time that a request waits for what may soon be there.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How far the statistics of a run are.
+#[derive(Clone)]
+enum PlayState {
+    /// The share of games that have ended.
+    Working(f64),
+    Done(Arc<RawValue>),
+    Failed(Status),
+}
+
+/// The statistics of the runs of a server, as far as they were asked for.
+pub struct PerfectPlay {
+    /// By id and fingerprint: of other values there are other statistics.
+    of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
+    /// Held by who works: one run after the other.
+    turn: Arc<Mutex<()>>,
+    threads: usize,
+}
+
+impl PerfectPlay {
+    /// Nothing yet. It is worked out by so many threads.
+    pub fn new(threads: usize) -> Self {
+        Self { of_runs: Mutex::default(), turn: Arc::default(), threads }
+    }
+
+    /// How far the statistics of a run are; begins to work them out where nobody has.
+    fn of(&self, run: &RunSnapshot, work: PlayWork) -> Result<watch::Receiver<PlayState>, Status> {
+        let key = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
+        let mut of_runs = self.of_runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = of_runs.get(&key).filter(|known| is_of_use(known)) {
+            return Ok(known.clone());
+        }
+        let (tell, told) = watch::channel(PlayState::Working(0.0));
+        let (turn, threads) = (Arc::clone(&self.turn), self.threads);
+        // A thread of its own: a server that stops does not wait for it.
+        let begun = thread::Builder::new().name("perfect play".to_owned()).spawn(move || {
+            let end = work.end(&turn, threads, &tell).unwrap_or_else(PlayState::Failed);
+            tell.send_replace(end);
+        });
+        begun.map_err(|error| Status::internal(format!("cannot start a thread: {error}")))?;
+        of_runs.insert(key, told.clone());
+        Ok(told)
+    }
+}
+
+/// Whether nothing is to be begun anew: what failed is, since a file may be back.
+fn is_of_use(told: &watch::Receiver<PlayState>) -> bool {
+    match *told.borrow() {
+        PlayState::Working(_) => is_worked_on(told),
+        PlayState::Done(_) => true,
+        PlayState::Failed(_) => false,
+    }
+}
+
+/// Whether the thread is there that tells.
+fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
+    told.has_changed().is_ok()
+}
+
+/// What is to be worked out.
+struct PlayWork {
+    oracle: Arc<Oracle>,
+    kept: Option<KeptStatistics>,
+    states: u64,
+}
+
+impl PlayWork {
+    /// The statistics, from where they are kept or worked out.
+    fn end(
+        &self,
+        turn: &Mutex<()>,
+        threads: usize,
+        tell: &watch::Sender<PlayState>,
+    ) -> Result<PlayState, Status> {
+        let raw = |told: String| RawValue::from_string(told).map(|raw| PlayState::Done(raw.into()));
+        if let Some(Ok(kept)) = self.kept.as_ref().and_then(KeptStatistics::read).map(raw) {
+            return Ok(kept);
+        }
+        if self.states > MOST_STATES {
+            return Err(Status::failed_precondition(format!(
+                "the run has {} states, and how perfect games end is worked out here for up to {MOST_STATES}: \
+                 \"exact2048 stats\" does it for any run, and keeps the answer where this server finds it",
+                self.states
+            )));
+        }
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let internal = |error: &dyn std::fmt::Display| Status::internal(error.to_string());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let told = pool.map_err(|error| internal(&error))?.install(|| self.work_out(tell))?;
+        let told = serde_json::to_string(&told).map_err(|error| internal(&error))?;
+        if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&told)) {
+            tracing::warn!(%error, "how perfect games end is not kept, and is worked out again by the next server");
+        }
+        raw(told).map_err(|error| internal(&error))
+    }
+
+    fn work_out(&self, tell: &watch::Sender<PlayState>) -> Result<ToldStatistics, Status> {
+        let (begun, oracle) = (Instant::now(), &*self.oracle);
+        let bytes = oracle.cone_bytes();
+        let limits = StatsLimits { bytes, least_chance: LEAST_FOLLOWED };
+        let spent = CostSum::default();
+        // Nobody asks any more where all requests are gone, but the next who does is answered at once.
+        let asking = Asking::new(&|| true, bytes, &spent);
+        let progress = |at: exact2048_stats::StatsProgress| {
+            tell.send_replace(PlayState::Working(at.share));
+        };
+        let found = perfect_play(oracle, &asking, limits, progress).map_err(|error| match error {
+            StatsError::Query(error) => of_query(&error),
+            StatsError::Memory { .. } => Status::resource_exhausted(error.to_string()),
+        })?;
+        let starts = oracle.starts().map_err(|error| of_query(&error))?;
+        let perfect = (starts.expected, starts.error_bound);
+        Ok(ToldStatistics::new(&found, oracle.params(), perfect, begun.elapsed().as_secs_f64()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayAsked {
+    run: Option<String>,
+}
+
+/// The statistics, or how far they are.
+#[derive(Serialize)]
+pub struct PlayAnswer {
+    /// The share of the work that is done, about.
+    progress: f64,
+    /// What `exact2048 stats --json` prints; `None` while it is worked out.
+    statistics: Option<Box<RawValue>>,
+}
+
+/// `GET /api/v1/perfect-play`.
+pub async fn told(
+    State(explorer): State<Explorer>,
+    Asked(asked): Asked<PlayAsked>,
+) -> Result<ToldAnswer<PlayAnswer>, RequestFailure> {
+    let served = explorer.served(asked.run.as_deref())?;
+    let run = served.now();
+    let oracle = run.oracle()?;
+    if !has_usual_rules(&run.params) {
+        let what = "games by chance are not worth what the values of this run say: how they end is told of runs of the \
+                    score or a tile to reach, without a discount, where tiles come by chance";
+        return Err(Status::failed_precondition(what).into());
+    }
+    let fingerprint = run.fingerprint.unwrap_or_default();
+    let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &run.run_id, fingerprint));
+    let states = run.layers.iter().map(|counts| counts.states).sum();
+    let mut state = explorer.perfect_play().of(&run, PlayWork { oracle, kept, states })?;
+    let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
+    let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
+    let now = state.borrow().clone();
+    match now {
+        PlayState::Working(_) if !is_worked_on(&state) => {
+            Err(Status::internal("the server failed on this question; its log says how").into())
+        }
+        PlayState::Working(progress) => Ok(ToldAnswer(PlayAnswer { progress, statistics: None })),
+        PlayState::Done(told) => {
+            Ok(ToldAnswer(PlayAnswer { progress: 1.0, statistics: Some((*told).to_owned()) }))
+        }
+        PlayState::Failed(status) => Err(status.into()),
+    }
+}
