@@ -160,17 +160,28 @@ impl Boards {
         (bits != 0).then_some(Board(bits))
     }
 
-    /// Where the search for a board begins: its hash as a fraction of the table.
     #[inline]
     fn first_slot(&self, board: Board) -> usize {
-        let mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(mixed) * self.slots.len() as u128) >> 64) as usize
+        first_slot(board, self.slots.len())
     }
 
     #[inline]
     fn next(&self, slot: usize) -> usize {
-        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
+        slot_after(slot, self.slots.len())
     }
+}
+
+/// Where the search for a board begins in a table of so many slots: its hash as a fraction of the table.
+#[inline]
+pub fn first_slot(board: Board, slots: usize) -> usize {
+    let mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(mixed) * slots as u128) >> 64) as usize
+}
+
+/// Where it goes on.
+#[inline]
+pub fn slot_after(slot: usize, slots: usize) -> usize {
+    if slot + 1 == slots { 0 } else { slot + 1 }
 }
 
 /// Slots for so many boards: half as many more, and one that is always free, so that every search ends.

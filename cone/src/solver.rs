@@ -155,8 +155,8 @@ impl Solver {
 
     /// The canonical states that spawns lead to.
     #[inline]
-    pub(crate) fn spawned(&self, after: Board) -> Spawned {
-        self.spawn_images.spawned(&self.packed, after)
+    pub(crate) fn find_spawned(&self, after: Board, spawned: &mut Spawned) {
+        self.spawn_images.find(&self.packed, after, spawned);
     }
 
     /// Whether an afterstate holds the wanted tile.

@@ -6,22 +6,25 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_game::rules::{Move, potential};
+use exact2048_game::spawn_images::Spawned;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Precision};
 use rayon::prelude::*;
 
-use crate::boards::{AT_A_TIME, Boards};
+use crate::boards::{AT_A_TIME, Boards, first_slot, slot_after};
 use crate::solver::Solver;
 
 /// Boards that one thread takes at a time.
-const AT_ONCE: usize = 4096;
+const AT_ONCE: usize = 1024;
 
-/// Canonical boards of a layer with their values as they are stored, to look values up in.
+/// Room for more afterstates than there are, so that many states can be looked at together up to the last one.
+const SPARE: usize = 16 * AT_ONCE;
+
+/// Canonical boards of a layer with their values as they are stored, to look values up in: an open-addressing table as
+/// [`Boards`], whose slots have the value beside the board, so that a look-up goes to memory once.
 #[derive(Debug)]
 pub struct LayerTable {
-    boards: Boards,
-    /// By slot.
-    values: Vec<Stored>,
+    slots: Box<[(Board, Stored)]>,
 }
 
 impl LayerTable {
@@ -29,30 +32,49 @@ impl LayerTable {
     pub fn new(boards: &[Board], values: &[Stored]) -> Self {
         let mut table = Boards::default();
         table.reserve(boards.len());
-        let slots: Vec<AtomicU64> = (0..table.slots()).map(|_| AtomicU64::new(0)).collect();
+        let of_slots: Vec<AtomicU64> = (0..table.slots()).map(|_| AtomicU64::new(0)).collect();
         let chunks = boards.par_chunks(AT_ONCE).zip(values.par_chunks(AT_ONCE));
         chunks.for_each(|(boards, values)| {
             for (boards, values) in boards.chunks(AT_A_TIME).zip(values.chunks(AT_A_TIME)) {
-                let (at, added) = table.insert_at(boards);
-                table.count(added);
-                at.iter().zip(values).for_each(|(&at, value)| slots[at].store(value.0, Ordering::Relaxed));
+                let (at, _) = table.insert_at(boards);
+                at.iter().zip(values).for_each(|(&at, value)| of_slots[at].store(value.0, Ordering::Relaxed));
             }
         });
-        Self { boards: table, values: slots.into_iter().map(|slot| Stored(slot.into_inner())).collect() }
+        let slot = |(slot, value): (usize, AtomicU64)| {
+            (table.get(slot).unwrap_or_default(), Stored(value.into_inner()))
+        };
+        Self { slots: of_slots.into_iter().enumerate().map(slot).collect() }
     }
 
-    /// The boards with their values, ascending.
-    pub fn sorted(&self) -> Vec<(Board, Stored)> {
-        let slots = 0..self.boards.slots();
-        let mut all: Vec<_> =
-            slots.filter_map(|slot| Some((self.boards.get(slot)?, self.values[slot]))).collect();
-        all.par_sort_unstable();
-        all
+    /// The values of boards that are looked for together; else the first board that is missing.
+    #[inline]
+    fn values<V: Value>(&self, boards: &[Board]) -> Result<[V; AT_A_TIME], Board> {
+        let mut found = [(Board::default(), Stored::default()); AT_A_TIME];
+        for (found, &board) in found.iter_mut().zip(boards) {
+            *found = self.slots[first_slot(board, self.slots.len())];
+        }
+        let mut values = [V::default(); AT_A_TIME];
+        for ((value, &board), found) in values.iter_mut().zip(boards).zip(found) {
+            *value = V::of_stored(if found.0 == board { found.1 } else { self.search(board)? });
+        }
+        Ok(values)
+    }
+
+    /// The value of a board that is not in its first slot.
+    fn search(&self, board: Board) -> Result<Stored, Board> {
+        let mut at = first_slot(board, self.slots.len());
+        loop {
+            match self.slots[at] {
+                (found, value) if found == board => return Ok(value),
+                (Board(0), _) => return Err(board),
+                _ => at = slot_after(at, self.slots.len()),
+            }
+        }
     }
 
     /// Bytes that a table of so many boards takes, at most.
     pub fn bytes(boards: u64) -> u64 {
-        // Three slots for two boards, or twice as many while it grows.
+        // Three slots for two boards, and the boards and values once more while it is made.
         boards * 3 * (size_of::<Board>() + size_of::<u64>()) as u64
     }
 }
@@ -60,24 +82,42 @@ impl LayerTable {
 /// Where a move leads that is not legal.
 const NOWHERE: u32 = u32::MAX;
 
+/// Where a move leads that wins the game.
+const WON: u32 = u32::MAX - 1;
+
+/// Where the moves of a state lead: slots of the layer's afterstates, or one of the above.
+type Edges = [u32; 4];
+
 /// The moves of the states of a layer, and what they lead to.
 #[derive(Debug)]
 pub struct LayerMoves {
-    after: LayerTable,
-    /// Of each state, in the order in which they were given: where its moves lead in the table.
-    edges: Vec<[u32; 4]>,
+    after: Boards,
+    /// Of afterstates, by slot.
+    values: Vec<Stored>,
+    /// Of moves that win.
+    won: Stored,
+    /// Of each state, in the order in which they were given.
+    edges: Vec<Edges>,
 }
 
 impl LayerMoves {
-    /// The canonical afterstates with their values as they are stored, those that are won too.
-    pub fn afterstates(&self) -> &LayerTable {
-        &self.after
+    /// The canonical afterstates that win no game, ascending, with their values as they are stored.
+    pub fn afterstates(&self) -> Vec<(Board, Stored)> {
+        let slots = 0..self.after.slots();
+        let mut all: Vec<_> =
+            slots.filter_map(|slot| Some((self.after.get(slot)?, self.values[slot]))).collect();
+        all.par_sort_unstable();
+        all
     }
 
     /// The values of the moves of a state by direction, by the number of the state; `None` where a move is not legal.
     #[inline]
     pub fn values(&self, state: usize) -> [Option<Stored>; 4] {
-        self.edges[state].map(|slot| (slot != NOWHERE).then(|| self.after.values[slot as usize]))
+        self.edges[state].map(|edge| match edge {
+            NOWHERE => None,
+            WON => Some(self.won),
+            slot => Some(self.values[slot as usize]),
+        })
     }
 
     /// The best move of a state by the number of the state, of equal ones the first; `None` where none is legal.
@@ -92,62 +132,99 @@ impl LayerMoves {
 
     /// Bytes that they take at most for so many states and afterstates, also while they are made.
     pub fn bytes(states: u64, afterstates: u64) -> u64 {
-        states * (size_of::<[Board; 4]>() + size_of::<[u32; 4]>()) as u64 + LayerTable::bytes(afterstates)
+        // Three slots for two afterstates, with their values.
+        let of_after =
+            3 * (afterstates + SPARE as u64) / 2 * (size_of::<Board>() + size_of::<Stored>()) as u64;
+        states * size_of::<Edges>() as u64 + of_after
     }
 }
 
 impl Solver {
-    /// The moves of all states of a layer. `above` are the layers that a spawned 2 and a spawned 4 lead to.
+    /// The moves of all states of a layer, which lead to so many `afterstates` that win no game. `above` are the layers that
+    /// a spawned 2 and a spawned 4 lead to.
     ///
     /// Cost: about a tenth of a microsecond of one core a state.
     ///
     /// # Errors
     ///
     /// The board that the layers above lack, though a spawn leads to it.
-    pub fn whole_layer(&self, states: &[Board], above: [&LayerTable; 2]) -> Result<LayerMoves, Board> {
-        let mut led_to = vec![[Board(0); 4]; states.len()];
-        led_to.par_chunks_mut(AT_ONCE).zip(states.par_chunks(AT_ONCE)).for_each(|(led_to, states)| {
-            for (led_to, &state) in led_to.iter_mut().zip(states) {
-                for (direction, after, _) in self.packed().moves(state).iter() {
-                    led_to[direction as usize] = self.packed().canonical(after);
-                }
-            }
-        });
-        let mut after = Boards::default();
-        for step in led_to.chunks((states.len() / 8).max(2 * AT_ONCE)) {
-            after.reserve(4 * step.len());
-            step.par_chunks(AT_ONCE).for_each(|led_to| {
-                let added = legal(led_to).map(|(boards, count)| after.insert(&boards[..count]));
-                after.count(added.sum());
-            });
-        }
-        after.shrink();
+    pub fn whole_layer(
+        &self,
+        states: &[Board],
+        afterstates: usize,
+        above: [&LayerTable; 2],
+    ) -> Result<LayerMoves, Board> {
+        // Where they are more than was said, there is room for twice as many.
+        let mut rooms = std::iter::successors(Some(afterstates + SPARE), |room| Some(2 * room));
+        let listed = rooms.find_map(|room| self.list_moves(states, room));
+        let (after, edges) = listed.unwrap_or_default();
+        let won = match self.precision() {
+            Precision::Bits32 => self.backup().won::<u32>().stored(),
+            Precision::Bits64 => self.backup().won::<u64>().stored(),
+        };
         let values = match self.precision() {
             Precision::Bits32 => self.after_values::<u32>(&after, above),
             Precision::Bits64 => self.after_values::<u64>(&after, above),
         }?;
+        Ok(LayerMoves { after, values, won, edges })
+    }
+
+    /// Lists the afterstates of a layer that win no game, and where the moves of its states lead; `None` where there is no
+    /// room for as many as there may be.
+    fn list_moves(&self, states: &[Board], room: usize) -> Option<(Boards, Vec<Edges>)> {
+        let mut after = Boards::default();
+        after.reserve(room);
         let mut edges = vec![[NOWHERE; 4]; states.len()];
-        edges.par_chunks_mut(AT_ONCE).zip(led_to.par_chunks(AT_ONCE)).for_each(|(edges, led_to)| {
-            let edges = edges.chunks_mut(AT_A_TIME / 4).zip(led_to.chunks(AT_A_TIME / 4));
-            for (edges, led_to) in edges {
-                let boards = led_to.as_flattened();
-                let slots = after.slots_of(boards);
-                for ((edge, slot), board) in edges.as_flattened_mut().iter_mut().zip(slots).zip(boards) {
-                    // A table of 2^32 slots would take 32 GiB.
-                    *edge = if board.0 == 0 { NOWHERE } else { slot as u32 };
-                }
+        let (mut states, mut open) = (states, &mut edges[..]);
+        while !states.is_empty() {
+            let step = ((room - after.len()) / 4).min(states.len());
+            if step < AT_ONCE.min(states.len()) {
+                return None;
             }
-        });
-        Ok(LayerMoves { after: LayerTable { boards: after, values }, edges })
+            let (edges, states_now);
+            (states_now, states) = states.split_at(step);
+            (edges, open) = open.split_at_mut(step);
+            edges.par_chunks_mut(AT_ONCE).zip(states_now.par_chunks(AT_ONCE)).for_each(|(edges, states)| {
+                let together = edges.chunks_mut(AT_A_TIME / 4).zip(states.chunks(AT_A_TIME / 4));
+                after.count(together.map(|(edges, states)| self.list(states, &after, edges)).sum());
+            });
+        }
+        Some((after, edges))
+    }
+
+    /// Lists the afterstates of some states that are looked at together; gives how many were new.
+    #[inline]
+    fn list(&self, states: &[Board], after: &Boards, edges: &mut [Edges]) -> usize {
+        let (mut boards, mut places, mut count) = ([Board::default(); AT_A_TIME], [(0, 0); AT_A_TIME], 0);
+        for (nth, (&state, edges)) in states.iter().zip(&mut *edges).enumerate() {
+            for (direction, board, _) in self.packed().moves(state).iter() {
+                if self.is_won(board) {
+                    edges[direction as usize] = WON;
+                    continue;
+                }
+                boards[count] = self.packed().canonical(board);
+                places[count] = (nth, direction as usize);
+                count += 1;
+            }
+        }
+        let (slots, added) = after.insert_at(&boards[..count]);
+        // A table of 2^32 slots would take 32 GiB.
+        places[..count]
+            .iter()
+            .zip(slots)
+            .for_each(|(&(nth, direction), slot)| edges[nth][direction] = slot as u32);
+        added
     }
 
     /// The values of afterstates, by slot.
     fn after_values<V: Value>(&self, after: &Boards, above: [&LayerTable; 2]) -> Result<Vec<Stored>, Board> {
         let mut values = vec![Stored::default(); after.slots()];
         values.par_chunks_mut(AT_ONCE).enumerate().try_for_each(|(nth, values)| {
+            let mut spawned = Spawned::default();
             for (slot, value) in (nth * AT_ONCE..).zip(values) {
                 if let Some(board) = after.get(slot) {
-                    *value = self.after_value::<V>(board, above)?;
+                    self.find_spawned(board, &mut spawned);
+                    *value = self.after_value::<V>(&spawned, above)?;
                 }
             }
             Ok(())
@@ -155,24 +232,12 @@ impl Solver {
         Ok(values)
     }
 
-    /// The value of an afterstate.
-    fn after_value<V: Value>(&self, after: Board, above: [&LayerTable; 2]) -> Result<Stored, Board> {
-        if self.is_won(after) {
-            return Ok(self.backup().won::<V>().stored());
-        }
-        let spawned = self.spawned(after);
-        let mut values = [[V::default(); AT_A_TIME]; 2];
-        for ((boards, above), values) in spawned.each().into_iter().zip(above).zip(&mut values) {
-            let slots = above.boards.slots_of(boards);
-            for ((&board, slot), value) in boards.iter().zip(slots).zip(values) {
-                if above.boards.get(slot) != Some(board) {
-                    return Err(board);
-                }
-                *value = V::of_stored(above.values[slot]);
-            }
-        }
-        let empty = spawned.each()[0].len();
-        Ok(self.backup().of_values(&values[0][..empty], &values[1][..empty]).stored())
+    /// The value of an afterstate, by what spawns lead to.
+    #[inline]
+    fn after_value<V: Value>(&self, spawned: &Spawned, above: [&LayerTable; 2]) -> Result<Stored, Board> {
+        let [twos, fours] = spawned.each();
+        let (two, four) = (above[0].values::<V>(twos)?, above[1].values::<V>(fours)?);
+        Ok(self.backup().of_values(&two[..twos.len()], &four[..fours.len()]).stored())
     }
 
     /// The value of a state as it is stored, by those of its moves.
@@ -190,14 +255,41 @@ impl Solver {
     }
 }
 
-/// The boards that are there, some at a time, with how many they are.
-fn legal(led_to: &[[Board; 4]]) -> impl Iterator<Item = ([Board; AT_A_TIME], usize)> + '_ {
-    led_to.chunks(AT_A_TIME / 4).map(|led_to| {
-        let (mut boards, mut count) = ([Board(0); AT_A_TIME], 0);
-        for &board in led_to.as_flattened().iter().filter(|board| board.0 != 0) {
-            boards[count] = board;
-            count += 1;
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use std::collections::BTreeSet;
+
+    use exact2048_game::{Objective, Params, Spawn4};
+
+    use super::*;
+
+    /// Too little room is found out, and more does not change what is listed.
+    #[test]
+    fn moves_are_listed_whatever_the_room() {
+        let size = "2x3".parse().unwrap();
+        let params = Params::new(size, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap();
+        let solver = Solver::new(&params);
+        let board = |number: u64| {
+            (0..6).fold(Board::default(), |b, cell| b.with(cell, (number >> (2 * cell) & 3) as u8))
+        };
+        let states: BTreeSet<Board> =
+            (1..4096).map(|number| solver.packed().canonical(board(number))).collect();
+        let states: Vec<Board> = states.into_iter().collect();
+        assert!(solver.list_moves(&states, states.len()).is_none());
+        for room in [4 * states.len(), 100 * states.len()] {
+            let (after, edges) = solver.list_moves(&states, room).unwrap();
+            let mut all = BTreeSet::new();
+            for (&state, edges) in states.iter().zip(edges) {
+                for (direction, edge) in Move::ALL.into_iter().zip(edges) {
+                    let made = solver.packed().moves(state).get(direction);
+                    let made = made.map(|(board, _)| solver.packed().canonical(board));
+                    assert_eq!((edge != NOWHERE).then(|| after.get(edge as usize).unwrap()), made);
+                    all.extend(made);
+                }
+            }
+            assert_eq!(after.len(), all.len());
         }
-        (boards, count)
-    })
+    }
 }

@@ -41,12 +41,13 @@ function show(told) {
     element("td", {}, count(of.tile)),
     element("td", {}, element("meter", { value: of.ended, "aria-hidden": "true" })),
     element("td", {}, share(of.ended)), element("td", {}, share(of.reached)))));
+  const all = told.layers.reduce((/** @type {number} */ sum, /** @type {any} */ of) => sum + of.ended, 0);
   let ended = 0;
-  const points = told.layers.map((/** @type {any} */ of) => [of.layer, ended += of.ended]);
-  const by = (/** @type {number} */ part) => points.find((/** @type {number[]} */ [, sum]) => sum >= part * ended)?.[0];
+  const points = told.layers.map((/** @type {any} */ of) => [of.layer, (ended += of.ended) / all]);
+  const by = (/** @type {number} */ part) => points.find((/** @type {number[]} */ [, share]) => share >= part)[0];
   byId("perfect-chart").replaceChildren(chart({
     label: `The share of games that have ended, by tile sum: ${SHARES.map((part) => `${percent(part)} by ${by(part)}`).join(", ")}.`,
-    across: "tile sum", text: (value) => axisText(value, true), lines: [{ name: "games that have ended", points }],
+    across: "games that have ended, by tile sum", text: (value) => axisText(value, true), lines: [{ name: "ended", points }],
   }));
   byId("perfect-ends").textContent = `Games that have ended: ${SHARES.map((part) => `${percent(part)} by tile sum ${count(by(part))}`).join(", ")}.`;
   byId("perfect").hidden = false;

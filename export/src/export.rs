@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use exact2048_game::packed::PackedRules;
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{LayerCounts, Oracle, QueryError, Run, StateReader};
@@ -190,9 +189,8 @@ struct Work<'a> {
     layers: Vec<LayerCounts>,
     all_rows: u64,
     sample: Option<Sample>,
-    rules: PackedRules,
-    /// Exponent of the tile that wins.
-    wins: Option<u8>,
+    /// Cells of a board.
+    cells: usize,
 }
 
 /// What the writer is told.
@@ -218,9 +216,8 @@ impl<'a> Work<'a> {
             return Err(ExportError::NoLayers { first, last, run_first, run_last });
         }
         let (table, format) = (options.table, options.format);
-        let rules = PackedRules::new(run.params().board);
-        let wins = run.params().winning_exponent();
-        let mut work = Self { oracle, table, format, layers, all_rows: 0, sample: None, rules, wins };
+        let cells = run.params().cells();
+        let mut work = Self { oracle, table, format, layers, all_rows: 0, sample: None, cells };
         work.all_rows = work.layers.iter().map(|counts| work.rows(counts)).sum();
         work.sample = options.sample.map(|wanted| Sample::new(wanted, work.all_rows));
         let range = work.layers[0].layer..=work.layers[work.layers.len() - 1].layer;
@@ -296,9 +293,7 @@ impl<'a> Work<'a> {
                 self.valued(rows, counts, sampled)?
             }
             ExportTable::Afterstates => {
-                let mut rows = reader.moves(layer)?.afterstates().sorted();
-                // Games end with those that are won: they are no afterstates.
-                rows.retain(|&(board, _)| !self.wins.is_some_and(|exponent| self.rules.has(board, exponent)));
+                let rows = reader.moves(layer)?.afterstates();
                 self.valued(rows, counts, sampled)?
             }
             ExportTable::Policy => {
@@ -319,7 +314,7 @@ impl<'a> Work<'a> {
                 BoardAnswers { boards, best, numbers: Vec::new() }
             }
         };
-        Ok(ExportRows::of(self.table, layer.0, self.rules.size().cells(), answers))
+        Ok(ExportRows::of(self.table, layer.0, self.cells, answers))
     }
 
     /// The columns of boards with values.

@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 use super::best::best_on_image;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
+use crate::commit::LayerCounts;
 use crate::parts::{ItemKind, Parts};
 
 /// The states of a layer.
@@ -44,6 +45,8 @@ pub struct StateReader<'a> {
     oracle: &'a Oracle,
     wanted: Wanted<'a>,
     columns: FxHashMap<Lane, Arc<Columns>>,
+    /// States and afterstates of the layers of the run.
+    counts: BTreeMap<Layer, LayerCounts>,
     known: BTreeMap<Layer, Arc<LayerStates>>,
     tables: BTreeMap<Layer, Arc<LayerTable>>,
 }
@@ -63,6 +66,7 @@ impl Oracle {
             oracle: self,
             wanted,
             columns: FxHashMap::default(),
+            counts: self.catalog.holdings().counts(),
             known: BTreeMap::new(),
             tables: BTreeMap::new(),
         }
@@ -140,8 +144,7 @@ impl StateReader<'_> {
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.kept;
         let last = self.oracle.params.last_layer();
-        let of_run = self.oracle.catalog.holdings().counts();
-        let counts = |layer| of_run.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
+        let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let listed: u64 =
                 layer.to(kept.next_cut(layer.up(1)).up(1).min(last)).map(|of| 16 * counts(of).0).sum();
@@ -189,7 +192,8 @@ impl StateReader<'_> {
     /// The moves of the states of a layer, by the values of the two layers above.
     fn moves_of(&mut self, layer: Layer, states: &[Board]) -> Result<LayerMoves, QueryError> {
         let [two, four] = [self.table(layer.up(1))?, self.table(layer.up(2))?];
-        let found = self.oracle.cones.whole_layer(states, [&two, &four]);
+        let afterstates = self.counts.get(&layer).map_or(0, |of| of.afterstates as usize);
+        let found = self.oracle.cones.whole_layer(states, afterstates, [&two, &four]);
         found.map_err(|board| self.missing(board))
     }
 
