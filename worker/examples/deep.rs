@@ -4,11 +4,17 @@
 //! Two neighbouring layers are filled with every entry of every block and with made-up values, and a few layers are enumerated
 //! or backed up from there. Nearly all states of a large board lie in such layers, which no short run gets to. Times are
 //! those of one core an entry of the blocks (rows × columns), reachable or not.
+//!
+//! With the folder of an enumerated run in place of the board, states are those of the run, and values alone are made up:
+//! `cargo run --release -p exact2048-worker --example deep -- runs/4x3 1000`. Times are of one core a state then. Rows that no
+//! game comes to, which are most of a large board's, cost nothing there.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
@@ -16,13 +22,15 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
-use exact2048_solution::{Archive, Parts, ReadError};
+use exact2048_solution::{Archive, Parts, ReadError, Run};
 use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Tuning, Worker, WorkerError};
 use rayon::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION]]]]]
+const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION]]]]]
   BOARD    rows x columns, for example 4x3
+  RUN      folder of a run that is enumerated to beyond LAYER; it says what is large, huge and how many bits a value has
   LAYER    tile sum of the first layer that is timed
   LAYERS   how many are timed, upward and then downward (default 2)
   THREADS  compute threads (default 1)
@@ -30,12 +38,27 @@ const USAGE: &str = "usage: deep BOARD LAYER [LAYERS [THREADS [LARGE [HUGE [PREC
   HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)
   PRECISION  bits a value, 32 or 64 (default 32)";
 
-/// Every entry of every block is reachable, and has some value.
-struct Full {
+/// Every entry of every block is reachable, or those that are in a run, and has some value.
+struct Filled {
     space: Space,
+    run: Option<Run>,
 }
 
-impl Full {
+impl Filled {
+    fn params(&self) -> &Params {
+        self.space.params()
+    }
+
+    /// The reach item of a part, and how many entries it has; `None` where it has none.
+    fn reach(&self, key: ItemKey, parts: &Parts) -> Result<Option<(Vec<u8>, usize)>, ReadError> {
+        let (rows, columns) = (parts.rows(key.part).len(), parts.columns());
+        let Some(run) = &self.run else { return Ok(Some((full_rows(rows, columns), rows * columns))) };
+        let Some(item) = run.archive().read(ShardKind::Reach, key)? else { return Ok(None) };
+        let mut bits = vec![0; rows * parts.words()];
+        parts.decode_reach_part(key, &item, &mut bits)?;
+        Ok(Some((item, bits.iter().map(|word| word.count_ones() as usize).sum())))
+    }
+
     fn parts(&self, layer: Layer, lane: Lane) -> Option<(Parts, RowSet)> {
         let class = self.space.class(ClassId::of(layer, lane)?)?;
         let columns = Columns::count(self.space.params(), lane) as usize;
@@ -44,17 +67,17 @@ impl Full {
     }
 }
 
-impl Archive for Full {
+impl Archive for Filled {
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(lane) = Lane::from_code(key.lane) else { return Ok(None) };
         let Some((parts, _)) = self.parts(Layer(key.layer), lane) else { return Ok(None) };
-        let (rows, columns) = (parts.rows(key.part).len(), parts.columns());
+        let Some((reach, entries)) = self.reach(key, &parts)? else { return Ok(None) };
         Ok(Some(match kind {
-            ShardKind::Reach => full_rows(rows, columns),
-            ShardKind::Values if self.space.params().precision == Precision::Bits32 => {
-                made_up_values::<u32>(key, rows * columns)
+            ShardKind::Reach => reach,
+            ShardKind::Values if self.params().precision == Precision::Bits32 => {
+                made_up_values::<u32>(key, entries)
             }
-            ShardKind::Values => made_up_values::<u64>(key, rows * columns),
+            ShardKind::Values => made_up_values::<u64>(key, entries),
         }))
     }
 }
@@ -81,29 +104,34 @@ fn made_up_values<V: Value>(key: ItemKey, count: usize) -> Vec<u8> {
     (0..count as u64).flat_map(|i| bytemuck::bytes_of(&value(i)).to_vec()).collect()
 }
 
-/// Time by phase.
+/// Time of the processor by phase, of all threads.
 #[derive(Default)]
 struct Phases(BTreeMap<&'static str, Duration>);
 
+/// What this process has taken of the processor so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 impl Phases {
     fn time<R>(&mut self, phase: &'static str, work: impl FnOnce() -> R) -> R {
-        let begun = Instant::now();
+        let begun = processor_time();
         let result = work();
-        *self.0.entry(phase).or_default() += begun.elapsed();
+        *self.0.entry(phase).or_default() += processor_time() - begun;
         result
     }
 
-    fn print(&self, entries: u64, threads: usize) {
+    fn print(&self, entries: u64, what: &str) {
         for (phase, time) in &self.0 {
-            let ns = time.as_secs_f64() * 1e9 * threads as f64 / entries as f64;
-            println!("  {phase:<24}{:>9.2} s {ns:>9.2} core-ns an entry", time.as_secs_f64());
+            let ns = time.as_secs_f64() * 1e9 / entries as f64;
+            println!("  {phase:<24}{:>9.2} core-s {ns:>9.2} core-ns {what}", time.as_secs_f64());
         }
     }
 }
 
 struct Bench {
-    params: Params,
-    full: Arc<Full>,
+    filled: Arc<Filled>,
     threads: usize,
 }
 
@@ -115,21 +143,39 @@ impl Bench {
             dense_rows: Tuning::DENSE_ROWS,
             piece_bytes: Tuning::PIECE_BYTES,
         };
-        Worker::new(&self.params, tuning, std::env::temp_dir(), self.full.clone())
+        Worker::new(self.filled.params(), tuning, std::env::temp_dir(), self.filled.clone())
     }
 
     fn alive(&self, layer: Layer) -> Vec<Lane> {
-        let mut alive = lanes(&self.params);
+        let mut alive = lanes(self.filled.params());
         alive.retain(|&lane| {
-            let (first, last) = layer_range(&self.params, lane);
-            (first..=last).contains(&layer) && self.full.parts(layer, lane).is_some()
+            let (first, last) = layer_range(self.filled.params(), lane);
+            (first..=last).contains(&layer) && self.filled.parts(layer, lane).is_some()
         });
         alive
     }
 
-    /// Rows × columns of all blocks of a layer.
+    /// Layers before those that are timed: of a run so many that all classes have occurred, as nearly always in a whole run.
+    fn untimed(&self) -> u32 {
+        if self.filled.run.is_some() { 1 << (self.filled.params().large - 1) } else { 0 }
+    }
+
+    /// Whether values of a layer are packed: of a run as it keeps them, else of every layer.
+    fn keeps(&self, layer: Layer) -> bool {
+        self.filled.run.is_none() || self.filled.params().kept.keeps(layer)
+    }
+
+    /// What is counted.
+    fn what(&self) -> &'static str {
+        if self.filled.run.is_some() { "a state" } else { "an entry" }
+    }
+
+    /// Rows × columns of all blocks of a layer, or its states in the run.
     fn entries(&self, layer: Layer) -> u64 {
-        let parts = self.alive(layer).into_iter().filter_map(|lane| self.full.parts(layer, lane));
+        if let Some(run) = &self.filled.run {
+            return run.layer_counts().iter().find(|counts| counts.layer == layer).map_or(0, |c| c.states);
+        }
+        let parts = self.alive(layer).into_iter().filter_map(|lane| self.filled.parts(layer, lane));
         parts.map(|(parts, rows)| (rows.len() * parts.columns()) as u64).sum()
     }
 
@@ -153,9 +199,11 @@ impl Bench {
             self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))?;
             worker.release_states(layer);
         }
-        let (mut phases, mut entries, mut states) = (Phases::default(), 0, 0);
-        for layer in (0..layers).map(|i| Layer(first.0 + 2 * i)) {
-            entries += self.entries(layer);
+        let (mut timed, mut entries, mut states) = (Phases::default(), 0, 0);
+        for (i, layer) in (0..self.untimed() + layers).map(|i| (i, Layer(first.0 + 2 * i))) {
+            let is_timed = i >= self.untimed();
+            let mut untimed = Phases::default();
+            let phases = if is_timed { &mut timed } else { &mut untimed };
             let found = std::sync::atomic::AtomicU64::new(0);
             phases.time("states from spawns", || {
                 self.each(layer, |lane| {
@@ -164,7 +212,10 @@ impl Bench {
                     Ok(())
                 })
             })?;
-            states += found.into_inner();
+            if is_timed {
+                entries += self.entries(layer);
+                states += found.into_inner();
+            }
             phases.time("afterstates from moves", || {
                 self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))
             })?;
@@ -172,31 +223,34 @@ impl Bench {
             worker.release_states(layer);
             worker.release_afterstates(Layer(layer.0 - 4));
         }
-        println!("up: {layers} layers, {entries} entries, {states} states");
-        phases.print(entries, self.threads);
+        println!("up: {layers} layers, {entries} times {}, {states} states found", self.what());
+        timed.print(entries, self.what());
         Ok(())
     }
 
     fn down<V: Value>(&self, last: Layer, layers: u32) -> Result<(), WorkerError> {
         let (worker, helpers) = (self.worker::<V>(), self.threads - 1);
-        let (mut phases, mut entries) = (Phases::default(), 0);
-        // The first layer makes the tables, and reads the made-up values: it is not timed.
-        for (i, layer) in (0..=layers).map(|i| (i, Layer(last.0 - 2 * i))) {
+        let (mut timed, mut entries) = (Phases::default(), 0);
+        // The first layers make the tables, and the first of all reads the made-up values: they are not timed.
+        let before = self.untimed().max(1);
+        for (i, layer) in (0..before + layers).map(|i| (i, Layer(last.0 - 2 * i))) {
             let mut untimed = Phases::default();
-            let phases = if i == 0 { &mut untimed } else { &mut phases };
-            entries += if i == 0 { 0 } else { self.entries(layer) };
+            let phases = if i < before { &mut untimed } else { &mut timed };
+            entries += if i < before { 0 } else { self.entries(layer) };
             phases.time("afterstates: means", || {
                 self.each(layer, |lane| worker.back_up_afterstates(layer, lane, helpers))
             })?;
             worker.release_states(Layer(layer.0 + 4));
             phases.time("states: maxima", || {
-                self.each(layer, |lane| worker.back_up_states(layer, lane, true, helpers).map(drop))
+                self.each(layer, |lane| {
+                    worker.back_up_states(layer, lane, self.keeps(layer), helpers).map(drop)
+                })
             })?;
             phases.time("seal", || worker.seal(ShardKind::Values, layer))?;
             worker.release_afterstates(layer);
         }
-        println!("down: {layers} layers, {entries} entries");
-        phases.print(entries, self.threads);
+        println!("down: {layers} layers, {entries} times {}", self.what());
+        timed.print(entries, self.what());
         Ok(())
     }
 }
@@ -242,17 +296,21 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let params = match params(board, layer, exponent(4), exponent(5), precision) {
-        Ok(params) => params,
+    let of_board = || Ok((params(board, layer, exponent(4), exponent(5), precision)?, None));
+    let of_run = || Run::open(Path::new(board)).map(|run| (run.params().clone(), Some(run)));
+    let found: Result<(Params, Option<Run>), Box<dyn Error>> =
+        if Path::new(board).is_dir() { of_run().map_err(Into::into) } else { of_board() };
+    let (params, run) = match found {
+        Ok(found) => found,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
         }
     };
-    let Params { large, huge, .. } = params;
+    let Params { large, huge, precision, .. } = params;
     println!("{board}, layer {layer}, large tiles from 2^{large}, huge from 2^{huge}, {threads} threads");
-    let full = Arc::new(Full { space: Space::new(&params) });
-    let bench = Bench { params, full, threads: threads.max(1) as usize };
+    let filled = Arc::new(Filled { space: Space::new(&params), run });
+    let bench = Bench { filled, threads: threads.max(1) as usize };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(bench.threads).build().expect("threads start");
     let result = pool.install(|| {
         bench.up(Layer(layer), layers)?;
