@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Checks the dependencies: that what reads runs links none of the code that computes them, licences, crates and sources as
+deny.toml says, whether each is used, and vulnerabilities that are known.
+
+    scripts/check-dependencies.py
+
+What deny.toml says is read here, from what cargo knows of the dependencies, since cargo-deny takes minutes to build. That one
+is only needed for the vulnerabilities, whose list is on GitHub: where that is reached and cargo-deny is not on PATH, it is
+installed into target/tools.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+READERS = ["server", "explorer", "stats", "export", "report", "players"]
+COMPUTES = {"exact2048-worker", "exact2048-coordinator", "exact2048-run", "exact2048-cluster"}
+CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
+CARGO_DENY = "0.20.2"
+ADVISORIES = "https://github.com/RustSec/advisory-db"
+
+
+def cargo(*args):
+    return subprocess.run(["cargo", *args], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def crates(targets, edges):
+    """The crates that are built: of each its name and version, where it is from if not from crates.io, and its licence."""
+    found = set()
+    platforms = [f"--target={target}" for target in targets]
+    tree = cargo("tree", "--locked", "--workspace", "--all-features", *platforms, "--edges", edges,
+                 "--prefix", "none", "--format", "{p}\t{l}")
+    for line in filter(None, tree.splitlines()):
+        crate, licence = line.removesuffix(" (*)").split("\t")
+        name, version, *rest = crate.removesuffix(" (proc-macro)").split(" ", 2)
+        found.add((name, version, "".join(rest).strip("()"), licence))
+    return found
+
+
+def allows(expression, allowed):
+    """Whether a licence expression (SPDX, or with / for OR) can be met with the licences that are allowed."""
+    words = re.findall(r"[()]|[\w.+-]+(?: WITH [\w.-]+)?", expression.replace("/", " OR "))
+    known = {"(": "(", ")": ")", "AND": "and", "OR": "or"}
+    return bool(eval(" ".join(known.get(word) or str(word in allowed) for word in words) or "False"))
+
+
+def wrong(built, shipped, required, rules):
+    """What is against deny.toml. Licences matter for what is shipped, and so not those of dependencies of the tests."""
+    allowed, denied = rules["licenses"]["allow"], [crate["name"] for crate in rules["bans"]["deny"]]
+    for name, version, source, licence in sorted(built):
+        ours = source.startswith("/")
+        if source and not ours:
+            yield f"{name} {version} comes from {source}"
+        if name in denied:
+            yield f"{name} {version} is denied"
+        if (name, version, source, licence) in shipped and not ours and not allows(licence, allowed):
+            yield f"{name} {version} has the licence {licence or 'of nobody knows which name'}"
+    for dependency in required:
+        if dependency["req"] == "*" and not dependency.get("path"):
+            yield f"any version of {dependency['name']} would do"
+
+
+def check_the_check(rules):
+    """Requires that what is wrong would be found, and that deny.toml has no rules that this does not know."""
+    assert rules["licenses"].keys() == {"allow", "private"} and rules["sources"].keys() == {"unknown-registry", "unknown-git"}, rules
+    assert rules["bans"].keys() == {"multiple-versions", "wildcards", "allow-wildcard-paths", "deny"}, rules
+    bad = {
+        ("ours", "v1", "/ours", ""),
+        ("right", "v1", "", "(MIT OR GPL-3.0) AND Apache-2.0 WITH LLVM-exception"),
+        ("git", "v1", "https://example.org/git#1", "MIT/GPL-3.0"),
+        ("licence", "v1", "", "MIT AND GPL-3.0"),
+        ("none", "v1", "", ""),
+        ("openssl-sys", "v1", "", "MIT"),
+    }
+    errors = [error.split()[0] for error in wrong(bad, bad, [{"name": "x", "req": "*"}], rules)]
+    assert errors == ["git", "licence", "none", "openssl-sys", "any"], f"of an example this found {errors}"
+
+
+def unused(package):
+    """Dependencies that no code of the package names, but for those that its Cargo.toml says it needs nevertheless."""
+    files = set()
+    for target in package["targets"]:
+        path = pathlib.Path(target["src_path"])
+        # What lies beside it belongs to it; to build.rs only itself.
+        files |= {path} if path.parent == pathlib.Path(package["manifest_path"]).parent else set(path.parent.rglob("*.rs"))
+    code = "\n".join(path.read_text() for path in files)
+    needed = (package["metadata"] or {}).get("unnamed-dependencies", [])
+    for dependency in package["dependencies"]:
+        name = dependency["rename"] or dependency["name"]
+        if name not in needed and not re.search(rf"(?<![\w:]){name.replace('-', '_')}(::|;| as\b)", code):
+            yield f"{package['name']} does not use {name}"
+
+
+def vulnerabilities():
+    """Those of the list on GitHub, which not every machine reaches."""
+    if subprocess.run(["git", "ls-remote", "--quiet", "--exit-code", ADVISORIES, "HEAD"], stdout=subprocess.DEVNULL).returncode:
+        print("warning: the list of known vulnerabilities cannot be fetched, and was not looked at", file=sys.stderr)
+        return
+    tools = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "tools"
+    os.environ["PATH"] += f":{tools}/bin"
+    # It runs for seconds, so that it is not worth optimising.
+    os.environ |= {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "0", "CARGO_PROFILE_RELEASE_LTO": "false"}
+    if subprocess.run(["cargo", "deny", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        cargo("install", "--quiet", "--locked", "--root", tools, "--target-dir", tools / "build", f"cargo-deny@{CARGO_DENY}")
+    cargo("deny", "--log-level", "error", "check", "advisories", "licenses", "bans", "sources", "--allow", "duplicate")
+
+
+def main():
+    errors = []
+    for reader in READERS:
+        tree = cargo("tree", "--locked", "--package", f"exact2048-{reader}", "--edges", "normal,build", "--prefix", "none")
+        errors += [f"exact2048-{reader} reads runs and must not link what computes them: {crate}"
+                   for crate in sorted(COMPUTES & {line.split(" ")[0] for line in tree.splitlines()})]
+    rules = tomllib.loads((ROOT / "deny.toml").read_text())
+    check_the_check(rules)
+    targets = rules["graph"]["targets"]
+    packages = [package for manifest in ("Cargo.toml", "fuzz/Cargo.toml")
+                for package in json.loads(cargo("metadata", f"--manifest-path={manifest}", "--no-deps", "--format-version=1"))["packages"]]
+    required = [dependency for package in packages for dependency in package["dependencies"]]
+    built = crates(targets, "normal,build,dev")
+    errors += wrong(built, crates(targets, "normal,build"), required, rules)
+    errors += [error for package in packages for error in unused(package)]
+    if errors:
+        sys.exit("\n".join(f"error: {error}" for error in errors))
+    print(f"{len(built)} packages keep to deny.toml, and each dependency is used.")
+    vulnerabilities()
+
+
+if __name__ == "__main__":
+    main()
