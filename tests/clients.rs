@@ -1,7 +1,7 @@
 //! Clients that take what they can get: files, connections and requests have bounds, and the others go on.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,7 @@
 //! Clusters of real processes: they come to the same bits as one process, whatever happens to them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! Without root, or without `ip`, nothing is tested, unless `EXACT2048_REQUIRE_ROOT` is set.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! Members of an epoch, real processes: many of them, and one that stops and goes on again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

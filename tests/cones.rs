@@ -1,7 +1,7 @@
 //! Values that a run does not store, as `query` and `serve` answer them.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! Workers in containers: every one of them is process 1, and they share a volume.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::process::{Command, Stdio};
 

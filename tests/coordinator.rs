@@ -1,7 +1,7 @@
 //! The coordinator as those see it who submit jobs and start and stop it: real processes, no workers.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! clients, workers that follow a script and compute nothing.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

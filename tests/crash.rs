@@ -3,7 +3,7 @@
 //! What each crash point leaves is in `docs/dev/format.md`; the fail points are set through the environment.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Damaged, lost, foreign and newer files: always noticed, never trusted, and mended where that is possible.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The same bits whatever the threads, the memory and the split, and however often it was interrupted.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

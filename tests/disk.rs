@@ -1,7 +1,7 @@
 //! Runs whose disk is limited: never exceeded, whatever has to go for that, and the same values as ever. Killed at any step.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! what was meant to be.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::process::Stdio;
 

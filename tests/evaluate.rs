@@ -1,7 +1,7 @@
 //! What players lose: exact evaluations against the definition, written down plainly, and samples against both.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 

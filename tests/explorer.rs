@@ -1,7 +1,7 @@
 //! The API of the explorer: real servers, real connections, the same answers as everywhere.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -1,14 +1,12 @@
 //! The explorer's page in a real browser: it is played, edited and studied as people do.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-#[path = "common/browser.rs"]
-mod browser;
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use browser::Browser;
+use common::browser::Browser;
 use common::certificates::token_file;
 use common::http::escape;
 use common::query_calls::{run, serve};

@@ -1,7 +1,7 @@
 //! Exports against the oracle, row by row, and what becomes of folders that hold others.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Runs that store the values of other layers: the same values, the same answers, however far a question has to search.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

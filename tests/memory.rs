@@ -1,7 +1,7 @@
 //! `--memory` is a cap: what is resident beside the pages of files never exceeds it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Networks that go silent: connections that bring nothing any more, while nobody says that they are broken.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
+use crate::common;
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};

@@ -2,7 +2,7 @@
 //! to do, none waits, and what it says to do helps.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,7 @@
 //! What commands say: to people, to programs, and to readers who leave early.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::io::BufRead;

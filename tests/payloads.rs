@@ -2,7 +2,7 @@
 //! compared byte for byte with those of the program.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Runs that store best moves: the best move of every state, whatever they were computed by, and play that is perfect.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 use std::fs;

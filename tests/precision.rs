@@ -1,7 +1,7 @@
 //! A run that has states and no values yet goes on with another precision than it was begun with.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

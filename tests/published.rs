@@ -1,7 +1,7 @@
 //! Published numbers: counts of states, values of starts, probabilities of reaching a tile.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Every state's value, and every layer's counts, against a solver that is slow and obvious.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Reports against slow enumerations and the oracle; what the page is, and what is refused.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::fs;

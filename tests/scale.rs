@@ -1,10 +1,10 @@
 //! One coordinator with very many workers and jobs: real connections, workers that compute nothing.
 //!
-//! The large sizes are ignored: `cargo test -p exact2048 --test scale -- --ignored --nocapture` prints their figures, which
+//! The large sizes are ignored: `cargo test -p exact2048 scale:: -- --ignored --nocapture` prints their figures, which
 //! `docs/dev/performance.md` has.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

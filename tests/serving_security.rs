@@ -1,7 +1,7 @@
 //! Who is let in, and by what: certificates, tokens, and addresses that others can reach.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

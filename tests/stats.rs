@@ -1,7 +1,7 @@
 //! Statistics of perfect play against the definition, written down plainly.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,14 +1,11 @@
 //! The coordinator's page for browsers: the numbers of `status`, for those who show the token, and nothing to change.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-#[allow(dead_code, reason = "each test file uses its own part")]
-#[path = "common/browser.rs"]
-mod browser;
-mod common;
+use crate::common;
 
 use std::path::Path;
 
-use browser::Browser;
+use common::browser::Browser;
 use common::certificates::token_file;
 use common::cluster::{start_worker, watch};
 use common::http::{get, get_json, get_with, request};

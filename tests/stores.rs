@@ -5,7 +5,7 @@
 //! tested, unless `EXACT2048_REQUIRE_S3` is set.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,7 +1,7 @@
 //! The commands that need no run: what they print, and what they refuse. Their numbers are tested in crates of their own.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use common::{Place, exact2048, on_run, solve};
 

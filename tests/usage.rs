@@ -1,7 +1,7 @@
 //! Wrong usage is refused with exit code 2 and a word on what is right; nothing ever panics.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `verify`: right runs pass, and no run that is wrong does, though all its files are whole.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

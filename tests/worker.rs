@@ -1,7 +1,7 @@
 //! A worker as those see it who start it, watch it, and call it: real processes.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::error::Error;

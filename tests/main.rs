@@ -1,0 +1,68 @@
+//! Tests of the whole program, most of which start it. They are one binary, since each more is much to link.
+
+mod common;
+
+#[cfg(feature = "net")]
+mod clients;
+#[cfg(feature = "net")]
+mod cluster;
+#[cfg(feature = "net")]
+mod cluster_attacks;
+#[cfg(feature = "net")]
+mod cluster_faults;
+#[cfg(feature = "net")]
+mod cluster_members;
+mod combo;
+mod commands;
+#[cfg(feature = "net")]
+mod cones;
+#[cfg(feature = "net")]
+mod containers;
+#[cfg(feature = "net")]
+mod coordinator;
+#[cfg(feature = "net")]
+mod coordinator_calls;
+mod crash;
+mod damage;
+mod determinism;
+mod disk;
+mod display;
+mod evaluate;
+#[cfg(feature = "net")]
+mod explorer;
+#[cfg(feature = "net")]
+mod explorer_page;
+#[cfg(feature = "export")]
+mod export;
+mod formats;
+mod kept_layers;
+mod memory;
+#[cfg(feature = "net")]
+mod networks;
+mod odd_files;
+mod output;
+mod payloads;
+mod policies;
+mod precision;
+mod published;
+mod reference;
+mod report;
+#[cfg(feature = "net")]
+mod scale;
+#[cfg(feature = "net")]
+mod serving;
+#[cfg(feature = "net")]
+mod serving_limits;
+#[cfg(feature = "net")]
+mod serving_security;
+mod stats;
+#[cfg(feature = "net")]
+mod status_page;
+#[cfg(feature = "net")]
+mod stores;
+#[cfg(feature = "net")]
+mod systems;
+mod usage;
+mod verify;
+#[cfg(feature = "net")]
+mod worker;
