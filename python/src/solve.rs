@@ -204,9 +204,5 @@ fn work(
     for shard in damaged.map_err(|error| of_storage(&error))? {
         run.catalog().remove(&shard);
     }
-    match run.params().precision {
-        Precision::Bits32 => alone::solve::<u32>(&mut run, tuning, threads, stop, told),
-        Precision::Bits64 => alone::solve::<u64>(&mut run, tuning, threads, stop, told),
-    }
-    .map_err(|error| of_solve(&error))
+    alone::solve(&mut run, tuning, threads, stop, told).map_err(|error| of_solve(&error))
 }

@@ -221,7 +221,7 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool) -> Result<Rates
     };
     let stop = Arc::new(AtomicBool::new(false));
     let watch = ProgressDisplay::of(&run);
-    alone::solve::<u32>(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
+    alone::solve(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
     let workload = Workload::new(&params);
     let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
     let pass = |phase| Ok::<_, anyhow::Error>((workload.whole_cost(phase), took(phase)?));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_coordinator::Workload;
-use exact2048_game::{Params, Precision};
+use exact2048_game::Params;
 use exact2048_run::alone::{self, disk};
 use exact2048_run::damaged_shards;
 use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
@@ -105,11 +105,7 @@ pub fn main(args: &Args) -> Result<()> {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
         let watch = ProgressDisplay::of(&run);
-        match run.params().precision {
-            Precision::Bits32 => alone::solve::<u32>(&mut run, tuning, threads, &stop, &watch),
-            Precision::Bits64 => alone::solve::<u64>(&mut run, tuning, threads, &stop, &watch),
-        }
-        .map_err(unsolved)?;
+        alone::solve(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
     }
     let seconds = before + begun.elapsed().as_secs_f64();
     let summary = RunSummary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;

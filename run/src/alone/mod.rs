@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use exact2048_game::Layer;
 use exact2048_game::value::Value;
+use exact2048_game::{Layer, Precision};
 use exact2048_solution::{LayerCounts, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Place};
 use exact2048_worker::{Tuning, Worker};
@@ -76,7 +76,20 @@ impl RunSolveError {
 /// # Errors
 ///
 /// See [`RunSolveError`].
-pub fn solve<V: Value>(
+pub fn solve(
+    run: &mut Run,
+    tuning: Tuning,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    watch: &dyn SolveWatch,
+) -> Result<(), RunSolveError> {
+    match run.params().precision {
+        Precision::Bits32 => solve_in::<u32>(run, tuning, threads, stop, watch),
+        Precision::Bits64 => solve_in::<u64>(run, tuning, threads, stop, watch),
+    }
+}
+
+fn solve_in<V: Value>(
     run: &mut Run,
     tuning: Tuning,
     threads: usize,
