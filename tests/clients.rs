@@ -1,5 +1,4 @@
 //! Clients that take what they can get: files, connections and requests have bounds, and the others go on.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common;
 

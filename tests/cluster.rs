@@ -1,5 +1,4 @@
 //! Clusters of real processes: they come to the same bits as one process, whatever happens to them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common;
 

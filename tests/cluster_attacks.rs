@@ -1,6 +1,5 @@
 //! Clusters with somebody in them, or near them, who says what is not so: real processes, and callers that do what
 //! no worker does.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,7 +1,6 @@
 //! Clusters whose machines fail in ways that only root can bring about: networks cut, disks full.
 //!
 //! Without root, or without `ip`, nothing is tested, unless `EXACT2048_REQUIRE_ROOT` is set.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common;
 

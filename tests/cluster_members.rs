@@ -1,5 +1,4 @@
 //! Members of an epoch, real processes: many of them, and one that stops and goes on again.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! `exact2048 combo`: what it prints, and what it refuses. Its numbers are tested in a crate of their own.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

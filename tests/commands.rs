@@ -1,7 +1,5 @@
 //! The commands that read a run, end to end on small boards.
 
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,4 @@
 //! Values that a run does not store, as `query` and `serve` answer them.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

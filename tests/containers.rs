@@ -1,5 +1,4 @@
 //! Workers in containers: every one of them is process 1, and they share a volume.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

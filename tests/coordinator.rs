@@ -1,5 +1,4 @@
 //! The coordinator as those see it who submit jobs and start and stop it: real processes, no workers.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

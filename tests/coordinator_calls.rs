@@ -1,6 +1,5 @@
 //! The coordinator as workers see it, and as those do who send it what they should not: real servers, generated
 //! clients, workers that follow a script and compute nothing.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,7 +1,6 @@
 //! The program killed at every point of publishing, and on a full disk: the same command resumes it.
 //!
 //! What each crash point leaves is in `docs/dev/format.md`; the fail points are set through the environment.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

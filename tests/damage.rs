@@ -1,5 +1,4 @@
 //! Damaged, lost, foreign and newer files: always noticed, never trusted, and mended where that is possible.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! The same bits whatever the threads, the memory and the split, and however often it was interrupted.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

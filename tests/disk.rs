@@ -1,5 +1,4 @@
 //! Runs whose disk is limited: never exceeded, whatever has to go for that, and the same values as ever. Killed at any step.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,6 +1,5 @@
 //! What a person sees: on terminals of several widths nothing goes on in the next line, and what is left on the screen is
 //! what was meant to be.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! What players lose: exact evaluations against the definition, written down plainly, and samples against both.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

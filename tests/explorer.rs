@@ -1,5 +1,4 @@
 //! The API of the explorer: real servers, real connections, the same answers as everywhere.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

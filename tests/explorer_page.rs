@@ -1,5 +1,4 @@
 //! The explorer's page in a real browser: it is played, edited and studied as people do.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Exports against the oracle, row by row, and what becomes of folders that hold others.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

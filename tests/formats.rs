@@ -1,5 +1,4 @@
 //! Runs of every format that there has been: `tests/data/format-N/2x2` is a solve of 2x2, made by the program of its time.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Runs that store the values of other layers: the same values, the same answers, however far a question has to search.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

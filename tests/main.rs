@@ -1,4 +1,5 @@
 //! Tests of the whole program, most of which start it. They are one binary, since each more is much to link.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
 

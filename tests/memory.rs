@@ -1,5 +1,4 @@
 //! `--memory` is a cap: what is resident beside the pages of files never exceeds it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Networks that go silent: connections that bring nothing any more, while nobody says that they are broken.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common;
 

@@ -1,6 +1,5 @@
 //! Run folders in which something else has the name of a file, or that lost files: every command says what is wrong and what
 //! to do, none waits, and what it says to do helps.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

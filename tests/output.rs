@@ -1,5 +1,4 @@
 //! What commands say: to people, to programs, and to readers who leave early.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

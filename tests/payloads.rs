@@ -1,6 +1,5 @@
 //! Items as `docs/dev/format.md` describes them, written a second time by hand from the boards of the slow solver, and
 //! compared byte for byte with those of the program.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Runs that store best moves: the best move of every state, whatever they were computed by, and play that is perfect.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! A run that has states and no values yet goes on with another precision than it was begun with.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

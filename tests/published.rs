@@ -1,5 +1,4 @@
 //! Published numbers: counts of states, values of starts, probabilities of reaching a tile.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

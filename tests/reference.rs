@@ -1,5 +1,4 @@
 //! Every state's value, and every layer's counts, against a solver that is slow and obvious.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

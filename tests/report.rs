@@ -1,5 +1,4 @@
 //! Reports against slow enumerations and the oracle; what the page is, and what is refused.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -2,7 +2,6 @@
 //!
 //! The large sizes are ignored: `cargo test -p exact2048 scale:: -- --ignored --nocapture` prints their figures, which
 //! `docs/dev/performance.md` has.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! What the query service answers: real servers, real connections.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

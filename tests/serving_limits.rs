@@ -1,5 +1,4 @@
 //! A query server as those who run it see it: health, deadlines, limits, metrics, its end, and bytes that are no calls.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Who is let in, and by what: certificates, tokens, and addresses that others can reach.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

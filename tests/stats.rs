@@ -1,5 +1,4 @@
 //! Statistics of perfect play against the definition, written down plainly.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! The coordinator's page for browsers: the numbers of `status`, for those who show the token, and nothing to change.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

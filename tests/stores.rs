@@ -3,7 +3,6 @@
 //! Needs a server: `scripts/ci-s3.sh` starts some and runs this against each. `EXACT2048_TEST_S3` is the URL of a
 //! bucket or prefix that the tests may write to, the usual variables say how to reach it. Without it nothing is
 //! tested, unless `EXACT2048_REQUIRE_S3` is set.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! The commands that need no run: what they print, and what they refuse. Their numbers are tested in crates of their own.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Wrong usage is refused with exit code 2 and a word on what is right; nothing ever panics.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! `verify`: right runs pass, and no run that is wrong does, though all its files are whole.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 

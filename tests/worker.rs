@@ -1,5 +1,4 @@
 //! A worker as those see it who start it, watch it, and call it: real processes.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use crate::common;
 
