@@ -1,6 +1,6 @@
 //! Asks a server as fast as it answers, and prints what that comes to. `scripts/bench-serve.sh` runs it.
 //!
-//! usage: load URL [BOARDS [STREAMS]]
+//! usage: `load URL [BOARDS [STREAMS]]`
 //!
 //! The boards are those of games played at random, each once; the run must reach them, so it must be one with the
 //! score as its objective. The first round of each question finds the server's cache cold, the others warm.
