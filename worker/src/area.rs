@@ -211,7 +211,8 @@ mod tests {
             drop(list);
             pool.area::<u64>(words).as_ptr() == at
         };
-        let (roomy, short): (fn() -> usize, fn() -> usize) = (|| 1 << 29, || (1 << 29) + 1);
+        let roomy: fn() -> usize = || 1 << 29;
+        let short: fn() -> usize = || (1 << 29) + 1;
         assert!(!taken_for(3 << 17, short) && taken_for(4 << 17, short));
         assert!(!taken_for(2 << 17, roomy) && taken_for(3 << 17, roomy));
     }
