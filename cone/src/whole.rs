@@ -21,7 +21,7 @@ const AT_ONCE: usize = 1024;
 const SPARE: usize = 16 * AT_ONCE;
 
 /// Canonical boards of a layer with their values as they are stored, to look values up in: an open-addressing table as
-/// [`Boards`], whose slots have the value beside the board, so that a look-up goes to memory once.
+/// `Boards`, whose slots have the value beside the board, so that a look-up goes to memory once.
 #[derive(Debug)]
 pub struct LayerTable {
     slots: Box<[(Board, Stored)]>,
