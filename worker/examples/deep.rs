@@ -28,7 +28,7 @@ use exact2048_worker::{Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION]]]]]
+const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION [DENSE_ROWS]]]]]]
   BOARD    rows x columns, for example 4x3
   RUN      folder of a run that is enumerated to beyond LAYER; it says what is large, huge and how many bits a value has
   LAYER    tile sum of the first layer that is timed
@@ -36,7 +36,8 @@ const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [
   THREADS  compute threads (default 1)
   LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)
   HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)
-  PRECISION  bits a value, 32 or 64 (default 32)";
+  PRECISION  bits a value, 32 or 64 (default 32)
+  DENSE_ROWS  classes of up to so many rows keep their transitions (default: as solve)";
 
 /// Every entry of every block is reachable, or those that are in a run, and has some value.
 struct Filled {
@@ -133,6 +134,7 @@ impl Phases {
 struct Bench {
     filled: Arc<Filled>,
     threads: usize,
+    dense_rows: usize,
 }
 
 impl Bench {
@@ -140,7 +142,7 @@ impl Bench {
         let tuning = Tuning {
             limit_bytes: usize::MAX / 2,
             heap_bytes: || 0,
-            dense_rows: Tuning::DENSE_ROWS,
+            dense_rows: self.dense_rows,
             piece_bytes: Tuning::PIECE_BYTES,
         };
         Worker::new(self.filled.params(), tuning, std::env::temp_dir(), self.filled.clone())
@@ -310,7 +312,8 @@ fn main() -> ExitCode {
     let Params { large, huge, precision, .. } = params;
     println!("{board}, layer {layer}, large tiles from 2^{large}, huge from 2^{huge}, {threads} threads");
     let filled = Arc::new(Filled { space: Space::new(&params), run });
-    let bench = Bench { filled, threads: threads.max(1) as usize };
+    let dense_rows = args.get(7).and_then(|text| text.parse().ok()).unwrap_or(Tuning::DENSE_ROWS);
+    let bench = Bench { filled, threads: threads.max(1) as usize, dense_rows };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(bench.threads).build().expect("threads start");
     let result = pool.install(|| {
         bench.up(Layer(layer), layers)?;
