@@ -40,6 +40,11 @@ impl Needs {
         Self { states: states(params, workload.whole()), disk_bytes }
     }
 
+    /// The same of a run that may take so much more of the disk: what it does not keep goes as it is passed.
+    pub fn within(self, left_bytes: u64) -> Self {
+        Self { disk_bytes: self.disk_bytes.min(left_bytes), ..self }
+    }
+
     /// What it takes, in a line.
     pub fn text(&self) -> String {
         format!("about {} states, {} on disk", units::rough(self.states), units::size(self.disk_bytes))
@@ -157,6 +162,8 @@ mod tests {
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 1.0 TiB on disk; 9.0 TiB are free there"]);
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
+        let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));
+        assert_eq!(said, ["note: this takes about 1.2 T states, 60.0 GiB on disk; 73.0 GiB are free there"]);
     }
 
     #[test]

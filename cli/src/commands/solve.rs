@@ -160,6 +160,8 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
 /// Says what the job takes of the disk and of memory, and what is there.
 fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
+    let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);
+    let needs = left_bytes.map_or(needs, |left| needs.within(left));
     let disk_bytes = run.dir().place().as_path().and_then(free_disk);
     let room = FreeRoom { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
