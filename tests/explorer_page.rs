@@ -222,6 +222,10 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     for view in ["play", "study", "quiz"] {
         browser.js(&format!("location.hash = '#view={view}'")).await;
         browser.until(&format!("!document.querySelector('#{view}').hidden")).await;
+        if view == "study" {
+            // With all that comes late.
+            browser.until("!document.querySelector('#perfect').hidden").await;
+        }
         let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
         assert_eq!(browser.js(fits).await, true, "{view} is wider than the screen");
     }

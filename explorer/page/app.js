@@ -20,6 +20,8 @@ let runs = [];
 let run = null;
 let view = "play";
 let settling = 0;
+/** The address that was last followed or written. */
+let followed = "";
 /** Those of LATER that were opened. @type {Record<string, any>} */
 const loaded = {};
 
@@ -35,10 +37,12 @@ function setAddress(board) {
   parts.set("run", run.name);
   if (view === "play" && board !== null) parts.set("board", board);
   history.replaceState(null, "", `#${parts}`);
+  followed = location.hash;
 }
 
 /** Shows what the address asks for. */
 function followAddress() {
+  followed = location.hash;
   const parts = address();
   const named = parts.get("run");
   const found = runs.find((other) => other.name === named);
@@ -118,7 +122,8 @@ document.addEventListener("keydown", (event) => {
 /** Has the address follow the board, when that stays for a moment. */
 function boardChanged() {
   window.clearTimeout(settling);
-  settling = window.setTimeout(() => view === "play" && setAddress(play.boardText()), SETTLED);
+  // An address that was asked for meanwhile, and is followed in a moment, stays.
+  settling = window.setTimeout(() => view === "play" && location.hash === followed && setAddress(play.boardText()), SETTLED);
 }
 
 async function copyLink() {
