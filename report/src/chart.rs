@@ -116,9 +116,10 @@ impl Chart {
                 let heights = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
                 if *is_logarithmic {
                     let (least, most) = range_of(heights.filter(|&height| height > 0.0));
+                    let least = least.max(most * LEAST_OF_MOST);
                     let chart = builder
                         .build_cartesian_2d(range.0..range.1, (least * 0.8..most * 1.3).log_scale())?;
-                    self.draw_lines(chart, x, lines, |height| height > 0.0)?;
+                    self.draw_lines(chart, x, lines, |height| height >= least)?;
                 } else {
                     let (_, most) = range_of(heights.chain([0.0]));
                     let chart = builder.build_cartesian_2d(range.0..range.1, 0.0..most * 1.05)?;
@@ -245,6 +246,10 @@ fn colour(text: &str) -> RGBColor {
         |at: usize| text.get(at..at + 2).and_then(|part| u8::from_str_radix(part, 16).ok()).unwrap_or(0);
     RGBColor(part(1), part(3), part(5))
 }
+
+/// On a logarithmic axis numbers below this part of the largest are not drawn: the ticks of an axis whose ends have no finite
+/// ratio would never be found.
+const LEAST_OF_MOST: f64 = 1e-300;
 
 /// The least and the largest of numbers, never the same.
 fn range_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
