@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use common::{Solved, close, exact2048, number, on_run, whole};
 use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize, Layer};
+use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Oracle, Run};
 use exact2048_stats::{StatsLimits, perfect_play};
 use serde_json::Value;
@@ -165,25 +166,30 @@ fn cutoffs_are_accounted_for() {
     }
 }
 
-/// Whole layers are read where that fits the memory, and else the oracle is asked: the statistics are the same.
+/// Whole layers are read where that fits the memory, and else the oracle is asked; what is not stored of them the kernels of
+/// the solver back up, or the oracle itself: the statistics are the same.
 #[test]
-fn both_ways_to_best_moves_are_one() {
-    let run = Solved::new("--board 3x2");
-    let oracle = Oracle::new(&Run::open(&run.run()).unwrap()).unwrap();
+fn all_ways_to_best_moves_are_one() {
+    let run = Solved::new("--board 3x2 --keep 8");
+    let opened = Run::open(&run.run()).unwrap();
+    let oracle = Oracle::new(&opened).unwrap();
     let reader = oracle.state_reader(&|| true);
     assert!(reader.has_all_states());
     let needed = reader.bytes(Layer::FIRST..=oracle.params().last_layer());
-    let [whole, asked] = [needed, needed - 1].map(|cone_bytes| {
+    let found = |oracle: &Oracle, cone_bytes| {
         let spent = CostSum::default();
         let asking = Asking::new(&|| true, cone_bytes, &spent);
         let limits = StatsLimits { bytes: 1 << 30, least_chance: 0.0 };
         let mut shares = Vec::new();
-        let found = perfect_play(&oracle, &asking, limits, |at| shares.push(at.share)).unwrap();
+        let found = perfect_play(oracle, &asking, limits, |at| shares.push(at.share)).unwrap();
         assert!(shares.is_sorted() && shares[0] > 0.0 && shares[shares.len() - 1] <= 1.0, "{shares:?}");
         (found, spent.computed_states() > 0)
-    });
+    };
+    let [whole, asked] = [needed, needed - 1].map(|bytes| found(&oracle, bytes));
     assert_eq!((whole.1, asked.1), (false, true), "which way was taken");
     assert_eq!(whole.0, asked.0);
+    let with_kernels = Oracle::new(&opened).unwrap().with_layer_solver(layer_solver(&opened));
+    assert_eq!(found(&with_kernels, 1 << 30), whole);
 }
 
 #[test]

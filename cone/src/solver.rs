@@ -434,7 +434,7 @@ impl Work<'_> {
         self.map(states, V::default(), |slot, state| {
             let best =
                 edges[slot].iter().filter(|&&edge| edge != NOWHERE).map(|&edge| after[edge as usize]).max();
-            best.unwrap_or_else(|| solver.backup.terminal(potential(state, solver.packed.size()) as u32))
+            best.unwrap_or_else(|| solver.backup.terminal(potential(state) as u32))
         })
     }
 

@@ -251,7 +251,7 @@ impl Solver {
     }
 
     fn terminal<V: Value>(&self, state: Board) -> Stored {
-        self.backup().terminal::<V>(potential(state, self.packed().size()) as u32).stored()
+        self.backup().terminal::<V>(potential(state) as u32).stored()
     }
 }
 

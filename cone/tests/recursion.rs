@@ -77,7 +77,7 @@ impl Whole {
                     Precision::Bits64 => backup.of_spawns::<u64>(&spawns(1), &spawns(2)),
                 }
             };
-            let terminal = |state| params.scale().points(rules::potential(state, board));
+            let terminal = |state| params.scale().points(rules::potential(state));
             let best = |&state: &Board| {
                 let best = afterstates(state).map(|(after, _)| mean(after)).max();
                 (state, best.unwrap_or_else(|| terminal(state)))

@@ -68,17 +68,6 @@ impl ExportColumn {
     fn len(&self) -> usize {
         each_type!(self, _, values => values.len())
     }
-
-    fn append(&mut self, other: &mut Self) {
-        match (self, other) {
-            (Self::U8(_, to), Self::U8(_, from)) => to.append(from),
-            (Self::U16(_, to), Self::U16(_, from)) => to.append(from),
-            (Self::U32(_, to), Self::U32(_, from)) => to.append(from),
-            (Self::U64(_, to), Self::U64(_, from)) => to.append(from),
-            (Self::F64(_, to), Self::F64(_, from)) => to.append(from),
-            (to, from) => unreachable!("{} and {} are of different types", to.name(), from.name()),
-        }
-    }
 }
 
 /// Boards of a layer, and what their rows say of them: best moves, and the numbers of each column that holds such, as far as
@@ -124,17 +113,23 @@ impl ExportRows {
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
         for column in &mut rows.0 {
             match column {
-                ExportColumn::U64(_, to) => *to = boards.iter().map(|board| board.0).collect(),
+                // At the end: it takes the boards.
+                ExportColumn::U64(..) => {}
                 ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
                 ExportColumn::U16(_, to) => {
                     *to = boards.iter().map(|board| tile(board.largest()) as u16).collect()
                 }
                 ExportColumn::U8("best", to) => *to = best.take().unwrap_or_default(),
-                ExportColumn::U8(_, to) => *to = boards.iter().map(|&board| empties(board, cells)).collect(),
+                ExportColumn::U8(_, to) => {
+                    *to = boards.iter().map(|board| cells as u8 - board.tiles() as u8).collect()
+                }
             }
         }
-        debug_assert!(rows.0.iter().all(|column| column.len() == boards.len()));
+        if let Some(ExportColumn::U64(_, to)) = rows.0.first_mut() {
+            *to = boards.into_iter().map(|board| board.0).collect();
+        }
+        debug_assert!(rows.0.iter().all(|column| column.len() == rows.rows()));
         rows
     }
 
@@ -149,13 +144,4 @@ impl ExportRows {
     pub fn rows(&self) -> usize {
         self.0.first().map_or(0, ExportColumn::len)
     }
-
-    /// Adds the rows of another of the same table.
-    pub(crate) fn append(&mut self, mut other: Self) {
-        self.0.iter_mut().zip(&mut other.0).for_each(|(to, from)| to.append(from));
-    }
-}
-
-fn empties(board: Board, cells: usize) -> u8 {
-    (0..cells).filter(|&cell| board.get(cell) == 0).count() as u8
 }

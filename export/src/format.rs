@@ -6,13 +6,18 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::writer::{
+    ColumnCloseResult, ColumnWriter, get_column_writer, get_typed_column_writer_mut,
+};
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, Type};
+use rayon::prelude::*;
 
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
@@ -58,9 +63,9 @@ impl FromStr for FileFormat {
 }
 
 /// A file that rows are written to.
-pub(crate) trait TableFile {
-    /// Adds rows.
-    fn write(&mut self, rows: ExportRows) -> io::Result<()>;
+pub(crate) trait TableFile: Send {
+    /// Adds the rows of some layers.
+    fn write(&mut self, group: &[ExportRows]) -> io::Result<()>;
 
     /// Writes what is left, and gives the file back.
     fn finish(self: Box<Self>) -> io::Result<File>;
@@ -89,20 +94,16 @@ fn io_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Rows of a group of rows, which readers take at once: some MiB.
-const GROUP_ROWS: usize = 1 << 20;
-
 /// Bytes of a column that are compressed together.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// Rows that readers can skip by the least and the largest value.
 const PAGE_ROWS: usize = 1 << 17;
 
-/// Rows of a Parquet file, of which the last group is not written yet.
+/// Groups of rows, column by column.
 struct ParquetFile {
     writer: SerializedFileWriter<BufWriter<File>>,
-    group: ExportRows,
-    none: ExportRows,
+    columns: usize,
 }
 
 impl ParquetFile {
@@ -114,56 +115,55 @@ impl ParquetFile {
             Arc::new(schema),
             properties(none, description)?,
         )?;
-        Ok(Self { writer, group: none.clone(), none: none.clone() })
+        Ok(Self { writer, columns: none.all().len() })
     }
 
-    fn write_group(&mut self) -> Result<(), ParquetError> {
-        let group = std::mem::replace(&mut self.group, self.none.clone());
+    fn write_group(&mut self, group: &[ExportRows]) -> Result<(), ParquetError> {
+        let columns = (0..self.columns).into_par_iter().map(|nth| self.encode(group, nth));
+        let columns: Vec<_> = columns.collect::<Result<_, _>>()?;
         let mut writer = self.writer.next_row_group()?;
-        for column in group.all() {
-            match column {
-                ExportColumn::U8(_, values) => {
-                    put::<Int32Type>(&mut writer, values.iter().map(|&v| v.into()))?
-                }
-                ExportColumn::U16(_, values) => {
-                    put::<Int32Type>(&mut writer, values.iter().map(|&v| v.into()))?
-                }
-                ExportColumn::U32(_, values) => {
-                    put::<Int32Type>(&mut writer, values.iter().map(|v| v.cast_signed()))?
-                }
-                ExportColumn::U64(_, values) => {
-                    put::<Int64Type>(&mut writer, values.iter().map(|v| v.cast_signed()))?
-                }
-                ExportColumn::F64(_, values) => put::<DoubleType>(&mut writer, values.iter().copied())?,
+        columns.into_iter().try_for_each(|(bytes, column)| writer.append_column(&bytes, column))?;
+        writer.close().map(drop)
+    }
+
+    /// A column of a group as it comes into the file.
+    fn encode(&self, group: &[ExportRows], nth: usize) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
+        let (description, properties) = (self.writer.schema_descr().column(nth), self.writer.properties());
+        let mut encoded = TrackedWrite::new(Vec::new());
+        let pages = Box::new(SerializedPageWriter::new(&mut encoded));
+        let mut column = get_column_writer(description, Arc::clone(properties), pages);
+        for rows in group {
+            match &rows.all()[nth] {
+                ExportColumn::U8(_, values) => put::<Int32Type>(&mut column, &widened(values))?,
+                ExportColumn::U16(_, values) => put::<Int32Type>(&mut column, &widened(values))?,
+                ExportColumn::U32(_, values) => put::<Int32Type>(&mut column, bytemuck::cast_slice(values))?,
+                ExportColumn::U64(_, values) => put::<Int64Type>(&mut column, bytemuck::cast_slice(values))?,
+                ExportColumn::F64(_, values) => put::<DoubleType>(&mut column, values)?,
             }
         }
-        writer.close().map(drop)
+        let closed = column.close()?;
+        Ok((encoded.into_inner()?.into(), closed))
     }
 }
 
 impl TableFile for ParquetFile {
-    fn write(&mut self, rows: ExportRows) -> io::Result<()> {
-        self.group.append(rows);
-        if self.group.rows() >= GROUP_ROWS { self.write_group().map_err(io_error) } else { Ok(()) }
+    fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
+        self.write_group(group).map_err(io_error)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<File> {
-        if self.group.rows() > 0 {
-            self.write_group().map_err(io_error)?;
-        }
+    fn finish(self: Box<Self>) -> io::Result<File> {
         Ok(self.writer.into_inner().map_err(io_error)?.into_inner()?)
     }
 }
 
-/// Writes the next column of a group.
-fn put<T: DataType>(
-    writer: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    values: impl Iterator<Item = T::T>,
-) -> Result<(), ParquetError> {
-    let missing = || ParquetError::General("the schema has fewer columns than the rows".to_owned());
-    let mut column = writer.next_column()?.ok_or_else(missing)?;
-    column.typed::<T>().write_batch(&values.collect::<Vec<_>>(), None, None)?;
-    column.close()
+/// Adds values to a column of a group.
+fn put<T: DataType>(column: &mut ColumnWriter<'_>, values: &[T::T]) -> Result<(), ParquetError> {
+    get_typed_column_writer_mut::<T>(column).write_batch(values, None, None).map(drop)
+}
+
+/// Small integers as Parquet knows them.
+fn widened<T: Copy + Into<i32>>(values: &[T]) -> Vec<i32> {
+    values.iter().map(|&value| value.into()).collect()
 }
 
 fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
@@ -180,8 +180,8 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// How columns are coded: boards and layers as differences, since they ascend; small integers by a dictionary; numbers as
-/// they are, since they repeat whole.
+/// How columns are coded: integers as differences, since boards and layers ascend and what is said of neighbouring boards is
+/// much the same; numbers as they are, since they repeat whole.
 fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPtr, ParquetError> {
     let described = KeyValue::new("exact2048".to_owned(), description.to_owned());
     let mut properties = WriterProperties::builder()
@@ -189,20 +189,22 @@ fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPt
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_dictionary_enabled(false)
         .set_key_value_metadata(Some(vec![described]));
     for column in none.all() {
         let path = || ColumnPath::from(column.name());
-        properties = match column {
-            ExportColumn::U64(..) | ExportColumn::U32(..) => properties
-                .set_column_dictionary_enabled(path(), false)
-                .set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED),
-            ExportColumn::F64(..) => properties
-                .set_column_dictionary_enabled(path(), false)
-                .set_column_encoding(path(), Encoding::PLAIN),
-            _ => properties,
+        let encoding = match column {
+            ExportColumn::F64(..) => Encoding::PLAIN,
+            _ => Encoding::DELTA_BINARY_PACKED,
         };
+        properties = properties.set_column_encoding(path(), encoding);
     }
     Ok(Arc::new(properties.build()))
+}
+
+/// All rows of a group: each by its number in the rows that it is one of.
+fn rows_of(group: &[ExportRows]) -> impl Iterator<Item = (&ExportRows, usize)> {
+    group.iter().flat_map(|rows| (0..rows.rows()).map(move |row| (rows, row)))
 }
 
 /// Bytes of the header of an array: enough for all tables, and what follows is aligned.
@@ -240,13 +242,13 @@ impl NpyFile {
 }
 
 impl TableFile for NpyFile {
-    fn write(&mut self, rows: ExportRows) -> io::Result<()> {
-        for row in 0..rows.rows() {
+    fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
+        for (rows, row) in rows_of(group) {
             for column in rows.all() {
                 each_type!(column, _, values => self.out.write_all(&values[row].to_le_bytes())?);
             }
         }
-        self.rows += rows.rows() as u64;
+        self.rows += rows_of(group).count() as u64;
         Ok(())
     }
 
@@ -272,8 +274,8 @@ impl CsvFile {
 }
 
 impl TableFile for CsvFile {
-    fn write(&mut self, rows: ExportRows) -> io::Result<()> {
-        for row in 0..rows.rows() {
+    fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
+        for (rows, row) in rows_of(group) {
             for (nth, column) in rows.all().iter().enumerate() {
                 let separator = if nth == 0 { "" } else { "," };
                 // As short as they can be to be read back the same, tiny ones with an exponent.

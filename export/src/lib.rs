@@ -11,6 +11,7 @@ mod columns;
 mod export;
 mod files;
 mod format;
+mod groups;
 mod sample;
 
 pub use columns::{ExportColumn, ExportRows, ExportTable};

@@ -137,7 +137,22 @@ impl Board {
     #[inline]
     #[must_use]
     pub fn largest(self) -> u8 {
-        (0..16).map(|cell| self.get(cell)).max().unwrap_or(0)
+        // From the highest bit of the exponents on: of the cells that have all bits found so far, those with the next one.
+        let (mut cells, mut exponent) = (0x1111_1111_1111_1111, 0);
+        for bit in (0..4).rev() {
+            let with_bit = self.0 >> bit & cells;
+            cells = if with_bit == 0 { cells } else { with_bit };
+            exponent |= u8::from(with_bit != 0) << bit;
+        }
+        exponent
+    }
+
+    /// Number of tiles.
+    #[inline]
+    #[must_use]
+    pub fn tiles(self) -> u32 {
+        let b = self.0 | self.0 >> 1;
+        ((b | b >> 2) & 0x1111_1111_1111_1111).count_ones()
     }
 
     /// Sum of the tiles of a board of `cells` cells: its layer.
@@ -209,6 +224,15 @@ fn parse_tile(cell: &str) -> Result<u8, BoardError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tiles_are_counted_and_compared_in_any_cell() {
+        for cell in 0..16 {
+            let board = Board(1 << 20).with(cell, 15);
+            assert_eq!((board.largest(), board.tiles()), (15, if cell == 5 { 1 } else { 2 }));
+        }
+        assert_eq!((Board::default().largest(), Board::default().tiles()), (0, 0));
+    }
 
     #[test]
     fn text_round_trip() {

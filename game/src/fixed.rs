@@ -102,6 +102,7 @@ impl Scale {
     }
 
     /// Points of the score, as they are stored: nothing where values are no scores.
+    #[inline]
     pub fn points(self, points: u64) -> Stored {
         match self.form {
             Form::Fixed(Fixed { fraction_bits, scores: true, .. }) => Stored(points << fraction_bits),
@@ -118,6 +119,7 @@ impl Scale {
     }
 
     /// The number that an integer stands for.
+    #[inline]
     pub fn number(self, ToCome(bits): ToCome) -> f64 {
         match self.form {
             Form::Fixed(fixed) => bits as f64 / (1u64 << fixed.fraction_bits) as f64,

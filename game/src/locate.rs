@@ -140,6 +140,21 @@ impl Locator {
         })
     }
 
+    /// The rows of a block in their order. Cost: a tenth of a microsecond a row.
+    pub fn row_skeletons(&self, layer: Layer, lane: Lane) -> Option<Vec<RowSkeleton>> {
+        let rows = self.rows(layer, lane)?;
+        let row = |row| {
+            let (index, mask, config) = self.skeleton(layer, lane, Row(row))?;
+            let keeps = |&g: &usize| self.space.config_image(mask, config, g) == config;
+            Some(RowSkeleton {
+                small: with_tiles(Board::default(), &mask.small_cells, config),
+                mask: index,
+                is_symmetric: mask.stabiliser.iter().any(keeps),
+            })
+        };
+        (0..rows).map(row).collect()
+    }
+
     /// The number of rows of a block; `None` where there is no such block.
     pub fn rows(&self, layer: Layer, lane: Lane) -> Option<u32> {
         self.class_of(ClassId::of(layer, lane)?)?.first_row.last().copied()
@@ -203,9 +218,21 @@ pub fn board_of(mask: &Mask, config: Config, sequence: Sequence) -> Board {
 }
 
 /// A board with tiles in some empty cells: their exponents, packed with the first highest.
-fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
+#[inline]
+pub fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
     let places = cells.iter().rev().enumerate();
     Board(places.fold(board.0, |b, (i, &cell)| b | (packed >> (4 * i) & 15) << (4 * cell)))
+}
+
+/// A row as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct RowSkeleton {
+    /// Its small tiles.
+    pub small: Board,
+    /// The index of its mask, which says where the large ones are.
+    pub mask: usize,
+    /// Whether a symmetry keeps the skeleton: not every sequence counts then, see [`RowBoards::board`].
+    pub is_symmetric: bool,
 }
 
 /// The boards of a row: its skeleton, with each sequence of large tiles.

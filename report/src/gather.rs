@@ -10,8 +10,8 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
-    Asking, CostSum, DeadStates, LayerCounts, LayerMoves, LayerStates, Oracle, OracleOptions, Phase,
-    QueryError, ReadError, Run, StateReader,
+    Asking, CostSum, DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions,
+    Phase, QueryError, ReadError, Run, StateReader,
 };
 use exact2048_stats::{StatsError, StatsLimits, has_usual_rules, perfect_play};
 use rayon::prelude::*;
@@ -23,6 +23,9 @@ use crate::gathered::{
 /// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
 const AT_ONCE: usize = 4096;
 
+/// Gives the kernels for a run.
+pub type SolverOfRun = fn(&Run) -> Box<dyn LayerSolver>;
+
 /// What is gathered, and what that may take.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportOptions {
@@ -32,6 +35,18 @@ pub struct ReportOptions {
     pub least_chance: Option<f64>,
     /// Bytes of memory for what is in memory at once.
     pub memory_bytes: u64,
+    /// What backs up layers that a run does not store, where kernels are at hand.
+    pub layer_solver: Option<SolverOfRun>,
+}
+
+impl ReportOptions {
+    fn oracle(&self, run: &Run, options: OracleOptions) -> Result<Oracle, QueryError> {
+        let oracle = Oracle::with_options(run, options)?;
+        Ok(match self.layer_solver {
+            Some(solver_of) => oracle.with_layer_solver(solver_of(run)),
+            None => oracle,
+        })
+    }
 }
 
 /// How far it is.
@@ -89,13 +104,12 @@ pub fn gather(
     options: &ReportOptions,
     mut progress: impl FnMut(ReportProgress),
 ) -> Result<RunReport, ReportError> {
-    let layers_oracle =
-        Oracle::with_options(run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
+    let layers_oracle = options.oracle(run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
     let layers = gather_layers(run, &layers_oracle, options, &mut progress)?;
     drop(layers_oracle);
     let params = run.params();
     let (limits, of_oracle) = StatsLimits::within(options.memory_bytes, options.least_chance.unwrap_or(1.0));
-    let oracle = Oracle::with_options(run, of_oracle)?;
+    let oracle = options.oracle(run, of_oracle)?;
     let play = match options.least_chance {
         _ if !has_usual_rules(params) => ReportedPlay::OtherRules,
         None => ReportedPlay::LeftOut,

@@ -32,6 +32,7 @@ mod error;
 mod evaluate;
 mod layers;
 mod some_states;
+mod sorting;
 mod starts;
 
 pub use best::Advice;
@@ -42,7 +43,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
-pub use layers::{LayerStates, StateReader};
+pub use layers::{LayerSolver, LayerStates, PartValues, StateReader};
 pub use starts::StartValues;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.
@@ -154,6 +155,7 @@ pub struct Oracle {
     cone_bytes: u64,
     solved: SolvedCones,
     cone_files: Option<ConeFiles>,
+    layer_solver: Option<Box<dyn LayerSolver>>,
 }
 
 impl Oracle {
@@ -200,6 +202,7 @@ impl Oracle {
             cone_bytes,
             solved: SolvedCones::new(solved_bytes),
             cone_files: cone_files.map(|(folder, most_bytes)| ConeFiles::new(folder, most_bytes, key, width)),
+            layer_solver: None,
             params,
         })
     }
@@ -484,11 +487,13 @@ impl Oracle {
     }
 
     /// What a stored value holds of the score that a board has made; all of it where no move is legal.
+    #[inline]
     pub(crate) fn past(&self, board: Board) -> Stored {
-        self.scale.points(rules::potential(board, self.params.board))
+        self.scale.points(rules::potential(board))
     }
 
     /// What a stored value says is still to come, seen from `board`.
+    #[inline]
     fn number(&self, stored: Stored, board: Board) -> f64 {
         self.scale.number(stored.to_come(self.past(board)))
     }

@@ -101,7 +101,7 @@ impl Made {
         let moves = Move::ALL.into_iter().filter_map(|direction| rules::make_move(board, direction, size));
         let moves: Vec<Board> = moves.map(|(after, _)| after).collect();
         let best = moves.into_iter().map(|after| self.after_value(backup, after, known)).max();
-        let value = best.unwrap_or_else(|| self.params.scale().points(rules::potential(board, size)));
+        let value = best.unwrap_or_else(|| self.params.scale().points(rules::potential(board)));
         known.insert(space_board, value);
         value
     }
@@ -224,7 +224,7 @@ fn check_answers(params: &Params, boards: &[Board]) {
         for (direction, found) in Move::ALL.into_iter().zip(&answer.moves) {
             let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
                 let stored = made.after_value(&backup, after, &mut known);
-                let past = params.scale().points(rules::potential(board, params.board));
+                let past = params.scale().points(rules::potential(board));
                 (after, score, params.scale().number(stored.to_come(past)))
             });
             let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));

@@ -11,7 +11,7 @@ use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_solution::{ItemKind, Parts, ReadError};
-use exact2048_storage::ShardKind;
+use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::area::Area;
 use crate::blocks::{Entries, ValueBlock};
@@ -69,13 +69,48 @@ impl<V: Value> Worker<V> {
         keep: bool,
         helpers: usize,
     ) -> Result<BlockValues, WorkerError> {
+        self.states_of(layer, lane, helpers, |block, best, cache| {
+            if let (Some(legality), Some(best)) = (&self.legality, best) {
+                self.pack_best_moves(layer, legality, block, best)?;
+            }
+            if keep {
+                self.pack_values(layer, block)?;
+            }
+            Ok(self.fingerprint(block, cache))
+        })
+    }
+
+    /// The same, but gives the values as shards hold them, of each part that has some, and nothing for a shard.
+    pub fn back_up_items(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
+        self.states_of(layer, lane, helpers, |block, _, _| {
+            let (parts, bits) = (self.parts(block.class, block.tables), block.reach.matrix.bits());
+            let (held, stride) = (block.reach.matrix.rows(), stride(block.tables));
+            let item = |part| parts.encode_values(part, held, bits, stride, block.states);
+            let items = (0..parts.count()).map(|part| (Parts::key(layer, lane, part), item(part)));
+            Ok(items.filter(|(_, item)| !item.is_empty()).collect())
+        })
+    }
+
+    /// Backs up the states of a block, and their best moves where the run stores them; nothing comes `of` a block without any.
+    fn states_of<R: Default>(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+        of: impl FnOnce(&BackedUp<'_, V>, Option<&[Direction]>, &mut MapCache) -> Result<R, WorkerError>,
+    ) -> Result<R, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(BlockValues::default());
+            return Ok(R::default());
         };
         let mut cache = tables.maps();
         let Some(reach) = self.read_occurring(layer, lane)? else {
             self.values.insert(layer, lane, self.no_values()?);
-            return Ok(BlockValues::default());
+            return Ok(R::default());
         };
         let rows = reach.matrix.rows();
         let values = rows.len() * stride(&tables);
@@ -88,13 +123,7 @@ impl<V: Value> Worker<V> {
         self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves);
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
-        if let (Some(legality), Some(best)) = (&self.legality, best) {
-            self.pack_best_moves(layer, legality, &block, &best)?;
-        }
-        if keep {
-            self.pack_values(layer, &block)?;
-        }
-        let found = self.fingerprint(&block, &mut cache);
+        let found = of(&block, best.as_deref(), &mut cache)?;
         self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
         Ok(found)
     }

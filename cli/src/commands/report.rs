@@ -10,6 +10,7 @@ use bytesize::ByteSize;
 use exact2048_report::{
     ReportError, ReportOptions, ReportProgress, ReportedValues, RunReport, figures, gather, page,
 };
+use exact2048_run::layer_solver;
 use exact2048_solution::Run;
 use exact2048_stats::StatsError;
 use serde_json::json;
@@ -97,6 +98,7 @@ pub fn main(args: &Args) -> Result<()> {
         },
         least_chance: (!args.no_play).then_some(args.cutoff),
         memory_bytes: args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64()),
+        layer_solver: Some(layer_solver),
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let line = ProgressLine::new("report");

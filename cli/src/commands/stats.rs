@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::{Objective, Params};
+use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Oracle, Run};
 use exact2048_stats::{
     KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsError, StatsLimits, StatsProgress, ToldStatistics,
@@ -84,7 +85,7 @@ pub fn main(args: &Args) -> Result<()> {
     require_usual_rules(run.params())?;
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
     let (limits, options) = StatsLimits::within(memory, args.cutoff);
-    let oracle = Oracle::with_options(&run, options)?;
+    let oracle = Oracle::with_options(&run, options)?.with_layer_solver(layer_solver(&run));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let begun = Instant::now();
     let line = ProgressLine::new("stats");

@@ -1,16 +1,19 @@
 //! Whole layers: all their states in the order of their canonical boards, with values.
 //!
 //! A state that is asked for by its board is looked for; here the parts of a layer are decoded once, one after the other,
-//! and say which boards they hold. Values that are not stored are backed up from the next stored layers, layer by layer,
-//! with what the crate `exact2048-cone` knows of whole layers.
+//! and say which boards they hold. Values that are not stored are backed up from the next stored layers: by the kernels of
+//! the solver where those are at hand ([`LayerSolver`]), else layer by layer with what the crate `exact2048-cone` knows of
+//! whole layers, which takes several times as long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use exact2048_cone::{LayerMoves, LayerTable};
-use exact2048_game::bitset::for_each_bit;
+use exact2048_game::bitset::{for_each_bit, ones};
+use exact2048_game::class::ClassId;
 use exact2048_game::columns::Columns;
+use exact2048_game::locate::{RowSkeleton, with_tiles};
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::transitions::Direction;
@@ -21,6 +24,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
+use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 use crate::commit::LayerCounts;
@@ -37,6 +41,24 @@ pub struct LayerStates {
     pub values: Vec<Stored>,
 }
 
+/// Values of states by the parts that they are in, as items of shards have them.
+pub type PartValues = BTreeMap<ItemKey, Vec<u8>>;
+
+/// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
+/// [`Oracle::with_layer_solver`].
+pub trait LayerSolver: Send + Sync {
+    /// The values of a range of layers, above which two are stored or nothing is. Threads are those of the rayon pool that it
+    /// is called in.
+    ///
+    /// # Errors
+    ///
+    /// What of the run cannot be read.
+    fn back_up(&self, layers: RangeInclusive<Layer>) -> Result<PartValues, ReadError>;
+
+    /// Bytes that it takes at most while it is at a layer, beside the values that it gives.
+    fn bytes(&self, layer: Layer) -> u64;
+}
+
 /// Goes through the layers of a run, from the lowest on. Layers that are asked for again, or whose values follow from those
 /// that were asked for before, are not read again.
 ///
@@ -45,10 +67,19 @@ pub struct StateReader<'a> {
     oracle: &'a Oracle,
     wanted: Wanted<'a>,
     columns: FxHashMap<Lane, Arc<Columns>>,
+    skeletons: FxHashMap<ClassId, Arc<Vec<RowSkeleton>>>,
     /// States and afterstates of the layers of the run.
     counts: BTreeMap<Layer, LayerCounts>,
     known: BTreeMap<Layer, Arc<LayerStates>>,
     tables: BTreeMap<Layer, Arc<LayerTable>>,
+    solved: Solved,
+}
+
+/// Values that a [`LayerSolver`] has worked out.
+#[derive(Default)]
+struct Solved {
+    layers: BTreeSet<Layer>,
+    values: PartValues,
 }
 
 /// One part of a layer, before it is decoded.
@@ -57,7 +88,15 @@ struct PartPlace {
     lane: Lane,
     parts: Parts,
     columns: Arc<Columns>,
+    /// Of all rows of the block, unless these are too many to be kept.
+    skeletons: Option<Arc<Vec<RowSkeleton>>>,
 }
+
+/// Rows of a class that are kept for the blocks of all layers and lanes that have them.
+const KEPT_ROWS: u32 = 1 << 16;
+
+/// Rows that are kept of all classes together: 100 MB.
+const MOST_KEPT_ROWS: usize = 1 << 22;
 
 impl Oracle {
     /// A reader of whole layers. Parts are decoded by the threads of the rayon pool that it is called in.
@@ -66,14 +105,23 @@ impl Oracle {
             oracle: self,
             wanted,
             columns: FxHashMap::default(),
+            skeletons: FxHashMap::default(),
             counts: self.catalog.holdings().counts(),
             known: BTreeMap::new(),
             tables: BTreeMap::new(),
+            solved: Solved::default(),
         }
+    }
+
+    /// The same oracle, which has kernels back up whole layers.
+    #[must_use]
+    pub fn with_layer_solver(self, solver: Box<dyn LayerSolver>) -> Self {
+        Self { layer_solver: Some(solver), ..self }
     }
 
     /// What a stored value of a state, or of one of its afterstates, is worth as seen from the state: a move's score is part
     /// of it. For an afterstate seen from itself, without it.
+    #[inline]
     pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
         self.number(stored, board)
     }
@@ -88,15 +136,22 @@ impl StateReader<'_> {
     /// [`QueryError::GivenUp`].
     pub fn states(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         self.forget(layer);
+        self.states_anew(layer)
+    }
+
+    /// The same, letting go of nothing.
+    fn states_anew(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         if let Some(known) = self.known.get(&layer) {
             return Ok(Arc::clone(known));
         }
-        if !self.oracle.params.kept.keeps(layer) {
-            return self.back_up(layer);
+        if !self.oracle.params.kept.keeps(layer) && !self.solved.layers.contains(&layer) {
+            match &self.oracle.layer_solver {
+                Some(solver) => self.solve(layer, &**solver)?,
+                None => return self.back_up(layer),
+            }
         }
-        let mut all = self.decode(layer, ItemKind::Values)?;
-        all.par_sort_unstable();
-        let (boards, values) = all.into_iter().map(|(board, bits)| (board, Stored(bits))).unzip();
+        let (boards, values) = self.decode(layer, ItemKind::Values)?;
+        let values = values.into_iter().map(Stored).collect();
         let states = Arc::new(LayerStates { layer, boards, values });
         self.known.insert(layer, Arc::clone(&states));
         Ok(states)
@@ -135,19 +190,28 @@ impl StateReader<'_> {
     /// As for [`states`](Self::states), and [`QueryError::NoBestMoves`].
     pub fn best_moves(&mut self, layer: Layer) -> Result<Vec<(Board, Option<Move>)>, QueryError> {
         self.forget(layer);
-        let mut all = self.decode(layer, ItemKind::BestMoves)?;
-        all.par_sort_unstable();
-        Ok(all.into_iter().map(|(board, best)| (board, Move::ALL.get(best as usize).copied())).collect())
+        let (boards, best) = self.decode(layer, ItemKind::BestMoves)?;
+        let best = best.into_iter().map(|best| Move::ALL.get(best as usize).copied());
+        Ok(boards.into_iter().zip(best).collect())
     }
 
     /// Bytes that it takes at most to go through some layers.
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.kept;
         let last = self.oracle.params.last_layer();
+        let value_bytes = u64::from(u8::from(self.oracle.params.precision)) / 8;
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
-            let listed: u64 =
-                layer.to(kept.next_cut(layer.up(1)).up(1).min(last)).map(|of| 16 * counts(of).0).sum();
+            let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
+            let listed: u64 = match &self.oracle.layer_solver {
+                None => above.map(|layer| 16 * counts(layer).0).sum(),
+                Some(solver) => {
+                    let solved = above.clone().filter(|&layer| !kept.keeps(layer));
+                    let values = solved.clone().map(|layer| value_bytes * counts(layer).0).sum::<u64>();
+                    let listed = above.take(3).map(|layer| 16 * counts(layer).0).sum::<u64>();
+                    listed + values + solved.map(|layer| solver.bytes(layer)).max().unwrap_or(0)
+                }
+            };
             let tables: u64 = (0..3).map(|up| LayerTable::bytes(counts(layer.up(up)).0)).sum();
             // A sorted list beside what it is made from.
             listed + tables + LayerMoves::bytes(counts(layer).0, counts(layer).1) + 32 * counts(layer).0
@@ -159,22 +223,45 @@ impl StateReader<'_> {
     fn forget(&mut self, layer: Layer) {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);
+        self.solved.layers = self.solved.layers.split_off(&layer);
+        self.solved.values = self.solved.values.split_off(&ItemKey { layer: layer.0, ..ItemKey::default() });
         let small = (self.oracle.params.cells() as u32) << (self.oracle.params.large - 1);
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
 
+    /// A layer that is not stored and all from it to the next stored ones.
+    fn between(&self, layer: Layer) -> Vec<Layer> {
+        let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
+        layer.to(cut).filter(|&between| between < cut).collect()
+    }
+
+    /// Has the kernels back up a layer and all between it and the next stored ones.
+    fn solve(&mut self, layer: Layer, solver: &dyn LayerSolver) -> Result<(), QueryError> {
+        if !(self.wanted)() {
+            return Err(QueryError::GivenUp);
+        }
+        let between = self.between(layer);
+        if let Some(&layer) = between.iter().find(|&&layer| !self.oracle.has_reach(layer)) {
+            return Err(QueryError::ReachRemoved(layer));
+        }
+        if let (Some(&first), Some(&last)) = (between.first(), between.last()) {
+            self.solved.values.append(&mut solver.back_up(first..=last)?);
+            self.solved.layers.extend(between);
+        }
+        Ok(())
+    }
+
     /// Backs up a layer and all between it and the next stored ones.
     fn back_up(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
-        let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
-        let between: Vec<Layer> = layer.to(cut).filter(|&between| between < cut).collect();
-        for kept in cut.to(cut.up(1)) {
-            self.table(kept)?;
+        let between = self.between(layer);
+        if let Some(cut) = between.last().map(|last| last.up(1)) {
+            for kept in cut.to(cut.up(1)) {
+                self.table(kept)?;
+            }
         }
         let mut found = None;
         for &layer in between.iter().rev() {
-            let mut boards: Vec<Board> =
-                self.decode(layer, ItemKind::Reach)?.into_iter().map(|(board, _)| board).collect();
-            boards.par_sort_unstable();
+            let (boards, _) = self.decode(layer, ItemKind::Reach)?;
             let moves = self.moves_of(layer, &boards)?;
             let values = boards.par_iter().enumerate();
             let values =
@@ -219,14 +306,14 @@ impl StateReader<'_> {
     /// The states of a layer above those that are still asked for: nothing is let go of.
     fn above(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         let (known, tables) = (std::mem::take(&mut self.known), std::mem::take(&mut self.tables));
-        let states = self.states(layer);
+        let states = self.states_anew(layer);
         self.known.extend(known);
         self.tables.extend(tables);
         states
     }
 
-    /// The boards of a layer, each with its value or its best move where those are wanted; in no order.
-    fn decode(&mut self, layer: Layer, kind: ItemKind) -> Result<Vec<(Board, u64)>, QueryError> {
+    /// The boards of a layer, ascending, each with its value or its best move where those are wanted.
+    fn decode(&mut self, layer: Layer, kind: ItemKind) -> Result<(Vec<Board>, Vec<u64>), QueryError> {
         let oracle = self.oracle;
         if !oracle.has_reach(layer) {
             return Err(QueryError::ReachRemoved(layer));
@@ -240,13 +327,30 @@ impl StateReader<'_> {
                 let columns =
                     self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
                 let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::ItemMissing(entry.key))?;
-                let parts = Parts::new(rows as usize, columns.len());
-                places.push(PartPlace { key: entry.key, lane, parts, columns: Arc::clone(columns) });
+                let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
+                let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
+                places.push(PartPlace { key: entry.key, lane, parts, columns, skeletons });
             }
         }
-        let decoded: Result<Vec<_>, QueryError> =
-            places.par_iter().map(|place| decode_part(oracle, place, kind, self.wanted)).collect();
-        Ok(decoded?.concat())
+        let (solved, wanted) = (&self.solved.values, self.wanted);
+        let decode = |place| decode_part(oracle, place, kind, solved, wanted);
+        let decoded: Result<Vec<_>, QueryError> = places.par_iter().map(decode).collect();
+        Ok(sorted(&decoded?))
+    }
+
+    /// The rows of a block, as they were kept or anew.
+    fn skeletons(&mut self, layer: Layer, lane: Lane) -> Option<Arc<Vec<RowSkeleton>>> {
+        let id = ClassId::of(layer, lane)?;
+        if let Some(kept) = self.skeletons.get(&id) {
+            return Some(Arc::clone(kept));
+        }
+        let skeletons = Arc::new(self.oracle.locator.row_skeletons(layer, lane)?);
+        let kept: usize = self.skeletons.values().map(|of_class| of_class.len()).sum();
+        if kept + skeletons.len() > MOST_KEPT_ROWS {
+            self.skeletons.clear();
+        }
+        self.skeletons.insert(id, Arc::clone(&skeletons));
+        Some(skeletons)
     }
 
     fn missing(&self, board: Board) -> QueryError {
@@ -262,31 +366,52 @@ fn decode_part(
     oracle: &Oracle,
     place: &PartPlace,
     kind: ItemKind,
+    solved: &PartValues,
     wanted: Wanted<'_>,
 ) -> Result<Vec<(Board, u64)>, QueryError> {
     if !wanted() {
         return Err(QueryError::GivenUp);
     }
-    let PartPlace { key, lane, parts, ref columns } = *place;
+    let PartPlace { key, lane, parts, ref columns, ref skeletons } = *place;
     let Some(states) = oracle.parts.states(key, parts)? else { return Ok(Vec::new()) };
-    let mut next = Answers::read(oracle, place, kind)?;
+    let mut next = Answers::read(oracle, place, kind, solved)?;
     let rules = oracle.cones.packed();
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(ones(&states) as usize);
     let first = parts.rows(key.part).start;
+    // Of the last mask: where the large tiles of each column are.
+    let (mut large, mut of_mask) = (Vec::new(), None);
     for (number, states) in states.chunks_exact(parts.words().max(1)).enumerate() {
         if states.iter().all(|&word| word == 0) {
             continue;
         }
-        let row = Row((first + number) as u32);
-        let boards =
-            oracle.locator.row_boards(Layer(key.layer), lane, row).ok_or(ReadError::ItemMissing(key))?;
+        let row = first + number;
+        let row_boards = || oracle.locator.row_boards(Layer(key.layer), lane, Row(row as u32));
+        let skeleton = skeletons.as_ref().map(|rows| rows[row]).filter(|row| !row.is_symmetric);
+        let boards = match skeleton {
+            None => Err(row_boards().ok_or(ReadError::ItemMissing(key))?),
+            Some(RowSkeleton { small, mask, .. }) => {
+                if of_mask != Some(mask) {
+                    let cells = &oracle.locator.space().masks(lane.k)[mask].large_cells;
+                    let tiles = |&sequence| with_tiles(Board::default(), cells, sequence);
+                    large = columns.sequences().iter().map(tiles).collect();
+                    of_mask = Some(mask);
+                }
+                Ok(small)
+            }
+        };
         let mut is_short = false;
         for_each_bit(states, |column| {
             let Some(answer) = next.next() else {
                 is_short = true;
                 return;
             };
-            let Some(board) = boards.board(columns.sequences()[column]) else { return };
+            let board = match &boards {
+                Ok(small) => Board(small.0 | large[column].0),
+                Err(boards) => match boards.board(columns.sequences()[column]) {
+                    Some(board) => board,
+                    None => return,
+                },
+            };
             let canonical = rules.canonical(board);
             let answer = match kind {
                 ItemKind::BestMoves => {
@@ -313,12 +438,20 @@ enum Answers {
 }
 
 impl Answers {
-    fn read(oracle: &Oracle, place: &PartPlace, kind: ItemKind) -> Result<Self, QueryError> {
+    fn read(
+        oracle: &Oracle,
+        place: &PartPlace,
+        kind: ItemKind,
+        solved: &PartValues,
+    ) -> Result<Self, QueryError> {
         let PartPlace { key, parts, .. } = *place;
         Ok(match kind {
             ItemKind::Reach => Self::Nothing,
             ItemKind::Values => {
-                let item = oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing(key))?;
+                let item = match solved.get(&key) {
+                    Some(item) => item.clone(),
+                    None => oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing(key))?,
+                };
                 Self::Values(oracle.params.precision, item.into_iter())
             }
             ItemKind::BestMoves => {
