@@ -4,6 +4,7 @@ use crate::common;
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::query_calls::{client, packed, values_of};
@@ -11,8 +12,9 @@ use common::serving::Server;
 use common::{Place, Solved, exact2048, files, on_run, text, whole};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
-use exact2048_game::{Board, BoardSize};
-use exact2048_solution::{Oracle, Run};
+use exact2048_game::{Board, BoardSize, Layer};
+use exact2048_run::layer_solver;
+use exact2048_solution::{Asking, CostSum, Oracle, QueryError, Run};
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
 use tonic_types::StatusExt;
@@ -23,6 +25,9 @@ static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new("--board 4x2"));
 fn size() -> BoardSize {
     "4x2".parse().unwrap()
 }
+
+/// A run that stores half of all values.
+static ORACLE: LazyLock<Oracle> = LazyLock::new(|| Oracle::new(&Run::open(&USUAL.run()).unwrap()).unwrap());
 
 /// A state of a layer that some game comes to, each seed another.
 fn state(layer: u32, seed: u64) -> Board {
@@ -35,9 +40,9 @@ fn state(layer: u32, seed: u64) -> Board {
     loop {
         let mut board = Board::default().with(random(4), 1).with(4 + random(4), 1);
         while board.tile_sum(8) < layer {
-            let moves = packed.moves(board);
-            let most_room = moves.iter().max_by_key(|(_, after, _)| packed.empty(*after).count_ones());
-            let Some((_, after, _)) = most_room else { break };
+            // By the best moves: other games seldom come far.
+            let Some(best) = ORACLE.evaluate(board, &|| true).unwrap().best else { break };
+            let (after, _) = packed.moves(board).get(best).unwrap();
             let cells: Vec<usize> = rules::empty_cells(after, size()).collect();
             board = after.with(cells[random(cells.len())], 1 + u8::from(random(10) == 0));
         }
@@ -49,8 +54,6 @@ fn state(layer: u32, seed: u64) -> Board {
 
 /// What the run that stores half of all values says of a board.
 fn expected(board: Board) -> f64 {
-    static ORACLE: LazyLock<Oracle> =
-        LazyLock::new(|| Oracle::new(&Run::open(&USUAL.run()).unwrap()).unwrap());
     ORACLE.evaluate(board, &|| true).unwrap().value
 }
 
@@ -110,6 +113,44 @@ fn a_query_says_what_a_value_cost_and_the_next_costs_nothing() {
     assert!(usual["cost"].is_null() && !USUAL.run().join("cones").exists());
     assert_eq!(text(&usual["board"]), asked);
     std::fs::remove_dir_all(own).unwrap();
+}
+
+/// A cone that is most of its layers is not solved where the kernels can back these up: values are the same, and all other
+/// states of the layers are known then. Without memory for that, or once nobody waits for it, it is as with any cone.
+#[test]
+fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
+    let run = Solved::new("--board 3x3 --objective reach:128 --keep starts");
+    let run = Run::open(&run.run()).unwrap();
+    let size: BoardSize = "3x3".parse().unwrap();
+    let [first, later] =
+        ["2 2 0 / 4 0 0 / 0 0 0", "64 8 2 / 2 0 0 / 0 0 0"].map(|text| Board::parse(text, size).unwrap());
+    let oracle = || Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run));
+    let ask = |oracle: &Oracle, board, cone_bytes, wanted: &(dyn Fn() -> bool + Sync)| {
+        let spent = CostSum::default();
+        let asking = Asking::new(wanted, cone_bytes, &spent);
+        let answer = oracle.evaluate_as(&[board], &asking).map(|mut answers| answers.remove(0).unwrap());
+        answer.map(|answer| (answer, spent.computed_states(), spent.found_states()))
+    };
+    let (alone, with_kernels, most) = (Oracle::new(&run).unwrap(), oracle(), 1 << 30);
+    let (expected, in_cone, _) = ask(&alone, first, most, &|| true).unwrap();
+    let (found, in_layers, _) = ask(&with_kernels, first, most, &|| true).unwrap();
+    let all =
+        run.layer_counts().into_iter().filter(|counts| counts.layer >= Layer(10)).map(|counts| counts.states);
+    assert_eq!((&found, in_layers), (&expected, all.sum()));
+    assert!(in_cone < in_layers, "{in_cone} of {in_layers}");
+    let (found, computed, known) = ask(&with_kernels, later, most, &|| true).unwrap();
+    assert_eq!((&found, computed), (&ask(&alone, later, most, &|| true).unwrap().0, 0));
+    assert!(known > 0);
+    let refused = ask(&oracle(), first, 9 << 20, &|| true).unwrap_err();
+    assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
+    // The cone that is tried first asks some hundred times, the kernels once a layer.
+    let asked = AtomicU32::new(0);
+    ask(&oracle(), first, most, &|| asked.fetch_add(1, Ordering::Relaxed) < u32::MAX).unwrap();
+    let most_often = asked.into_inner() - 20;
+    let asked = AtomicU32::new(0);
+    let patient = || asked.fetch_add(1, Ordering::Relaxed) < most_often;
+    let given_up = ask(&oracle(), first, most, &patient).unwrap_err();
+    assert!(matches!(given_up, QueryError::GivenUp), "{given_up}");
 }
 
 /// A sample of such a run says what part it covered.

@@ -50,7 +50,7 @@ impl Values {
 
 impl Solved {
     /// From layers in ascending order.
-    pub(crate) fn new(layers: Vec<SolvedLayer>) -> Self {
+    pub fn new(layers: Vec<SolvedLayer>) -> Self {
         Self { layers }
     }
 

@@ -1,13 +1,13 @@
 //! Values of whole layers that a run does not store, by the kernels that solve runs.
 
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use exact2048_coordinator::Workload;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
-use exact2048_solution::{LayerSolver, PartValues, ReadError, Run};
+use exact2048_solution::{Archive, LayerSolver, PartValues, ReadError, Run, ShardArchive};
 use exact2048_worker::{Tuning, Worker, WorkerError, least_memory_bytes};
 use rayon::prelude::*;
 
@@ -18,8 +18,45 @@ use rayon::prelude::*;
 /// [`Oracle::with_layer_solver`]: exact2048_solution::Oracle::with_layer_solver
 pub fn layer_solver(run: &Run) -> Box<dyn LayerSolver> {
     match run.params().precision {
-        Precision::Bits32 => Box::new(Kernels::<u32>::new(run)),
-        Precision::Bits64 => Box::new(Kernels::<u64>::new(run)),
+        Precision::Bits32 => Box::new(WhenNeeded::<u32>::new(run)),
+        Precision::Bits64 => Box::new(WhenNeeded::<u64>::new(run)),
+    }
+}
+
+/// Kernels that are set up when they are first asked for: most questions need none.
+struct WhenNeeded<V> {
+    params: Params,
+    archive: Arc<ShardArchive>,
+    kernels: OnceLock<Kernels<V>>,
+}
+
+impl<V: Value> WhenNeeded<V> {
+    fn new(run: &Run) -> Self {
+        // Values alone are asked for, also of a run that stores best moves.
+        let params = run.params().clone().with_best_moves(false);
+        Self { params, archive: Arc::clone(run.archive()), kernels: OnceLock::new() }
+    }
+
+    fn kernels(&self) -> &Kernels<V> {
+        self.kernels.get_or_init(|| Kernels::new(&self.params, &self.archive))
+    }
+}
+
+impl<V: Value> LayerSolver for WhenNeeded<V> {
+    fn back_up(
+        &self,
+        layers: RangeInclusive<Layer>,
+        wanted: &(dyn Fn(Layer) -> bool + Sync),
+    ) -> Result<Option<PartValues>, ReadError> {
+        self.kernels().back_up(layers, wanted).map_err(|error| match error {
+            WorkerError::Read(error) => error,
+            WorkerError::Storage(error) => error.into(),
+            WorkerError::Payload(error) => error.into(),
+        })
+    }
+
+    fn bytes(&self, layer: Layer) -> u64 {
+        self.kernels().bytes(layer)
     }
 }
 
@@ -33,22 +70,21 @@ struct Kernels<V> {
 }
 
 impl<V: Value> Kernels<V> {
-    fn new(run: &Run) -> Self {
-        // Values alone are asked for, also of a run that stores best moves.
-        let params = run.params().clone().with_best_moves(false);
+    fn new(params: &Params, archive: &Arc<ShardArchive>) -> Self {
         let tuning = Tuning {
             limit_bytes: usize::MAX / 2,
             heap_bytes: || 0,
             dense_rows: Tuning::DENSE_ROWS,
             piece_bytes: Tuning::PIECE_BYTES,
         };
-        let worker = Worker::new(&params, tuning, std::env::temp_dir(), run.archive().clone());
+        let worker =
+            Worker::new(params, tuning, std::env::temp_dir(), Arc::clone(archive) as Arc<dyn Archive>);
         Self {
-            workload: Workload::new(&params),
-            lanes: lanes(&params),
-            tables_bytes: least_memory_bytes(&params, rayon::current_num_threads()),
+            params: params.clone(),
+            workload: Workload::new(params),
+            lanes: lanes(params),
+            tables_bytes: least_memory_bytes(params, rayon::current_num_threads()),
             worker: Mutex::new(worker),
-            params,
         }
     }
 
@@ -70,25 +106,26 @@ impl<V: Value> Kernels<V> {
         worker.release_afterstates(layer);
         Ok(items.into_iter().flatten().collect())
     }
-}
 
-impl<V: Value> LayerSolver for Kernels<V> {
-    fn back_up(&self, layers: RangeInclusive<Layer>) -> Result<PartValues, ReadError> {
+    fn back_up(
+        &self,
+        layers: RangeInclusive<Layer>,
+        wanted: &(dyn Fn(Layer) -> bool + Sync),
+    ) -> Result<Option<PartValues>, WorkerError> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = layers.into_inner();
         let mut values = PartValues::new();
-        let found = first.to(last).rev().try_for_each(|layer| {
-            values.append(&mut self.back_up_layer(&worker, layer)?);
-            Ok(())
+        let found = first.to(last).rev().try_fold(true, |goes_on, layer| {
+            let goes_on = goes_on && wanted(layer);
+            if goes_on {
+                values.append(&mut self.back_up_layer(&worker, layer)?);
+            }
+            Ok(goes_on)
         });
         worker.release_all();
         let is_over = |lane: &&Lane| layer_range(&self.params, **lane).1 < first;
         self.lanes.iter().filter(is_over).for_each(|&lane| worker.release_lane(lane));
-        found.map(|()| values).map_err(|error| match error {
-            WorkerError::Read(error) => error,
-            WorkerError::Storage(error) => error.into(),
-            WorkerError::Payload(error) => error.into(),
-        })
+        found.map(|all| all.then_some(values))
     }
 
     fn bytes(&self, layer: Layer) -> u64 {

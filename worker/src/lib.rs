@@ -246,18 +246,19 @@ impl<V: Value> Worker<V> {
     }
 
     /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
-    /// transitions that no task is using move to disk, index maps are dropped.
+    /// transitions that no task is using move to disk, index maps are dropped. Blocks of bits are small; values are written
+    /// anew for each layer, transitions once and for all layers.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());
         }
         let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let enough = || self.memory.fits(bytes);
-        self.after_values.spill(&self.memory, enough)?;
-        self.values.spill(&self.memory, enough)?;
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
         self.tables.spill_transitions(enough)?;
+        self.after_values.spill(&self.memory, enough)?;
+        self.values.spill(&self.memory, enough)?;
         if !enough() {
             self.tables.forget_maps();
         }

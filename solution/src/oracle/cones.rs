@@ -27,6 +27,13 @@ const LEAST_KEPT_STATES: u64 = 256;
 /// Solved cones in memory at most: each is searched for a state that is asked for.
 const MOST_IN_MEMORY: usize = 64;
 
+/// Where kernels are at hand, cones of up to so many bytes are solved whatever the layers that they lie in have.
+const LEAST_LAYERS_BYTES: u64 = 8 << 20;
+
+/// And larger ones of up to a byte for so many states of these layers. A state of a cone takes some 16 bytes and a
+/// microsecond, a state of a whole layer a tenth of that time.
+const STATES_A_BYTE: u64 = 4;
+
 /// States from which on threads share the search for their places.
 const SHARED_STATES: usize = 4096;
 
@@ -59,6 +66,10 @@ pub struct CostSum {
 }
 
 impl CostSum {
+    pub(super) fn add_stored(&self, states: u64) {
+        self.stored.fetch_add(states, Ordering::Relaxed);
+    }
+
     /// States whose values were computed.
     pub fn computed_states(&self) -> u64 {
         self.computed.load(Ordering::Relaxed)
@@ -208,27 +219,23 @@ impl Oracle {
         if open.is_empty() { Ok(()) } else { self.solve(&open, known, asking) }
     }
 
-    /// Solves the cone of some states; where it takes too much memory, those of some of them, one after the other.
+    /// Solves the cone of some states, or all layers that it lies in; where it takes too much memory, the cones of some of the
+    /// states, one after the other.
     fn solve(
         &self,
         states: &[(Layer, Board)],
         known: &mut Known,
         asking: &Asking<'_>,
     ) -> Result<(), QueryError> {
-        let limits = Limits { bytes: asking.cone_bytes, wanted: asking.wanted, progress: asking.progress };
-        let stored = |layer, boards: &[Board]| self.look_up(layer, boards, asking);
-        let solved = match self.cones.solve(states, limits, stored) {
-            Ok(solved) => solved,
-            Err(ConeError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
+        let (solved, computed) = match self.solve_cone_or_layers(states, asking) {
+            Err(QueryError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
                 let (first, rest) = states.split_at(states.len() / 2);
                 self.solve(first, known, asking)?;
                 return self.find_or_solve(rest, known, asking);
             }
-            Err(ConeError::TooLarge(error)) => return Err(QueryError::TooLarge(error)),
-            Err(ConeError::GivenUp) => return Err(QueryError::GivenUp),
-            Err(ConeError::Stored(error)) => return Err(error),
+            solved => solved?,
         };
-        asking.spent.computed.fetch_add(solved.states(), Ordering::Relaxed);
+        asking.spent.computed.fetch_add(computed, Ordering::Relaxed);
         for &(layer, board) in states {
             known.extend(solved.value(layer, board).map(|value| (board, value)));
         }
@@ -243,6 +250,48 @@ impl Oracle {
         Ok(())
     }
 
+    /// The cone of some states, or where kernels are at hand and the cone is no longer a small part of its layers, these
+    /// whole; and how many states were backed up for it.
+    fn solve_cone_or_layers(
+        &self,
+        states: &[(Layer, Board)],
+        asking: &Asking<'_>,
+    ) -> Result<(Solved, u64), QueryError> {
+        let with_count = |solved: Solved| {
+            let states = solved.states();
+            (solved, states)
+        };
+        if self.layer_solver.is_some() {
+            let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);
+            if few_bytes < asking.cone_bytes {
+                match self.solve_cone(states, few_bytes, asking) {
+                    Err(QueryError::TooLarge(_)) => {}
+                    solved => return solved.map(with_count),
+                }
+                if let Some(solved) = self.solve_layers(states, asking)? {
+                    return Ok(solved);
+                }
+            }
+        }
+        self.solve_cone(states, asking.cone_bytes, asking).map(with_count)
+    }
+
+    /// The cone of some states, where it takes no more than some bytes of memory.
+    fn solve_cone(
+        &self,
+        states: &[(Layer, Board)],
+        bytes: u64,
+        asking: &Asking<'_>,
+    ) -> Result<Solved, QueryError> {
+        let limits = Limits { bytes, wanted: asking.wanted, progress: asking.progress };
+        let stored = |layer, boards: &[Board]| self.look_up(layer, boards, asking);
+        self.cones.solve(states, limits, stored).map_err(|error| match error {
+            ConeError::TooLarge(error) => QueryError::TooLarge(error),
+            ConeError::GivenUp => QueryError::GivenUp,
+            ConeError::Stored(error) => error,
+        })
+    }
+
     /// The stored values of states of a kept layer, in the order of their boards. Each part of the run is read once.
     fn look_up(
         &self,
@@ -250,7 +299,7 @@ impl Oracle {
         boards: &[Board],
         asking: &Asking<'_>,
     ) -> Result<Vec<Stored>, QueryError> {
-        asking.spent.stored.fetch_add(boards.len() as u64, Ordering::Relaxed);
+        asking.spent.add_stored(boards.len() as u64);
         let place = |(at, &board): (usize, &Board)| {
             let entry = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
             Ok::<_, QueryError>((entry, at))

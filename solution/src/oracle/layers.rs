@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use exact2048_cone::{LayerMoves, LayerTable};
+use exact2048_cone::{self as cone, LayerMoves, LayerTable, Progress, SolvedLayer, Values};
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::class::ClassId;
 use exact2048_game::columns::Columns;
@@ -18,14 +18,14 @@ use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::transitions::Direction;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, Lane, Layer, Precision};
+use exact2048_game::{Board, Lane, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
 use super::sorting::sorted;
-use super::{Entry, Oracle, QueryError, Wanted};
+use super::{Asking, Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 use crate::commit::LayerCounts;
 use crate::parts::{ItemKind, Parts};
@@ -48,12 +48,16 @@ pub type PartValues = BTreeMap<ItemKey, Vec<u8>>;
 /// [`Oracle::with_layer_solver`].
 pub trait LayerSolver: Send + Sync {
     /// The values of a range of layers, above which two are stored or nothing is. Threads are those of the rayon pool that it
-    /// is called in.
+    /// is called in. Asks before each layer whether they are still wanted, and else gives none.
     ///
     /// # Errors
     ///
     /// What of the run cannot be read.
-    fn back_up(&self, layers: RangeInclusive<Layer>) -> Result<PartValues, ReadError>;
+    fn back_up(
+        &self,
+        layers: RangeInclusive<Layer>,
+        wanted: &(dyn Fn(Layer) -> bool + Sync),
+    ) -> Result<Option<PartValues>, ReadError>;
 
     /// Bytes that it takes at most while it is at a layer, beside the values that it gives.
     fn bytes(&self, layer: Layer) -> u64;
@@ -117,6 +121,66 @@ impl Oracle {
     #[must_use]
     pub fn with_layer_solver(self, solver: Box<dyn LayerSolver>) -> Self {
         Self { layer_solver: Some(solver), ..self }
+    }
+
+    /// States of the layers from one on that are not stored, up to the next stored ones.
+    pub(super) fn states_between(&self, first: Layer) -> u64 {
+        let reader = self.state_reader(&|| true);
+        reader.between(first).into_iter().map(|layer| reader.states_of(layer)).sum()
+    }
+
+    /// All states of the layers from the first of those that are asked for up to the next stored ones, by the kernels, where
+    /// these are at hand and that fits the memory that a cone may take; of the upper layers those are left out that would
+    /// take more. Also how many states were backed up.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`], [`QueryError::GivenUp`].
+    pub(super) fn solve_layers(
+        &self,
+        asked: &[(Layer, Board)],
+        asking: &Asking<'_>,
+    ) -> Result<Option<(cone::Solved, u64)>, QueryError> {
+        let (Some(solver), Some(&(lowest, _)), Some(&(highest, _))) =
+            (&self.layer_solver, asked.first(), asked.last())
+        else {
+            return Ok(None);
+        };
+        let mut reader = self.state_reader(asking.wanted);
+        let between = reader.between(lowest);
+        let Some(&last) = between.last() else { return Ok(None) };
+        let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
+        let values_bytes = value_bytes(&self.params) * all;
+        let solver_bytes = between.iter().map(|&layer| solver.bytes(layer)).max().unwrap_or(0);
+        let fits = values_bytes + solver_bytes <= asking.cone_bytes;
+        if !fits || between.iter().any(|&layer| !self.has_reach(layer)) {
+            return Ok(None);
+        }
+        (asking.progress)(Progress::Up(lowest, 0));
+        let goes_on = |layer| {
+            let left = lowest.to(layer).map(|layer| reader.states_of(layer)).sum();
+            (asking.progress)(Progress::Down(left, all));
+            (asking.wanted)()
+        };
+        let values = solver.back_up(lowest..=last, &goes_on)?.ok_or(QueryError::GivenUp)?;
+        let stored: u64 = last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum();
+        asking.spent.add_stored(stored);
+        reader.solved = Solved { layers: between.iter().copied().collect(), values };
+        let (mut layers, mut bytes) = (Vec::new(), values_bytes);
+        for layer in between {
+            bytes += reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes(&self.params));
+            if layer > highest && bytes > asking.cone_bytes {
+                break;
+            }
+            let states = reader.states(layer)?;
+            let values = states.values.iter();
+            let values = match self.params.precision {
+                Precision::Bits32 => Values::Bits32(values.map(|&value| u32::of_stored(value)).collect()),
+                Precision::Bits64 => Values::Bits64(values.map(|&value| u64::of_stored(value)).collect()),
+            };
+            layers.push(SolvedLayer { layer, boards: states.boards.clone().into(), values });
+        }
+        Ok(Some((cone::Solved::new(layers), all)))
     }
 
     /// What a stored value of a state, or of one of its afterstates, is worth as seen from the state: a move's score is part
@@ -199,7 +263,7 @@ impl StateReader<'_> {
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.kept;
         let last = self.oracle.params.last_layer();
-        let value_bytes = u64::from(u8::from(self.oracle.params.precision)) / 8;
+        let value_bytes = value_bytes(&self.oracle.params);
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
@@ -229,6 +293,11 @@ impl StateReader<'_> {
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
 
+    /// States of a layer, as the run has counted them.
+    fn states_of(&self, layer: Layer) -> u64 {
+        self.counts.get(&layer).map_or(0, |counts| counts.states)
+    }
+
     /// A layer that is not stored and all from it to the next stored ones.
     fn between(&self, layer: Layer) -> Vec<Layer> {
         let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
@@ -237,15 +306,13 @@ impl StateReader<'_> {
 
     /// Has the kernels back up a layer and all between it and the next stored ones.
     fn solve(&mut self, layer: Layer, solver: &dyn LayerSolver) -> Result<(), QueryError> {
-        if !(self.wanted)() {
-            return Err(QueryError::GivenUp);
-        }
         let between = self.between(layer);
         if let Some(&layer) = between.iter().find(|&&layer| !self.oracle.has_reach(layer)) {
             return Err(QueryError::ReachRemoved(layer));
         }
         if let (Some(&first), Some(&last)) = (between.first(), between.last()) {
-            self.solved.values.append(&mut solver.back_up(first..=last)?);
+            let values = solver.back_up(first..=last, &|_| (self.wanted)())?;
+            self.solved.values.append(&mut values.ok_or(QueryError::GivenUp)?);
             self.solved.layers.extend(between);
         }
         Ok(())
@@ -359,6 +426,11 @@ impl StateReader<'_> {
             None => self.oracle.unreachable(board, ": a board leads to it, so that a shard below is wrong"),
         }
     }
+}
+
+/// Bytes of a value in an item.
+fn value_bytes(params: &Params) -> u64 {
+    u64::from(u8::from(params.precision)) / 8
 }
 
 /// The boards of a part; see [`StateReader::decode`]. A move that is none stands for none.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
+use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
 
 use super::Args;
@@ -59,7 +60,8 @@ impl Answerer {
                 let location = store.locate_to_read(run)?;
                 let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
                 let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
-                let oracle = Oracle::with_options(&Run::open(location)?, options)?;
+                let run = Run::open(location)?;
+                let oracle = Oracle::with_options(&run, options)?.with_layer_solver(layer_solver(&run));
                 let (watch, turn) = (ConeWatch::default(), Mutex::default());
                 Source::Run(Box::new(LocalRun { oracle, watch, turn }))
             }
