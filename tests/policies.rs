@@ -192,7 +192,8 @@ fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
         assert_eq!(found["best_moves"], found["states"], "{job}");
         assert_eq!(found["best_moves_left_out"], 0, "{job}");
         assert!(states == 0 || found["states"] == states, "{job}");
-        on_run(&solved.run(), "verify", &["--sample", "50"]).exits(0);
+        let sampled = on_run(&solved.run(), "verify", &["--sample", "50", "--json"]).exits(0).json();
+        assert!(sampled["best_moves"].as_u64() >= sampled["values"].as_u64(), "{sampled}");
     }
     let solved = Solved::new("--board 3x2 --values best-move");
     let run = solved.run();
@@ -220,6 +221,38 @@ fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
     }
     assert!(refused > 50 && unread < refused / 5, "{refused} refused, {unread} changed nothing");
     on_run(&run, "verify", &[]).exits(0);
+}
+
+/// A sample has the moves of its states checked too, here of all.
+#[test]
+fn wrong_best_moves_are_found_by_samples() {
+    let solved = Solved::new("--board 2x2 --values best-move --keep all");
+    let sampled = on_run(&solved.run(), "verify", &["--sample", "1000", "--json"]).exits(0).json();
+    // Of the 110 states five lie twice in symmetric rows.
+    assert_eq!((&sampled["values"], &sampled["best_moves"]), (&115.into(), &115.into()), "{sampled}");
+    let told = on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0).stdout;
+    assert!(told.contains("115: none is better"), "{told}");
+    let whole = Forge::open(&solved.run());
+    let (mut refused, mut all) = (0, 0);
+    for shard in whole.of_kind(ShardKind::Values).collect::<Vec<_>>() {
+        for (item, (_, bytes)) in
+            whole.shards[shard].items.iter().enumerate().filter(|(_, (key, _))| key.part >> 31 == 1)
+        {
+            for bit in 0..8 * bytes.len() {
+                let mut forge = whole.clone();
+                forge.shards[shard].items[item].1[bit / 8] ^= 1 << (bit % 8);
+                forge.write_shard(shard);
+                let found = on_run(&solved.run(), "verify", &["--sample", "1000"]);
+                if found.code == Some(1) {
+                    assert!(found.stderr.contains("best move of"), "{}", found.stderr);
+                    refused += 1;
+                }
+                all += 1;
+            }
+        }
+        whole.clone().write_shard(shard);
+    }
+    assert!(refused > all / 4, "{refused} of {all}");
 }
 
 /// What is answered by a run that keeps hardly any values, and by a server of it.

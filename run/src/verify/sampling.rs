@@ -3,12 +3,13 @@
 //! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers, is
 //! listed layer by layer, each state once, and valued downward again. Where few layers are stored that is much: what takes
 //! more memory than allowed is left out, and said so. Of the states in between, whose values are not stored, some are asked
-//! of the oracle, so that answers to queries are checked too.
+//! of the oracle, so that answers to queries are checked too. Where the run stores best moves, those of all these states are.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_game::Board;
+use exact2048_game::rules::Move;
 use exact2048_game::value::Stored;
 use exact2048_solution::{Oracle, OracleOptions, QueryError};
 use exact2048_storage::{Entry, ItemKey, ShardKind};
@@ -95,6 +96,7 @@ impl Verifier<'_> {
                     outcome.checked.states += of_group.states;
                     outcome.checked.values_too_far += of_group.values_too_far;
                     outcome.checked.answers += of_group.answers;
+                    outcome.checked.best_moves += of_group.best_moves;
                 }
                 Err(problem) => outcome.problems.push(problem),
             }
@@ -150,6 +152,7 @@ impl Sampler<'_> {
                 states: first.states + rest.states,
                 values_too_far: first.values_too_far + rest.values_too_far,
                 answers: first.answers + rest.answers,
+                best_moves: first.best_moves + rest.best_moves,
                 ..Checked::default()
             });
         };
@@ -160,8 +163,10 @@ impl Sampler<'_> {
             }
         }
         let answers = self.ask(&between, &known)?;
+        let drawn = states.iter().map(|&(_, board, _)| board);
+        let best_moves = self.check_best_moves(drawn.chain(some_of(&between)), &known)?;
         let (values, states) = (states.len() as u64, (states.len() + known.len()) as u64);
-        Ok(Checked { values, states, answers, ..Checked::default() })
+        Ok(Checked { values, states, answers, best_moves, ..Checked::default() })
     }
 
     /// The board and the value of an entry, which must be found where a query looks for the board.
@@ -230,9 +235,8 @@ impl Sampler<'_> {
     /// Asks the oracle for some states between stored layers; returns how many it was asked for.
     fn ask(&self, between: &[u64], known: &Known) -> Result<u64, Problem> {
         let Some(oracle) = &self.oracle else { return Ok(0) };
-        let step = between.len().div_ceil(ASKED).max(1);
         let mut asked = 0;
-        for &board in between.iter().rev().step_by(step) {
+        for board in some_of(between) {
             let answer = match oracle.stored_value(Board(board)) {
                 Ok(Stored(bits)) => bits.to_string(),
                 // It lacks the memory that it would take to answer, and says nothing wrong.
@@ -249,6 +253,38 @@ impl Sampler<'_> {
         Ok(asked)
     }
 
+    /// Checks that the stored moves of some states, whose successors are known, are best; returns how many those are: none
+    /// where the run stores no moves.
+    fn check_best_moves(&self, boards: impl Iterator<Item = u64>, known: &Known) -> Result<u64, Problem> {
+        let Some(oracle) = self.oracle.as_ref().filter(|oracle| oracle.params().best_moves) else {
+            return Ok(0);
+        };
+        let mut checked = 0;
+        for board in boards {
+            let is_best = |stored: Option<Move>| match stored {
+                Some(stored) => {
+                    let after = self.slid(board)[stored as usize];
+                    after != board && self.mean(after, known) == self.best(board, known)
+                }
+                None => self.afterstates(board).next().is_none(),
+            };
+            let found = match oracle.advise(Board(board)).map(|advice| advice.best) {
+                Ok(stored) if is_best(stored) => {
+                    checked += 1;
+                    continue;
+                }
+                Ok(stored) => stored.map_or("none", Move::name).to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let best = Move::ALL.into_iter().filter(|&direction| is_best(Some(direction)));
+            let best: Vec<&str> = best.map(Move::name).collect();
+            let expected = if best.is_empty() { "none".to_owned() } else { best.join(" or ") };
+            let what = format!("best move of {}", self.reader.text(board));
+            return Err(self.reader.problem(ShardKind::Values, tile_sum(board), what, expected, found));
+        }
+        Ok(checked)
+    }
+
     /// Calls `visit` with each state that moves and spawns lead to, canonical, and the afterstate between.
     fn successors(&self, board: u64, mut visit: impl FnMut(u64, u64)) {
         let geometry = self.game.geometry();
@@ -262,9 +298,14 @@ impl Sampler<'_> {
 
     /// The boards that moves lead to.
     fn afterstates(&self, board: u64) -> impl Iterator<Item = u64> {
+        self.slid(board).into_iter().filter(move |&after| after != board)
+    }
+
+    /// The board after each move, in the order of [`Move::ALL`]; the same board where that is not legal.
+    fn slid(&self, board: u64) -> [u64; 4] {
         let mut after = [const { Vec::new() }; 4];
         self.game.geometry().slide(&[board], &mut after);
-        after.into_iter().flatten().filter(move |&after| after != board)
+        after.map(|after| after.first().copied().unwrap_or(board))
     }
 
     /// The value of a state by its moves, whose successors are known.
@@ -287,6 +328,11 @@ impl Sampler<'_> {
         }
         self.game.values().of_spawned(&spawned)
     }
+}
+
+/// Some states between stored layers, spread over all of them.
+fn some_of(between: &[u64]) -> impl Iterator<Item = u64> {
+    between.iter().rev().step_by(between.len().div_ceil(ASKED).max(1)).copied()
 }
 
 /// SplitMix64: well mixed bits of a counter.

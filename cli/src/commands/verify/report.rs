@@ -174,6 +174,9 @@ impl Report {
                     format!("{answers} states that are not stored: a query has the same"),
                 )?;
             }
+            if self.best_moves > 0 {
+                write_field(out, "best moves", format!("{}: none is better", count(self.best_moves)))?;
+            }
         } else if let Some([first, last]) = self.layers {
             write_field(out, "layers", format!("{} to {}", count(first), count(last)))?;
             let states = format!("{}: just those that moves and spawns lead to", count(self.states));
