@@ -7,7 +7,7 @@ use exact2048_coordinator::Workload;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
-use exact2048_solution::{Archive, LayerSolver, PartValues, ReadError, Run, ShardArchive};
+use exact2048_solution::{Archive, LayerSolver, ReadError, Run, ShardArchive, ValueItems};
 use exact2048_worker::{Tuning, Worker, WorkerError, least_memory_bytes};
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ impl<V: Value> LayerSolver for WhenNeeded<V> {
         &self,
         layers: RangeInclusive<Layer>,
         wanted: &(dyn Fn(Layer) -> bool + Sync),
-    ) -> Result<Option<PartValues>, ReadError> {
+    ) -> Result<Option<ValueItems>, ReadError> {
         self.kernels().back_up(layers, wanted).map_err(|error| match error {
             WorkerError::Read(error) => error,
             WorkerError::Storage(error) => error.into(),
@@ -97,7 +97,7 @@ impl<V: Value> Kernels<V> {
         self.lanes.iter().copied().filter(is_there).collect()
     }
 
-    fn back_up_layer(&self, worker: &Worker<V>, layer: Layer) -> Result<PartValues, WorkerError> {
+    fn back_up_layer(&self, worker: &Worker<V>, layer: Layer) -> Result<ValueItems, WorkerError> {
         let (lanes, helpers) = (self.lanes_of(layer), rayon::current_num_threads() - 1);
         lanes.par_iter().try_for_each(|&lane| worker.back_up_afterstates(layer, lane, helpers))?;
         worker.release_states(layer.up(2));
@@ -111,10 +111,10 @@ impl<V: Value> Kernels<V> {
         &self,
         layers: RangeInclusive<Layer>,
         wanted: &(dyn Fn(Layer) -> bool + Sync),
-    ) -> Result<Option<PartValues>, WorkerError> {
+    ) -> Result<Option<ValueItems>, WorkerError> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = layers.into_inner();
-        let mut values = PartValues::new();
+        let mut values = ValueItems::new();
         let found = first.to(last).rev().try_fold(true, |goes_on, layer| {
             let goes_on = goes_on && wanted(layer);
             if goes_on {

@@ -1,8 +1,8 @@
 //! What is done with a run as a whole.
 //!
 //! [`member`] computes what is missing of it on the threads of a machine, alone or with others, [`alone`] is a process that
-//! does so by itself until nothing is missing, [`verify`] checks it with
-//! code that the solver does not share, [`layer_solver`] works out layers that it does not store, and [`damaged_shards`] finds what has to be made again.
+//! does so by itself until nothing is missing, [`verify`] checks it with code that the solver does not share,
+//! [`layer_solver`] works out layers that it does not store, and [`damaged_shards`] finds what has to be made again.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

@@ -35,7 +35,7 @@ pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
     Advice, Asking, CacheUse, CostSum, Evaluation, LayerSolver, LayerStates, MoveOutcome, MoveValue, Oracle,
-    OracleOptions, PartValues, QueryError, StartValues, StateReader, Wanted,
+    OracleOptions, QueryError, StartValues, StateReader, ValueItems, Wanted,
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};

@@ -43,7 +43,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
-pub use layers::{LayerSolver, LayerStates, PartValues, StateReader};
+pub use layers::{LayerSolver, LayerStates, StateReader, ValueItems};
 pub use starts::StartValues;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.

@@ -41,8 +41,8 @@ pub struct LayerStates {
     pub values: Vec<Stored>,
 }
 
-/// Values of states by the parts that they are in, as items of shards have them.
-pub type PartValues = BTreeMap<ItemKey, Vec<u8>>;
+/// Values of states as shards hold them: items by their keys.
+pub type ValueItems = BTreeMap<ItemKey, Vec<u8>>;
 
 /// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
 /// [`Oracle::with_layer_solver`].
@@ -57,7 +57,7 @@ pub trait LayerSolver: Send + Sync {
         &self,
         layers: RangeInclusive<Layer>,
         wanted: &(dyn Fn(Layer) -> bool + Sync),
-    ) -> Result<Option<PartValues>, ReadError>;
+    ) -> Result<Option<ValueItems>, ReadError>;
 
     /// Bytes that it takes at most while it is at a layer, beside the values that it gives.
     fn bytes(&self, layer: Layer) -> u64;
@@ -76,14 +76,14 @@ pub struct StateReader<'a> {
     counts: BTreeMap<Layer, LayerCounts>,
     known: BTreeMap<Layer, Arc<LayerStates>>,
     tables: BTreeMap<Layer, Arc<LayerTable>>,
-    solved: Solved,
+    solved: SolvedLayers,
 }
 
 /// Values that a [`LayerSolver`] has worked out.
 #[derive(Default)]
-struct Solved {
+struct SolvedLayers {
     layers: BTreeSet<Layer>,
-    values: PartValues,
+    values: ValueItems,
 }
 
 /// One part of a layer, before it is decoded.
@@ -113,7 +113,7 @@ impl Oracle {
             counts: self.catalog.holdings().counts(),
             known: BTreeMap::new(),
             tables: BTreeMap::new(),
-            solved: Solved::default(),
+            solved: SolvedLayers::default(),
         }
     }
 
@@ -165,7 +165,7 @@ impl Oracle {
         let values = solver.back_up(lowest..=last, &goes_on)?.ok_or(QueryError::GivenUp)?;
         let stored: u64 = last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum();
         asking.spent.add_stored(stored);
-        reader.solved = Solved { layers: between.iter().copied().collect(), values };
+        reader.solved = SolvedLayers { layers: between.iter().copied().collect(), values };
         let (mut layers, mut bytes) = (Vec::new(), values_bytes);
         for layer in between {
             bytes += reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes(&self.params));
@@ -438,7 +438,7 @@ fn decode_part(
     oracle: &Oracle,
     place: &PartPlace,
     kind: ItemKind,
-    solved: &PartValues,
+    solved: &ValueItems,
     wanted: Wanted<'_>,
 ) -> Result<Vec<(Board, u64)>, QueryError> {
     if !wanted() {
@@ -514,7 +514,7 @@ impl Answers {
         oracle: &Oracle,
         place: &PartPlace,
         kind: ItemKind,
-        solved: &PartValues,
+        solved: &ValueItems,
     ) -> Result<Self, QueryError> {
         let PartPlace { key, parts, .. } = *place;
         Ok(match kind {
