@@ -30,6 +30,7 @@ mod cones;
 mod decoded;
 mod error;
 mod evaluate;
+mod layer_solver;
 mod layers;
 mod some_states;
 mod sorting;
@@ -43,7 +44,8 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
-pub use layers::{LayerSolver, LayerStates, StateReader, ValueItems};
+pub use layer_solver::{LayerSolver, ValueItems};
+pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
 
 /// Bytes of decoded parts that an oracle keeps unless told otherwise.

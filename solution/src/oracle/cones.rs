@@ -261,7 +261,7 @@ impl Oracle {
             let states = solved.states();
             (solved, states)
         };
-        if self.layer_solver.is_some() {
+        if self.layer_solver.is_some() && !self.is_shallow(states[0].0) {
             let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);
             if few_bytes < asking.cone_bytes {
                 match self.solve_cone(states, few_bytes, asking) {

@@ -5,11 +5,11 @@
 //! the solver where those are at hand ([`LayerSolver`]), else layer by layer with what the crate `exact2048-cone` knows of
 //! whole layers, which takes several times as long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use exact2048_cone::{self as cone, LayerMoves, LayerTable, Progress, SolvedLayer, Values};
+use exact2048_cone::{LayerMoves, LayerTable};
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::class::ClassId;
 use exact2048_game::columns::Columns;
@@ -24,8 +24,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
+use super::layer_solver::{LayerSolver, SolvedLayers, ValueItems};
 use super::sorting::sorted;
-use super::{Asking, Entry, Oracle, QueryError, Wanted};
+use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 use crate::commit::LayerCounts;
 use crate::parts::{ItemKind, Parts};
@@ -41,28 +42,6 @@ pub struct LayerStates {
     pub values: Vec<Stored>,
 }
 
-/// Values of states as shards hold them: items by their keys.
-pub type ValueItems = BTreeMap<ItemKey, Vec<u8>>;
-
-/// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
-/// [`Oracle::with_layer_solver`].
-pub trait LayerSolver: Send + Sync {
-    /// The values of a range of layers, above which two are stored or nothing is. Threads are those of the rayon pool that it
-    /// is called in. Asks before each layer whether they are still wanted, and else gives none.
-    ///
-    /// # Errors
-    ///
-    /// What of the run cannot be read.
-    fn back_up(
-        &self,
-        layers: RangeInclusive<Layer>,
-        wanted: &(dyn Fn(Layer) -> bool + Sync),
-    ) -> Result<Option<ValueItems>, ReadError>;
-
-    /// Bytes that it takes at most while it is at a layer, beside the values that it gives.
-    fn bytes(&self, layer: Layer) -> u64;
-}
-
 /// Goes through the layers of a run, from the lowest on. Layers that are asked for again, or whose values follow from those
 /// that were asked for before, are not read again.
 ///
@@ -76,14 +55,7 @@ pub struct StateReader<'a> {
     counts: BTreeMap<Layer, LayerCounts>,
     known: BTreeMap<Layer, Arc<LayerStates>>,
     tables: BTreeMap<Layer, Arc<LayerTable>>,
-    solved: SolvedLayers,
-}
-
-/// Values that a [`LayerSolver`] has worked out.
-#[derive(Default)]
-struct SolvedLayers {
-    layers: BTreeSet<Layer>,
-    values: ValueItems,
+    pub(super) solved: SolvedLayers,
 }
 
 /// One part of a layer, before it is decoded.
@@ -115,72 +87,6 @@ impl Oracle {
             tables: BTreeMap::new(),
             solved: SolvedLayers::default(),
         }
-    }
-
-    /// The same oracle, which has kernels back up whole layers.
-    #[must_use]
-    pub fn with_layer_solver(self, solver: Box<dyn LayerSolver>) -> Self {
-        Self { layer_solver: Some(solver), ..self }
-    }
-
-    /// States of the layers from one on that are not stored, up to the next stored ones.
-    pub(super) fn states_between(&self, first: Layer) -> u64 {
-        let reader = self.state_reader(&|| true);
-        reader.between(first).into_iter().map(|layer| reader.states_of(layer)).sum()
-    }
-
-    /// All states of the layers from the first of those that are asked for up to the next stored ones, by the kernels, where
-    /// these are at hand and that fits the memory that a cone may take; of the upper layers those are left out that would
-    /// take more. Also how many states were backed up.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError::Read`], [`QueryError::GivenUp`].
-    pub(super) fn solve_layers(
-        &self,
-        asked: &[(Layer, Board)],
-        asking: &Asking<'_>,
-    ) -> Result<Option<(cone::Solved, u64)>, QueryError> {
-        let (Some(solver), Some(&(lowest, _)), Some(&(highest, _))) =
-            (&self.layer_solver, asked.first(), asked.last())
-        else {
-            return Ok(None);
-        };
-        let mut reader = self.state_reader(asking.wanted);
-        let between = reader.between(lowest);
-        let Some(&last) = between.last() else { return Ok(None) };
-        let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
-        let values_bytes = value_bytes(&self.params) * all;
-        let solver_bytes = between.iter().map(|&layer| solver.bytes(layer)).max().unwrap_or(0);
-        let fits = values_bytes + solver_bytes <= asking.cone_bytes;
-        if !fits || between.iter().any(|&layer| !self.has_reach(layer)) {
-            return Ok(None);
-        }
-        (asking.progress)(Progress::Up(lowest, 0));
-        let goes_on = |layer| {
-            let left = lowest.to(layer).map(|layer| reader.states_of(layer)).sum();
-            (asking.progress)(Progress::Down(left, all));
-            (asking.wanted)()
-        };
-        let values = solver.back_up(lowest..=last, &goes_on)?.ok_or(QueryError::GivenUp)?;
-        let stored: u64 = last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum();
-        asking.spent.add_stored(stored);
-        reader.solved = SolvedLayers { layers: between.iter().copied().collect(), values };
-        let (mut layers, mut bytes) = (Vec::new(), values_bytes);
-        for layer in between {
-            bytes += reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes(&self.params));
-            if layer > highest && bytes > asking.cone_bytes {
-                break;
-            }
-            let states = reader.states(layer)?;
-            let values = states.values.iter();
-            let values = match self.params.precision {
-                Precision::Bits32 => Values::Bits32(values.map(|&value| u32::of_stored(value)).collect()),
-                Precision::Bits64 => Values::Bits64(values.map(|&value| u64::of_stored(value)).collect()),
-            };
-            layers.push(SolvedLayer { layer, boards: states.boards.clone().into(), values });
-        }
-        Ok(Some((cone::Solved::new(layers), all)))
     }
 
     /// What a stored value of a state, or of one of its afterstates, is worth as seen from the state: a move's score is part
@@ -294,12 +200,12 @@ impl StateReader<'_> {
     }
 
     /// States of a layer, as the run has counted them.
-    fn states_of(&self, layer: Layer) -> u64 {
+    pub(super) fn states_of(&self, layer: Layer) -> u64 {
         self.counts.get(&layer).map_or(0, |counts| counts.states)
     }
 
     /// A layer that is not stored and all from it to the next stored ones.
-    fn between(&self, layer: Layer) -> Vec<Layer> {
+    pub(super) fn between(&self, layer: Layer) -> Vec<Layer> {
         let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
         layer.to(cut).filter(|&between| between < cut).collect()
     }
@@ -429,7 +335,7 @@ impl StateReader<'_> {
 }
 
 /// Bytes of a value in an item.
-fn value_bytes(params: &Params) -> u64 {
+pub(super) fn value_bytes(params: &Params) -> u64 {
     u64::from(u8::from(params.precision)) / 8
 }
 
