@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::text::numbers::count;
 use exact2048_server::{RunSnapshot, of_query};
 use exact2048_solution::{Asking, CostSum, Oracle};
 use exact2048_stats::{
@@ -104,13 +105,7 @@ impl PlayWork {
         if let Some(Ok(kept)) = self.kept.as_ref().and_then(KeptStatistics::read).map(raw) {
             return Ok(kept);
         }
-        if self.states > MOST_STATES {
-            return Err(Status::failed_precondition(format!(
-                "the run has {} states, and how perfect games end is worked out here for up to {MOST_STATES}: \
-                 \"exact2048 stats\" does it for any run, and keeps the answer where this server finds it",
-                self.states
-            )));
-        }
+        check_size(self.states)?;
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let internal = |error: &dyn std::fmt::Display| Status::internal(error.to_string());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -140,6 +135,19 @@ impl PlayWork {
         let perfect = (starts.expected, starts.error_bound);
         Ok(ToldStatistics::new(&found, oracle.params(), perfect, begun.elapsed().as_secs_f64()))
     }
+}
+
+/// An error for a run of so many states if that is more than a server works out.
+fn check_size(states: u64) -> Result<(), Status> {
+    if states <= MOST_STATES {
+        return Ok(());
+    }
+    Err(Status::failed_precondition(format!(
+        "the run has {} states, and how perfect games end is worked out here for up to {}: \
+         \"exact2048 stats\" does it for any run, and keeps the answer where this server finds it",
+        count(states),
+        count(MOST_STATES)
+    )))
 }
 
 #[derive(Deserialize)]
@@ -186,5 +194,20 @@ pub async fn told(
             Ok(ToldAnswer(PlayAnswer { progress: 1.0, statistics: Some((*told).to_owned()) }))
         }
         PlayState::Failed(status) => Err(status.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_runs_are_left_to_the_program() {
+        assert!(check_size(MOST_STATES).is_ok());
+        let refused = check_size(1_814_373_350).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+        for says in ["1,814,373,350", "200,000,000", "exact2048 stats"] {
+            assert!(refused.message().contains(says), "{refused}");
+        }
     }
 }
