@@ -1,5 +1,5 @@
-//! Long lists in memory that was used before: fresh pages cost about as much as filling them, and the blocks of
-//! a layer are about as large as those of the layer before.
+//! Long lists in memory that was used before: fresh pages cost about as much as filling them. Lists of some megabytes are taken
+//! from an [`Arena`]; shorter ones wait, when they are freed, for one that is about as long.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -7,6 +7,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytemuck::Pod;
+
+use crate::arena::{Arena, Extent};
 
 /// Shorter lists are not kept: the allocator has memory for them at hand.
 const LEAST_BYTES: usize = 16 << 10;
@@ -17,8 +19,8 @@ const MOST_KEPT: usize = 256;
 /// Lists up to so many words may be taken for ones of half their length also where memory is short.
 const SHORT_WORDS: usize = 1 << 17;
 
-/// The pages of long lists, where the system has such.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// Lists from this length on are taken from the arena, whose pages are small beside them.
+const LEAST_EXTENT_BYTES: usize = 8 << 20;
 
 /// Memory that waits to be used again. It may be freed at any time, so it does not count as used: who needs memory
 /// of another kind calls [`Pool::trim`] first.
@@ -27,6 +29,7 @@ pub struct Pool {
     limit_bytes: usize,
     heap_bytes: fn() -> usize,
     kept: Mutex<Kept>,
+    arena: Option<Arc<Arena>>,
 }
 
 #[derive(Debug, Default)]
@@ -39,52 +42,87 @@ struct Kept {
 /// A list whose memory goes back to its pool.
 #[derive(Debug)]
 pub struct Area<T> {
-    words: Vec<u64>,
+    words: Words,
     len: usize,
     pool: Arc<Pool>,
     element: PhantomData<T>,
 }
 
+#[derive(Debug)]
+enum Words {
+    List(Vec<u64>),
+    Extent(Extent),
+}
+
 impl Pool {
-    /// A pool within a heap of `limit_bytes` at most, of which `heap_bytes` says how much is live. It keeps up to
-    /// a quarter of the limit.
+    /// A pool for which `limit_bytes` are there at most, of which `heap_bytes` says how much is live on the heap. It keeps
+    /// short lists of up to a quarter of the limit, and long ones.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default() })
+        let arena = Arena::new(limit_bytes);
+        Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default(), arena })
     }
 
     /// A list of `len` elements, whatever they are: zeros, or what was there before.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
-        let words = (len * size_of::<T>()).div_ceil(size_of::<u64>());
-        let is_roomy = (self.heap_bytes)() <= self.limit_bytes / 2;
-        let kept = self.lock().take(words, is_roomy);
-        let words = kept.unwrap_or_else(|| {
-            self.trim(words * size_of::<u64>());
-            in_huge_pages(vec![0; words])
-        });
+        let bytes = len * size_of::<T>();
+        let words = self.extent(bytes).map_or_else(|| Words::List(self.list(bytes)), Words::Extent);
         Area { words, len, pool: Arc::clone(self), element: PhantomData }
     }
 
-    /// Live bytes of the heap, without what waits here.
+    fn extent(&self, bytes: usize) -> Option<Extent> {
+        let arena = self.arena.as_ref().filter(|_| bytes >= LEAST_EXTENT_BYTES)?;
+        let extent = arena.take(bytes);
+        self.trim(0);
+        extent
+    }
+
+    fn list(&self, bytes: usize) -> Vec<u64> {
+        let words = bytes.div_ceil(size_of::<u64>());
+        let is_roomy = self.live_bytes() <= self.limit_bytes / 2;
+        let kept = self.lock().take(words, is_roomy);
+        kept.unwrap_or_else(|| {
+            self.trim(words * size_of::<u64>());
+            vec![0; words]
+        })
+    }
+
+    /// Live bytes, without what waits here.
     pub fn used_bytes(&self) -> usize {
-        (self.heap_bytes)().saturating_sub(self.lock().bytes)
+        self.live_bytes().saturating_sub(self.lock().bytes)
     }
 
-    /// Frees what waits, longest unused first, until the heap has room for `bytes` more or nothing waits.
+    /// Live bytes, lists that wait among them.
+    fn live_bytes(&self) -> usize {
+        (self.heap_bytes)().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.used_bytes()))
+    }
+
+    /// Frees what waits, longest unused lists first, until there is room for `bytes` more or nothing waits.
     pub fn trim(&self, bytes: usize) {
-        let needed = (self.heap_bytes)().saturating_add(bytes).saturating_sub(self.limit_bytes);
-        if needed > 0 {
-            let freed = self.lock().free(needed);
-            drop(freed); // after the lock
+        let idle_bytes = self.arena.as_ref().map_or(0, |arena| arena.idle_bytes());
+        let wanted = self.live_bytes().saturating_add(idle_bytes).saturating_add(bytes);
+        let needed = wanted.saturating_sub(self.limit_bytes);
+        if needed == 0 {
+            return;
+        }
+        let freed = self.lock().free(needed);
+        let freed_bytes: usize = freed.iter().map(|list| size_of_val(&**list)).sum();
+        drop(freed); // after the lock
+        if let Some(arena) = self.arena.as_ref().filter(|_| needed > freed_bytes) {
+            arena.trim(needed - freed_bytes);
         }
     }
 
-    fn give(&self, words: Vec<u64>) {
-        let (bytes, most_bytes) = (size_of_val(&*words), self.limit_bytes / 4);
-        if (LEAST_BYTES..=most_bytes).contains(&bytes) {
-            let freed = self.lock().add(words, most_bytes);
-            drop(freed); // after the lock
-            self.trim(self.limit_bytes / 16); // for what nobody reserves
+    fn give(&self, words: Words) {
+        let most_bytes = self.limit_bytes / 4;
+        match words {
+            Words::Extent(extent) => drop(extent),
+            Words::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
+                let freed = self.lock().add(list, most_bytes);
+                drop(freed); // after the lock
+            }
+            Words::List(_) => return,
         }
+        self.trim(self.limit_bytes / 16); // for what nobody reserves
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -134,26 +172,28 @@ impl Kept {
     }
 }
 
-/// Asks for huge pages where whole ones lie within a list. The system hands out fewer of them, and addresses that lie far
-/// apart are found more quickly.
-#[allow(unsafe_code, reason = "there is no safe way to ask")]
-fn in_huge_pages(mut words: Vec<u64>) -> Vec<u64> {
-    let bytes = words.as_mut_ptr_range();
-    let first = (bytes.start as usize).next_multiple_of(HUGE_PAGE_BYTES);
-    let end = bytes.end as usize / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    #[cfg(target_os = "linux")]
-    if first < end {
-        use rustix::mm::{Advice, madvise};
-        // SAFETY: the pages lie within the list, and their size changes nothing of what they hold.
-        let _ = unsafe { madvise(first as *mut _, end - first, Advice::LinuxHugepage) };
+impl Words {
+    #[inline]
+    fn get(&self) -> &[u64] {
+        match self {
+            Self::List(list) => list,
+            Self::Extent(extent) => extent.words(),
+        }
     }
-    words
+
+    #[inline]
+    fn get_mut(&mut self) -> &mut [u64] {
+        match self {
+            Self::List(list) => list,
+            Self::Extent(extent) => extent.words_mut(),
+        }
+    }
 }
 
 impl<T> Area<T> {
-    /// Bytes on the heap.
+    /// Bytes in memory.
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        size_of_val(self.words.get())
     }
 }
 
@@ -162,7 +202,7 @@ impl<T: Pod> Deref for Area<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        let bytes = &bytemuck::cast_slice::<u64, u8>(&self.words)[..self.len * size_of::<T>()];
+        let bytes = &bytemuck::cast_slice::<u64, u8>(self.words.get())[..self.len * size_of::<T>()];
         bytemuck::cast_slice(bytes)
     }
 }
@@ -170,14 +210,15 @@ impl<T: Pod> Deref for Area<T> {
 impl<T: Pod> DerefMut for Area<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut self.words)[..self.len * size_of::<T>()];
+        let bytes =
+            &mut bytemuck::cast_slice_mut::<u64, u8>(self.words.get_mut())[..self.len * size_of::<T>()];
         bytemuck::cast_slice_mut(bytes)
     }
 }
 
 impl<T> Drop for Area<T> {
     fn drop(&mut self) {
-        self.pool.give(std::mem::take(&mut self.words));
+        self.pool.give(std::mem::replace(&mut self.words, Words::List(Vec::new())));
     }
 }
 
@@ -215,6 +256,34 @@ mod tests {
         let short: fn() -> usize = || (1 << 29) + 1;
         assert!(!taken_for(3 << 17, short) && taken_for(4 << 17, short));
         assert!(!taken_for(2 << 17, roomy) && taken_for(3 << 17, roomy));
+    }
+
+    #[test]
+    fn long_lists_are_taken_from_one_another_s_memory() {
+        let pool = Pool::new(64 << 20, || 0);
+        let mut lists = [8, 10, 12].map(|megabytes| pool.area::<u64>(megabytes << 17));
+        lists.iter_mut().for_each(|list| list.fill(1));
+        let at = lists[0].as_ptr();
+        drop(lists);
+        assert_eq!(pool.used_bytes(), 0);
+        let long = pool.area::<u64>(30 << 17);
+        assert_eq!((long.as_ptr(), long.len(), long.heap_bytes()), (at, 30 << 17, 30 << 20));
+        assert!(long.iter().all(|&word| word == 1), "the pages are those of before");
+        assert_eq!((pool.used_bytes(), pool.live_bytes()), (30 << 20, 30 << 20));
+    }
+
+    #[test]
+    fn long_lists_leave_no_more_than_the_limit() {
+        let pool = Pool::new(64 << 20, || 40 << 20);
+        let arena = pool.arena.clone().unwrap();
+        drop([pool.area::<u64>(10 << 17), pool.area::<u64>(10 << 17)]);
+        assert_eq!(arena.idle_bytes(), 20 << 20, "a sixteenth is free besides");
+        pool.trim(10 << 20);
+        assert_eq!(arena.idle_bytes(), 14 << 20);
+        let whole = pool.area::<u64>(60 << 17);
+        assert_eq!((arena.used_bytes(), arena.idle_bytes()), (60 << 20, 0));
+        drop(whole);
+        assert_eq!(arena.idle_bytes(), 20 << 20);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::ops::{Range, RangeInclusive};
 use std::slice;
 
-use exact2048_game::bitset::Number;
+use exact2048_game::bitset::{self, Number};
 use exact2048_game::class::Space;
 use exact2048_game::columns::Columns;
 use exact2048_game::images::MOST_SYMMETRIES as SYMMETRIES;
@@ -20,7 +20,9 @@ use exact2048_game::value::Value;
 
 use crate::Worker;
 use crate::backup::{BackedUp, BlockValues, stride};
-use crate::kernels::hashes::{self, BlockColumns, ColumnWords, PairTables, RowImage, Sums, Words};
+use crate::kernels::hashes::{
+    self, BlockColumns, ColumnWords, PairTables, RowImage, Sums, WantedColumns, Words,
+};
 use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
 
@@ -94,10 +96,10 @@ struct MaskHashes<'a> {
     large_cells: [Vec<u8>; SYMMETRIES],
     /// For each small cell of the mask, the last one first: where the images have it.
     small_cells: Vec<[u8; SYMMETRIES]>,
-    /// The columns that are worked on.
-    range: Range<usize>,
-    /// For each symmetry the words of these columns; empty where no row has asked for them yet.
+    /// For each symmetry the words of the columns that are worked on, as far as the rows have states in them.
     large: [ColumnWords; SYMMETRIES],
+    /// For each symmetry the columns in which some row has a state.
+    wanted: [Vec<u64>; SYMMETRIES],
     /// The rows that are worked on, by the only image that may be canonical, with the words of their small tiles.
     rows: [Vec<(Slot, Words)>; SYMMETRIES],
     /// The others, and those that a symmetry maps to themselves.
@@ -131,8 +133,8 @@ impl<'a> MaskHashes<'a> {
             sums: Sums::default(),
             large_cells: Default::default(),
             small_cells: Vec::new(),
-            range: 0..0,
             large: Default::default(),
+            wanted: Default::default(),
             rows: Default::default(),
             others: Vec::new(),
             marked: Vec::new(),
@@ -157,7 +159,6 @@ impl<'a> MaskHashes<'a> {
             places.iter_mut().zip(permutations).for_each(|(to, perm)| *to = place(perm, cell));
             places
         }));
-        self.range = 0..0;
     }
 
     /// Takes up some rows of the mask, ascending. `symmetric` are the symmetric rows from the first of these on.
@@ -188,12 +189,7 @@ impl<'a> MaskHashes<'a> {
 
     /// Adds the hashes of these rows' states in some columns; gives the number of states.
     fn add<V: Value>(&mut self, block: &BlockColumns<'_, V>) -> u64 {
-        let range = block.first..block.first + block.columns;
-        if self.range != range {
-            self.range = range;
-            self.large.iter_mut().for_each(ColumnWords::clear);
-        }
-        self.fill();
+        self.fill(block);
         let mut states = 0;
         for (rows, large) in self.rows.iter().zip(&self.large).filter(|(rows, _)| !rows.is_empty()) {
             states += hashes::add_rows(&mut self.sums, block, rows, large);
@@ -213,16 +209,30 @@ impl<'a> MaskHashes<'a> {
         states
     }
 
-    /// Makes the words of the columns for the images that the rows need, where they are not there.
-    fn fill(&mut self) {
-        let several = self.others.iter().flat_map(|row| &row.images);
-        let several = several.fold(0, |needed, &(symmetry, _)| needed | 1 << symmetry);
-        let sequences = &self.columns.sequences()[self.range.clone()];
-        for (symmetry, large) in self.large.iter_mut().enumerate() {
-            let is_needed = several >> symmetry & 1 == 1 || !self.rows[symmetry].is_empty();
-            if is_needed && large.is_empty() {
-                let cells = &self.large_cells[symmetry];
-                large.fill(cells, self.exponents.clone(), sequences, &mut self.pairs);
+    /// Makes the words of the columns for the images that the rows need.
+    fn fill<V: Value>(&mut self, block: &BlockColumns<'_, V>) {
+        let words = block.columns.div_ceil(64);
+        for wanted in &mut self.wanted {
+            wanted.clear();
+            wanted.resize(words, 0);
+        }
+        let mut want = |slot: Slot, symmetry: usize| {
+            self.wanted[symmetry]
+                .iter_mut()
+                .zip(block.marks(slot))
+                .for_each(|(wanted, &marks)| *wanted |= marks);
+        };
+        for (symmetry, rows) in self.rows.iter().enumerate() {
+            rows.iter().for_each(|&(slot, _)| want(slot, symmetry));
+        }
+        for row in &self.others {
+            row.images.iter().for_each(|&(symmetry, _)| want(row.slot, symmetry));
+        }
+        let sequences = &self.columns.sequences()[block.first..][..block.columns];
+        for ((large, marked), cells) in self.large.iter_mut().zip(&self.wanted).zip(&self.large_cells) {
+            if bitset::any(marked) {
+                let wanted = WantedColumns { sequences, marked, exponents: &self.exponents };
+                large.fill(cells, &wanted, &mut self.pairs);
             }
         }
     }

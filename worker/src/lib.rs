@@ -6,12 +6,14 @@
 //! decided here.
 
 mod area;
+mod arena;
 mod backup;
 pub mod bits;
 mod blocks;
 mod bytes_list;
 mod enumerate;
 mod exchange;
+mod extents;
 mod fingerprint;
 mod footprint;
 pub mod kernels;

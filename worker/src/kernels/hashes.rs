@@ -80,32 +80,25 @@ pub const GROUP: usize = 8;
 #[derive(Clone, Default, Debug)]
 pub struct ColumnWords([Vec<u64>; 2]);
 
+/// Columns whose words are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedColumns<'a> {
+    /// The large tiles of the columns.
+    pub sequences: &'a [Sequence],
+    /// A bit for each that is wanted.
+    pub marked: &'a [u64],
+    /// All exponents that occur.
+    pub exponents: &'a RangeInclusive<u8>,
+}
+
 impl ColumnWords {
-    /// Forgets the columns.
-    pub fn clear(&mut self) {
-        self.0.iter_mut().for_each(Vec::clear);
-    }
-
-    /// Whether there are no columns.
-    pub fn is_empty(&self) -> bool {
-        self.0[0].is_empty()
-    }
-
-    /// Takes up columns, in place of those that there were. `cells` says where an image has the tiles of a sequence, the last
-    /// one first; `exponents` are all that occur. What is in `pairs` before and after has no meaning.
-    pub fn fill(
-        &mut self,
-        cells: &[u8],
-        exponents: RangeInclusive<u8>,
-        sequences: &[Sequence],
-        pairs: &mut PairTables,
-    ) {
-        self.0.iter_mut().for_each(|list| {
-            list.clear();
-            list.resize(sequences.len().next_multiple_of(GROUP), 0);
-        });
-        if cells.is_empty() || sequences.len() < exponents.len().pow(2) {
-            return self.fill_by_tiles(cells, sequences);
+    /// Takes up columns, in place of those that there were; the words of such that are not wanted have no meaning. `cells` says
+    /// where an image has the tiles of a sequence, the last one first. What is in `pairs` before and after has no meaning.
+    pub fn fill(&mut self, cells: &[u8], wanted: &WantedColumns<'_>, pairs: &mut PairTables) {
+        let exponents = wanted.exponents;
+        self.0.iter_mut().for_each(|list| list.resize(wanted.sequences.len().next_multiple_of(GROUP), 0));
+        if cells.is_empty() || (bitset::ones(wanted.marked) as usize) < exponents.len().pow(2) {
+            return self.fill_by_tiles(cells, wanted);
         }
         let count = cells.len().div_ceil(2);
         for (pair, table) in cells.chunks(2).zip(&mut pairs.0) {
@@ -121,34 +114,40 @@ impl ColumnWords {
             }
         }
         match count {
-            1 => self.fill_by_pairs::<1>(pairs, sequences),
-            2 => self.fill_by_pairs::<2>(pairs, sequences),
-            3 => self.fill_by_pairs::<3>(pairs, sequences),
-            4 => self.fill_by_pairs::<4>(pairs, sequences),
-            5 => self.fill_by_pairs::<5>(pairs, sequences),
-            6 => self.fill_by_pairs::<6>(pairs, sequences),
-            7 => self.fill_by_pairs::<7>(pairs, sequences),
-            _ => self.fill_by_pairs::<8>(pairs, sequences),
+            1 => self.fill_by_pairs::<1>(pairs, wanted),
+            2 => self.fill_by_pairs::<2>(pairs, wanted),
+            3 => self.fill_by_pairs::<3>(pairs, wanted),
+            4 => self.fill_by_pairs::<4>(pairs, wanted),
+            5 => self.fill_by_pairs::<5>(pairs, wanted),
+            6 => self.fill_by_pairs::<6>(pairs, wanted),
+            7 => self.fill_by_pairs::<7>(pairs, wanted),
+            _ => self.fill_by_pairs::<8>(pairs, wanted),
         }
     }
 
-    /// Looks up pairs of tiles: where that is worth a table.
-    fn fill_by_pairs<const COUNT: usize>(&mut self, pairs: &PairTables, sequences: &[Sequence]) {
+    /// Looks up pairs of tiles: where that is worth a table. Where some of the columns that are worked on together are wanted,
+    /// it does all of these.
+    fn fill_by_pairs<const COUNT: usize>(&mut self, pairs: &PairTables, wanted: &WantedColumns<'_>) {
         let Some(pairs) = pairs.0.first_chunk::<COUNT>() else { return };
         let [first, second] = &mut self.0;
-        for ((first, second), sequence) in first.iter_mut().zip(second).zip(sequences) {
-            let bytes = pairs.iter().zip(sequence.to_le_bytes());
-            let words = bytes.map(|(table, byte)| table[usize::from(byte)]);
-            [*first, *second] = words.fold(Words::default(), both);
+        let groups =
+            first.chunks_mut(GROUP).zip(second.chunks_mut(GROUP)).zip(wanted.sequences.chunks(GROUP));
+        let marks = wanted.marked.iter().flat_map(|word| word.to_le_bytes());
+        for (((first, second), sequences), _) in groups.zip(marks).filter(|&(_, marks)| marks != 0) {
+            for ((first, second), sequence) in first.iter_mut().zip(second).zip(sequences) {
+                let bytes = pairs.iter().zip(sequence.to_le_bytes());
+                let words = bytes.map(|(table, byte)| table[usize::from(byte)]);
+                [*first, *second] = words.fold(Words::default(), both);
+            }
         }
     }
 
     /// Looks up tile by tile.
-    fn fill_by_tiles(&mut self, cells: &[u8], sequences: &[Sequence]) {
+    fn fill_by_tiles(&mut self, cells: &[u8], wanted: &WantedColumns<'_>) {
         let [first, second] = &mut self.0;
-        for ((first, second), &sequence) in first.iter_mut().zip(second).zip(sequences) {
-            [*first, *second] = words_of(cells.iter().copied(), sequence);
-        }
+        bitset::for_each_bit(wanted.marked, |column| {
+            [first[column], second[column]] = words_of(cells.iter().copied(), wanted.sequences[column]);
+        });
     }
 
     /// The words of a column.

@@ -1,0 +1,188 @@
+//! A stretch of addresses for long lists. Blocks of values come and go by the gigabyte; their sizes differ, so that a list that
+//! was freed seldom fits the next. Here the next takes part of it, or it and its neighbours, and pages that are there are not
+//! cleared again by the system.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
+
+use crate::extents::Extents;
+
+/// Bytes a page: of the system's huge ones, of which it hands out fewer, and in which addresses that lie far apart are found
+/// more quickly.
+pub const PAGE_BYTES: usize = 2 << 20;
+
+/// Addresses that are asked for at most, in bytes. Unused ones cost nothing.
+const MOST_BYTES: usize = 1 << 42;
+
+/// The stretch, and what of it is in use.
+#[derive(Debug)]
+pub struct Arena {
+    map: MmapRaw,
+    /// Where the first whole page begins.
+    first: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    extents: Extents,
+    used: usize,
+}
+
+/// Some pages of an arena, which nobody else uses.
+#[derive(Debug)]
+pub struct Extent {
+    arena: Arc<Arena>,
+    pages: Range<usize>,
+}
+
+impl Arena {
+    /// Addresses for lists of `limit_bytes` together, and as much again between them. `None` where the system has no such.
+    pub fn new(limit_bytes: usize) -> Option<Arc<Self>> {
+        if cfg!(not(target_os = "linux")) {
+            return None;
+        }
+        let pages = limit_bytes.saturating_mul(2).min(MOST_BYTES) / PAGE_BYTES;
+        let map = MmapOptions::new().len((pages + 1) * PAGE_BYTES).no_reserve_swap().map_anon().ok()?;
+        let first = map.as_ptr().align_offset(PAGE_BYTES);
+        in_huge_pages(&map);
+        let state = Mutex::new(State { extents: Extents::new(pages), used: 0 });
+        Some(Arc::new(Self { map: map.into(), first, state }))
+    }
+
+    /// Pages for so many bytes, with whatever was there before, or zeros. `None` where no such range is free.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
+        let mut state = self.lock();
+        let pages = state.extents.take(bytes.div_ceil(PAGE_BYTES))?;
+        state.used += pages.len();
+        Some(Extent { arena: Arc::clone(self), pages })
+    }
+
+    /// Bytes in use.
+    pub fn used_bytes(&self) -> usize {
+        self.lock().used * PAGE_BYTES
+    }
+
+    /// Bytes that are not in use and have memory.
+    pub fn idle_bytes(&self) -> usize {
+        self.lock().extents.resident() * PAGE_BYTES
+    }
+
+    /// Gives the memory of at least so many bytes that are not in use back to the system, or of all.
+    pub fn trim(&self, bytes: usize) {
+        let mut state = self.lock();
+        // With the lock: nobody may take what is about to lose its memory.
+        for pages in state.extents.forget(bytes.div_ceil(PAGE_BYTES)) {
+            self.clear(&pages);
+        }
+    }
+
+    /// Makes free pages ones of zeros, which have no memory until they are written to.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code, reason = "memory is lost that may be in use")]
+    fn clear(&self, pages: &Range<usize>) {
+        use memmap2::UncheckedAdvice::DontNeed;
+        let first = self.first + pages.start * PAGE_BYTES;
+        // SAFETY: no extent has these pages, so that there is no reference to them. Where the system does not do it, they
+        // keep their memory, and are as good.
+        let _ = unsafe { self.map.unchecked_advise_range(DontNeed, first, pages.len() * PAGE_BYTES) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn clear(&self, _: &Range<usize>) {}
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn in_huge_pages(map: &MmapMut) {
+    // Where there are none, pages are small.
+    let _ = map.advise(memmap2::Advice::HugePage);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_huge_pages(_: &MmapMut) {}
+
+impl Extent {
+    /// Bytes that are in use for it.
+    pub fn bytes(&self) -> usize {
+        self.pages.len() * PAGE_BYTES
+    }
+
+    /// The memory.
+    #[inline]
+    #[allow(unsafe_code, reason = "a slice of what is mapped")]
+    pub fn words(&self) -> &[u64] {
+        // SAFETY: see `start`; nobody writes while `self` is shared.
+        unsafe { std::slice::from_raw_parts(self.start(), self.bytes() / size_of::<u64>()) }
+    }
+
+    /// The same, to write.
+    #[inline]
+    #[allow(unsafe_code, reason = "a slice of what is mapped")]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: see `start`; nobody else has the pages.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes() / size_of::<u64>()) }
+    }
+
+    /// Where the pages begin: aligned, and within the map, which `arena` keeps. The pages are mapped to read and to write,
+    /// hold zeros or what was written before, and belong to this extent alone until it is dropped.
+    #[inline]
+    fn start(&self) -> *mut u64 {
+        self.arena.map.as_mut_ptr().wrapping_add(self.arena.first + self.pages.start * PAGE_BYTES).cast()
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        let mut state = self.arena.lock();
+        state.used -= self.pages.len();
+        state.extents.give(self.pages.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_in_other_lengths() {
+        let arena = Arena::new(16 << 20).unwrap();
+        let [mut first, second, third] = [5 << 20, 3 << 20, 1].map(|bytes| arena.take(bytes).unwrap());
+        assert_eq!([&first, &second, &third].map(Extent::bytes), [6 << 20, 4 << 20, 2 << 20]);
+        assert!(first.words().iter().all(|&word| word == 0), "new memory is zeros");
+        first.words_mut().fill(7);
+        assert!(second.words().iter().chain(third.words()).all(|&word| word == 0));
+        let at = first.words().as_ptr();
+        drop((first, second));
+        assert_eq!((arena.used_bytes(), arena.idle_bytes()), (2 << 20, 10 << 20));
+        let again = arena.take(7 << 20).unwrap();
+        assert_eq!((again.words().as_ptr(), again.words()[0]), (at, 7));
+        assert_eq!((arena.used_bytes(), arena.idle_bytes()), (10 << 20, 2 << 20));
+        assert!(arena.take(32 << 20).is_none(), "there are 32 MiB in all");
+    }
+
+    #[test]
+    fn what_is_not_in_use_goes_back_to_the_system() {
+        let arena = Arena::new(16 << 20).unwrap();
+        let mut extents = [4 << 20, 4 << 20].map(|bytes| arena.take(bytes).unwrap());
+        extents.iter_mut().for_each(|extent| extent.words_mut().fill(1));
+        let [first, second] = extents;
+        drop(second);
+        arena.trim(usize::MAX);
+        assert_eq!((arena.used_bytes(), arena.idle_bytes()), (4 << 20, 0));
+        assert!(first.words().iter().all(|&word| word == 1), "what is in use stays");
+        let second = arena.take(4 << 20).unwrap();
+        assert!(second.words().iter().all(|&word| word == 0), "its memory is new");
+    }
+
+    #[test]
+    fn extents_outlive_who_made_the_arena() {
+        let extent = Arena::new(16 << 20).unwrap().take(1).unwrap();
+        assert_eq!(extent.words().len(), PAGE_BYTES / 8);
+    }
+}

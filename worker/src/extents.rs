@@ -1,0 +1,175 @@
+//! Which pages of a long stretch of memory are free, and which of the free ones the system has memory for. Numbers alone: the
+//! memory itself is [`crate::arena`]'s.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The free pages of a stretch of memory. Freed ranges join with their neighbours, so that what many short ones leave is there
+/// for a long one.
+#[derive(Debug)]
+pub struct Extents {
+    free: Ranges,
+    /// Those of the free pages that were in use, and still have memory.
+    resident: Ranges,
+}
+
+impl Extents {
+    /// So many pages, all free and without memory.
+    pub fn new(pages: usize) -> Self {
+        let mut free = Ranges::default();
+        free.insert(0..pages);
+        Self { free, resident: Ranges::default() }
+    }
+
+    /// The first free range of so many pages, which is in use from now on. That the first are taken keeps together what is in
+    /// use, and uses memory again that is there.
+    pub fn take(&mut self, pages: usize) -> Option<Range<usize>> {
+        let fitting = self.free.iter().find(|range| range.len() >= pages)?;
+        let taken = fitting.start..fitting.start + pages;
+        self.free.remove(taken.clone());
+        self.resident.remove(taken.clone());
+        Some(taken)
+    }
+
+    /// Gives back a range that was taken. Its memory stays.
+    pub fn give(&mut self, range: Range<usize>) {
+        self.free.insert(range.clone());
+        self.resident.insert(range);
+    }
+
+    /// Free pages that have memory.
+    pub fn resident(&self) -> usize {
+        self.resident.pages
+    }
+
+    /// So many of these, or all, the last ones, whose memory is to go back to the system.
+    pub fn forget(&mut self, pages: usize) -> Vec<Range<usize>> {
+        let (mut forgotten, mut left) = (Vec::new(), pages);
+        while left > 0
+            && let Some(last) = self.resident.last()
+        {
+            let range = last.end - last.len().min(left)..last.end;
+            left -= range.len();
+            self.resident.remove(range.clone());
+            forgotten.push(range);
+        }
+        forgotten
+    }
+}
+
+/// A set of pages, as ranges that do not touch.
+#[derive(Default, Debug)]
+struct Ranges {
+    ends: BTreeMap<usize, usize>,
+    pages: usize,
+}
+
+impl Ranges {
+    fn iter(&self) -> impl Iterator<Item = Range<usize>> {
+        self.ends.iter().map(|(&start, &end)| start..end)
+    }
+
+    fn last(&self) -> Option<Range<usize>> {
+        self.ends.last_key_value().map(|(&start, &end)| start..end)
+    }
+
+    /// Adds pages, none of which is there.
+    fn insert(&mut self, range: Range<usize>) {
+        self.pages += range.len();
+        let before = self.ends.range(..range.start).next_back().filter(|&(_, &end)| end == range.start);
+        let start = before.map_or(range.start, |(&start, _)| start);
+        let end = self.ends.remove(&range.end).unwrap_or(range.end);
+        self.ends.insert(start, end);
+    }
+
+    /// Takes away those of some pages that are there.
+    fn remove(&mut self, range: Range<usize>) {
+        while let Some((&start, &end)) = self.ends.range(..range.end).next_back()
+            && end > range.start
+        {
+            self.ends.remove(&start);
+            self.pages -= end.min(range.end) - start.max(range.start);
+            if end > range.end {
+                self.ends.insert(range.end, end);
+            }
+            if start < range.start {
+                self.ends.insert(start, range.start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: usize = 40;
+
+    #[test]
+    fn freed_neighbours_are_there_for_a_long_range() {
+        let mut extents = Extents::new(10);
+        let [first, second, third] = [3, 3, 3].map(|pages| extents.take(pages).unwrap());
+        assert_eq!((first.clone(), second.clone()), (0..3, 3..6));
+        assert_eq!(extents.take(2), None);
+        extents.give(first);
+        extents.give(third);
+        assert_eq!(extents.take(5), None, "they do not touch");
+        extents.give(second);
+        assert_eq!(extents.resident(), 9);
+        assert_eq!(extents.take(10), Some(0..10));
+        assert_eq!(extents.resident(), 0);
+    }
+
+    #[test]
+    fn the_last_pages_are_forgotten_first() {
+        let mut extents = Extents::new(10);
+        let taken = [2, 2, 2].map(|pages| extents.take(pages).unwrap());
+        let [first, _, last] = taken;
+        extents.give(first);
+        extents.give(last);
+        assert_eq!(extents.forget(3), [4..6, 1..2]);
+        assert_eq!(
+            (extents.resident(), extents.forget(9).into_iter().flatten().collect::<Vec<_>>()),
+            (1, vec![0])
+        );
+        assert!(extents.forget(1).is_empty());
+        assert_eq!(extents.take(4), Some(4..8), "they are free all the same");
+    }
+
+    proptest! {
+        /// A model of single pages says the same.
+        #[test]
+        fn pages_are_as_a_model_says(steps in proptest::collection::vec((0usize..3, 1usize..9), 0..60)) {
+            let mut extents = Extents::new(PAGES);
+            let (mut taken, mut resident) = (Vec::<Range<usize>>::new(), BTreeSet::new());
+            for (step, number) in steps {
+                match step {
+                    0 => {
+                        let used: BTreeSet<usize> = taken.iter().cloned().flatten().collect();
+                        let is_free = |start: &usize| (*start..start + number).all(|page| !used.contains(&page));
+                        let first = (0..=PAGES - number).find(is_free);
+                        let got = extents.take(number);
+                        prop_assert_eq!(got.clone(), first.map(|start| start..start + number));
+                        resident.retain(|page| !got.as_ref().is_some_and(|got| got.contains(page)));
+                        taken.extend(got);
+                    }
+                    1 if !taken.is_empty() => {
+                        let range = taken.swap_remove(number % taken.len());
+                        resident.extend(range.clone());
+                        extents.give(range);
+                    }
+                    _ => {
+                        for page in extents.forget(number).into_iter().flatten() {
+                            prop_assert!(resident.remove(&page) && resident.range(page..).count() < number);
+                        }
+                    }
+                }
+                prop_assert_eq!(extents.resident(), resident.len());
+            }
+        }
+    }
+}
