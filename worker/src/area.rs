@@ -42,14 +42,15 @@ struct Kept {
 /// A list whose memory goes back to its pool.
 #[derive(Debug)]
 pub struct Area<T> {
-    words: Words,
+    words: Place,
     len: usize,
     pool: Arc<Pool>,
     element: PhantomData<T>,
 }
 
 #[derive(Debug)]
-enum Words {
+/// Where the memory of a list is.
+enum Place {
     List(Vec<u64>),
     Extent(Extent),
 }
@@ -65,7 +66,7 @@ impl Pool {
     /// A list of `len` elements, whatever they are: zeros, or what was there before.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
         let bytes = len * size_of::<T>();
-        let words = self.extent(bytes).map_or_else(|| Words::List(self.list(bytes)), Words::Extent);
+        let words = self.extent(bytes).map_or_else(|| Place::List(self.list(bytes)), Place::Extent);
         Area { words, len, pool: Arc::clone(self), element: PhantomData }
     }
 
@@ -112,15 +113,15 @@ impl Pool {
         }
     }
 
-    fn give(&self, words: Words) {
+    fn give(&self, words: Place) {
         let most_bytes = self.limit_bytes / 4;
         match words {
-            Words::Extent(extent) => drop(extent),
-            Words::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
+            Place::Extent(extent) => drop(extent),
+            Place::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
                 let freed = self.lock().add(list, most_bytes);
                 drop(freed); // after the lock
             }
-            Words::List(_) => return,
+            Place::List(_) => return,
         }
         self.trim(self.limit_bytes / 16); // for what nobody reserves
     }
@@ -172,7 +173,7 @@ impl Kept {
     }
 }
 
-impl Words {
+impl Place {
     #[inline]
     fn get(&self) -> &[u64] {
         match self {
@@ -218,7 +219,7 @@ impl<T: Pod> DerefMut for Area<T> {
 
 impl<T> Drop for Area<T> {
     fn drop(&mut self) {
-        self.pool.give(std::mem::replace(&mut self.words, Words::List(Vec::new())));
+        self.pool.give(std::mem::replace(&mut self.words, Place::List(Vec::new())));
     }
 }
 
