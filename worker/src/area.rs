@@ -48,8 +48,8 @@ pub struct Area<T> {
     element: PhantomData<T>,
 }
 
-#[derive(Debug)]
 /// Where the memory of a list is.
+#[derive(Debug)]
 enum Place {
     List(Vec<u64>),
     Extent(Extent),
@@ -123,7 +123,12 @@ impl Pool {
             }
             Place::List(_) => return,
         }
-        self.trim(self.limit_bytes / 16); // for what nobody reserves
+        self.trim(self.unreserved_bytes());
+    }
+
+    /// What is left free for what nobody reserves.
+    pub fn unreserved_bytes(&self) -> usize {
+        self.limit_bytes / 16
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

@@ -120,7 +120,7 @@ impl<V: Value> Worker<V> {
         let mut states = reserved.area(values);
         let mut best = self.legality.is_some().then(|| reserved.area(values));
         let moves = best.as_deref_mut();
-        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves);
+        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves)?;
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
@@ -223,6 +223,11 @@ impl<V: Value> Worker<V> {
     /// The reachable entries of a block; of a large one only the rows that have some, where these are few.
     fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
+        self.occurring(layer, lane)
+    }
+
+    /// The same by a task that has reserved the memory: one that waits for more while it holds some might wait for ever.
+    fn occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let (Some(entries), Some(tables)) = (self.read_reach(layer, lane)?, self.tables.lane(lane)) else {
             return Ok(None);
         };
@@ -240,7 +245,7 @@ impl<V: Value> Worker<V> {
         cache: &mut MapCache,
         states: &mut [V],
         mut best: Option<&mut [Direction]>,
-    ) {
+    ) -> Result<(), WorkerError> {
         let Place { layer, lane: own_lane, tables, helpers, .. } = *place;
         let stride = stride(tables);
         let occupied = &reach.summary.occupied;
@@ -269,6 +274,8 @@ impl<V: Value> Worker<V> {
                     Rows { stride: nothing.len(), set: &no_rows, occupied: &none, values: &[] };
                 let after = after.as_ref().map_or(not_computed, |block| block.rows());
                 let mut maps = self.tables.maps(cache, tables, &target);
+                // Maps are dropped where there is no room, and made again for the next layer.
+                self.make_room(0)?;
                 maps.for_each_some(&occurring.patterns, |patterns, maps| {
                     let runs = occurring.runs(patterns, maps);
                     let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
@@ -283,6 +290,7 @@ impl<V: Value> Worker<V> {
                 });
             }
         }
+        Ok(())
     }
 
     /// The values of some slots' states as if no move were legal, but for those that win.
@@ -315,7 +323,8 @@ impl<V: Value> Worker<V> {
         row
     }
 
-    /// The values of a block's states: held, or read from its shards. Empty where it has none.
+    /// The values of a block's states: held, or read from its shards. Empty where it has none. The task must have reserved
+    /// memory to read them.
     fn state_values(&self, layer: Layer, lane: Lane) -> Result<Arc<ValueBlock<V>>, WorkerError> {
         if let Some(block) = self.values.get(layer, lane) {
             return Ok(block);
@@ -327,13 +336,14 @@ impl<V: Value> Worker<V> {
         Ok(self.values.insert(layer, lane, block))
     }
 
+    /// Reads the values of a block. The task must have reserved memory for that.
     fn read_values(&self, layer: Layer, lane: Lane) -> Result<Option<ValueBlock<V>>, WorkerError> {
         if layer > self.tables.params().last_layer() {
             return Ok(None);
         }
         let Some(tables) = self.tables.lane(lane) else { return Ok(None) };
         let Some(class) = self.tables.class(layer, lane) else { return Ok(None) };
-        let Some(reach) = self.read_occurring(layer, lane)? else { return Ok(None) };
+        let Some(reach) = self.occurring(layer, lane)? else { return Ok(None) };
         let (parts, matrix) = (self.parts(class, &tables), &reach.matrix);
         let (held, stride) = (matrix.rows(), stride(&tables));
         let mut values = self.memory.area(held.len() * stride);
@@ -378,6 +388,8 @@ impl<V: Value> Worker<V> {
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let occupied = rows.rows_in_slots(computed);
+        // What is not needed as soon moves first.
+        self.make_room(0)?;
         Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
     }
 

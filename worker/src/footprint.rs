@@ -96,7 +96,9 @@ impl<V: Value> Worker<V> {
         let (rows, columns) = self.shape(layer, lane);
         let are_held = SpawnKind::ALL.iter().all(|&spawn| self.values.holds(layer.after(spawn), lane));
         let values = if are_held { 0 } else { rows as usize * stride(columns as usize) };
-        self.means_need(rows as usize, values)
+        let Need { areas, other } = self.means_need(rows as usize, values);
+        let reach = if are_held { 0 } else { self.enumerate_need(layer, lane).other };
+        Need { areas, other: other + reach }
     }
 
     /// To back afterstates in some rows up: their values.

@@ -249,19 +249,20 @@ impl<V: Value> Worker<V> {
 
     /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
     /// transitions that no task is using move to disk, index maps are dropped. Blocks of bits are small; values are written
-    /// anew for each layer, transitions once and for all layers.
+    /// anew for each layer, transitions once and for all layers. What moves leaves room for what nobody reserves: index maps
+    /// would be dropped, and made again for each layer.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());
         }
         let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let enough = || self.memory.fits(bytes);
+        let enough = || self.memory.fits(bytes.saturating_add(self.memory.unreserved_bytes()));
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
         self.tables.spill_transitions(enough)?;
         self.after_values.spill(&self.memory, enough)?;
         self.values.spill(&self.memory, enough)?;
-        if !enough() {
+        if !self.memory.fits(bytes) {
             self.tables.forget_maps();
         }
         Ok(())

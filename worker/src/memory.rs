@@ -69,6 +69,11 @@ impl Memory {
         self.pool.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
 
+    /// Room to leave for what nobody reserves.
+    pub fn unreserved_bytes(&self) -> usize {
+        self.pool.unreserved_bytes()
+    }
+
     /// The folder of scratch files.
     pub fn scratch(&self) -> &ScratchPlace {
         &self.scratch
