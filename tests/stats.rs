@@ -3,13 +3,15 @@
 use crate::common;
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use std::{fs, panic};
 
 use common::{Solved, close, exact2048, number, on_run, whole};
 use exact2048_game::rules::{Move, empty_cells, make_move, starts};
-use exact2048_game::{Board, BoardSize, Layer};
-use exact2048_run::layer_solver;
-use exact2048_solution::{Asking, CostSum, Oracle, Run};
-use exact2048_stats::{StatsLimits, perfect_play};
+use exact2048_game::{Board, BoardSize};
+use exact2048_run::{PlayProgress, play_follower};
+use exact2048_solution::{Oracle, Run};
+use exact2048_worker::Tuning;
 use serde_json::Value;
 
 /// Games, by where they end.
@@ -22,7 +24,7 @@ struct Ends {
     states: u64,
 }
 
-/// Follows all games with the moves that queries of canonical boards call the best, board by board.
+/// Follows all games with the moves that a run stores, board by board.
 fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     let size: BoardSize = size.parse().unwrap();
     let oracle = Oracle::new(&Run::open(run).unwrap()).unwrap();
@@ -46,7 +48,7 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
                 *ends.by_layer.entry(layer.into()).or_default() += chance;
                 *ends.by_tile.entry(tile).or_default() += chance;
             };
-            let best: Option<Move> = oracle.evaluate(state, &|| true).unwrap().best;
+            let best: Option<Move> = oracle.advise(state).unwrap().best;
             let Some((after, score)) = best.and_then(|best| make_move(state, best, size)) else {
                 end(largest(state));
                 continue;
@@ -79,19 +81,12 @@ fn statistics_are_those_of_all_games() {
     for (board, objective, target) in
         [("2x2", "score", None), ("3x2", "score", None), ("3x2", "reach:64", Some(6)), ("1x4", "score", None)]
     {
-        let mut found: Option<Value> = None;
-        for keep in ["4", "all", "24", "starts"] {
-            let run = Solved::new(&format!("--board {board} --objective {objective} --keep {keep}"));
-            let at = format!("{board} {objective} --keep {keep}");
-            let stats = stats(&run, &["--cutoff", "0"]);
-            match &found {
-                Some(found) => assert_eq!(*found, stats, "{at}: values do not depend on what is kept"),
-                None => {
-                    let ends = follow(&run.run(), board, target);
-                    check(&stats, &ends, target, &at);
-                    found = Some(stats);
-                }
-            }
+        let run = Solved::new(&format!("--board {board} --objective {objective} --values best-move"));
+        let all = stats(&run, &["--cutoff", "0"]);
+        check(&all, &follow(&run.run(), board, target), target, &format!("{board} {objective}"));
+        for keep in ["--keep 4", "--keep all", "--keep 24", "--keep starts", "--keep 40 --disk 1MB"] {
+            let run = Solved::new(&format!("--board {board} --objective {objective} {keep}"));
+            assert_eq!(stats(&run, &["--cutoff", "0"]), all, "{board} {objective} {keep}");
         }
     }
 }
@@ -166,37 +161,74 @@ fn cutoffs_are_accounted_for() {
     }
 }
 
-/// Whole layers are read where that fits the memory, and else the oracle is asked; what is not stored of them the kernels of
-/// the solver back up, or the oracle itself: the statistics are the same.
+/// Nothing but the time changes where there is no memory, so that all waits in scratch files.
 #[test]
-fn all_ways_to_best_moves_are_one() {
-    let run = Solved::new("--board 3x2 --keep 8");
-    let opened = Run::open(&run.run()).unwrap();
-    let oracle = Oracle::new(&opened).unwrap();
-    let reader = oracle.state_reader(&|| true);
-    assert!(reader.has_all_states());
-    let needed = reader.bytes(Layer::FIRST..=oracle.params().last_layer());
-    let found = |oracle: &Oracle, cone_bytes| {
-        let spent = CostSum::default();
-        let asking = Asking::new(&|| true, cone_bytes, &spent);
-        let limits = StatsLimits { bytes: 1 << 30, least_chance: 0.0 };
-        let mut shares = Vec::new();
-        let found = perfect_play(oracle, &asking, limits, |at| shares.push(at.share)).unwrap();
-        assert!(shares.is_sorted() && shares[0] > 0.0 && shares[shares.len() - 1] <= 1.0, "{shares:?}");
-        (found, spent.computed_states() > 0)
+fn memory_changes_no_bit() {
+    for options in ["--board 3x2 --keep 40 --disk 1MB", "--board 3x2 --values best-move --precision 64"] {
+        let solved = Solved::new(options);
+        let run = Run::open(&solved.run()).unwrap();
+        let found = |limit_bytes, heap_bytes| {
+            let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
+            let tuning = Tuning { limit_bytes, heap_bytes, dense_rows, piece_bytes };
+            let mut shares = Vec::new();
+            let follower = play_follower(&run, tuning, None).unwrap();
+            let found = follower.follow(0.0, &mut |at| shares.push(at.share)).unwrap();
+            assert!(shares.is_sorted() && shares[0] > 0.0, "{shares:?}");
+            close(shares[shares.len() - 1], 1.0, 1e-9, "all is done");
+            found
+        };
+        assert_eq!(found(1 << 30, || 0), found(1 << 20, || 1 << 21), "{options}");
+    }
+}
+
+/// What was interrupted goes on to the same bits, and what is damaged or of something else is begun anew.
+#[test]
+fn interruptions_change_no_bit() {
+    let solved = Solved::new("--board 3x2 --keep 40 --disk 1MB");
+    let run = Run::open(&solved.run()).unwrap();
+    let file = solved.run().join("kept/progress");
+    let tuning = Tuning {
+        limit_bytes: 1 << 30,
+        heap_bytes: || 0,
+        dense_rows: Tuning::DENSE_ROWS,
+        piece_bytes: Tuning::PIECE_BYTES,
     };
-    let [whole, asked] = [needed, needed - 1].map(|bytes| found(&oracle, bytes));
-    assert_eq!((whole.1, asked.1), (false, true), "which way was taken");
-    assert_eq!(whole.0, asked.0);
-    let with_kernels = Oracle::new(&opened).unwrap().with_layer_solver(layer_solver(&opened));
-    assert_eq!(found(&with_kernels, 1 << 30), whole);
+    let progress = PlayProgress { file: file.clone(), interval: Duration::ZERO };
+    let follow = |progress, cutoff, stop_after: usize| {
+        let follower = play_follower(&run, tuning, progress).unwrap();
+        let mut told = 0;
+        let found = panic::catch_unwind(panic::AssertUnwindSafe(|| {
+            follower.follow(cutoff, &mut |_| {
+                told += 1;
+                assert!(told <= stop_after, "interrupted");
+            })
+        }));
+        (found.ok().map(Result::unwrap), told)
+    };
+    let (all, steps) = follow(None, 0.0, usize::MAX);
+    for stop_after in [steps / 3, steps * 2 / 3, steps - 1] {
+        assert!(follow(Some(progress.clone()), 0.0, stop_after).0.is_none());
+        assert!(file.exists());
+        let (found, left) = follow(Some(progress.clone()), 0.0, usize::MAX);
+        assert!(left < steps, "{left} of {steps}");
+        assert_eq!(found, all);
+        assert!(!file.exists(), "nothing is left behind");
+    }
+    assert!(follow(Some(progress.clone()), 0.0, steps / 2).0.is_none());
+    let written = fs::read(&file).unwrap();
+    for damaged in [&written[..written.len() / 2], b"", &[&written[..200], b"x", &written[201..]].concat()] {
+        fs::write(&file, damaged).unwrap();
+        assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
+    }
+    fs::write(&file, &written).unwrap();
+    assert_eq!(follow(Some(progress), 1e-9, usize::MAX).1, steps, "of another cutoff");
 }
 
 #[test]
 fn wrong_use_is_refused() {
     let run = Solved::new("--board 3x2 --keep 32");
     for (options, code, words) in
-        [(&["--cutoff", "2"][..], 2, "from 0 to below 1"), (&["--memory", "1KiB"], 1, "--memory")]
+        [(&["--cutoff", "2"][..], 2, "from 0 to below 1"), (&["--memory", "1KiB"], 2, "--memory")]
     {
         on_run(&run.run(), "stats", options).exits(code).says(&[words]);
     }

@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use cap::Cap;
+use exact2048_game::Params;
+use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
 
-use crate::cgroup;
+use crate::{Failure, cgroup, units};
 
 /// Counts what is on the heap, so that `--memory` limits all of it.
 #[global_allocator]
@@ -15,6 +17,29 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 /// Live bytes on the heap of this process.
 pub fn heap_bytes() -> usize {
     HEAP.allocated()
+}
+
+/// How the kernels may use so much memory, and nothing beside them.
+pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
+    let limit_bytes = heap_limit_bytes(memory_bytes, threads);
+    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+    tune_allocator(limit_bytes, threads);
+    Tuning { limit_bytes, heap_bytes, dense_rows: Tuning::DENSE_ROWS, piece_bytes: Tuning::PIECE_BYTES }
+}
+
+/// An error where the kernels need more memory for a job than they may take.
+pub fn require_memory(memory_bytes: u64, params: &Params, threads: usize) -> Result<(), Failure> {
+    let least = least_memory_bytes(params, threads);
+    if memory_bytes >= least {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--memory {} is too small: a {} board with {} needs at least {}; give more memory",
+        units::size(memory_bytes),
+        params.board,
+        units::several(threads, "thread"),
+        units::size_at_least(least),
+    )))
 }
 
 /// Keeps what is resident close to what is in use. The allocator gives large blocks back to the system as soon as they

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::text::numbers::count;
-use exact2048_server::{RunSnapshot, of_query};
-use exact2048_solution::{Asking, CostSum, Oracle};
+use exact2048_server::{RunSnapshot, Served, of_query};
+use exact2048_solution::Oracle;
 use exact2048_stats::{
-    KeptStatistics, LEAST_FOLLOWED, StatsError, StatsLimits, ToldStatistics, has_usual_rules, perfect_play,
+    FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatsProgress, ToldStatistics, has_usual_rules,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,13 +43,24 @@ pub struct PerfectPlay {
     of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
     /// Held by who works: one run after the other.
     turn: Arc<Mutex<()>>,
-    threads: usize,
+    limits: PlayLimits,
+}
+
+/// Who works statistics out, and with how much.
+#[derive(Clone, Copy, Debug)]
+pub struct PlayLimits {
+    /// Makes what follows games through a run.
+    pub follower: FollowerOfRun,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
 }
 
 impl PerfectPlay {
-    /// Nothing yet. It is worked out by so many threads.
-    pub fn new(threads: usize) -> Self {
-        Self { of_runs: Mutex::default(), turn: Arc::default(), threads }
+    /// Nothing yet.
+    pub fn new(limits: PlayLimits) -> Self {
+        Self { of_runs: Mutex::default(), turn: Arc::default(), limits }
     }
 
     /// How far the statistics of a run are; begins to work them out where nobody has.
@@ -60,10 +71,10 @@ impl PerfectPlay {
             return Ok(known.clone());
         }
         let (tell, told) = watch::channel(PlayState::Working(0.0));
-        let (turn, threads) = (Arc::clone(&self.turn), self.threads);
+        let (turn, limits) = (Arc::clone(&self.turn), self.limits);
         // A thread of its own: a server that stops does not wait for it.
         let begun = thread::Builder::new().name("perfect play".to_owned()).spawn(move || {
-            let end = work.end(&turn, threads, &tell).unwrap_or_else(PlayState::Failed);
+            let end = work.end(&turn, limits, &tell).unwrap_or_else(PlayState::Failed);
             tell.send_replace(end);
         });
         begun.map_err(|error| Status::internal(format!("cannot start a thread: {error}")))?;
@@ -88,6 +99,7 @@ fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
 
 /// What is to be worked out.
 struct PlayWork {
+    served: Arc<Served>,
     oracle: Arc<Oracle>,
     kept: Option<KeptStatistics>,
     states: u64,
@@ -98,7 +110,7 @@ impl PlayWork {
     fn end(
         &self,
         turn: &Mutex<()>,
-        threads: usize,
+        limits: PlayLimits,
         tell: &watch::Sender<PlayState>,
     ) -> Result<PlayState, Status> {
         let raw = |told: String| RawValue::from_string(told).map(|raw| PlayState::Done(raw.into()));
@@ -108,8 +120,8 @@ impl PlayWork {
         check_size(self.states)?;
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let internal = |error: &dyn std::fmt::Display| Status::internal(error.to_string());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let told = pool.map_err(|error| internal(&error))?.install(|| self.work_out(tell))?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
+        let told = pool.map_err(|error| internal(&error))?.install(|| self.work_out(limits, tell))?;
         let told = serde_json::to_string(&told).map_err(|error| internal(&error))?;
         if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&told)) {
             tracing::warn!(%error, "how perfect games end is not kept, and is worked out again by the next server");
@@ -117,20 +129,19 @@ impl PlayWork {
         raw(told).map_err(|error| internal(&error))
     }
 
-    fn work_out(&self, tell: &watch::Sender<PlayState>) -> Result<ToldStatistics, Status> {
+    fn work_out(
+        &self,
+        limits: PlayLimits,
+        tell: &watch::Sender<PlayState>,
+    ) -> Result<ToldStatistics, Status> {
         let (begun, oracle) = (Instant::now(), &*self.oracle);
-        let bytes = oracle.cone_bytes();
-        let limits = StatsLimits { bytes, least_chance: LEAST_FOLLOWED };
-        let spent = CostSum::default();
+        let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
+        let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
         // Nobody asks any more where all requests are gone, but the next who does is answered at once.
-        let asking = Asking::new(&|| true, bytes, &spent);
-        let progress = |at: exact2048_stats::StatsProgress| {
+        let mut progress = |at: StatsProgress| {
             tell.send_replace(PlayState::Working(at.share));
         };
-        let found = perfect_play(oracle, &asking, limits, progress).map_err(|error| match error {
-            StatsError::Query(error) => of_query(&error),
-            StatsError::Memory { .. } => Status::resource_exhausted(error.to_string()),
-        })?;
+        let found = follower.follow(LEAST_FOLLOWED, &mut progress).map_err(|error| of_query(&error))?;
         let starts = oracle.starts().map_err(|error| of_query(&error))?;
         let perfect = (starts.expected, starts.error_bound);
         Ok(ToldStatistics::new(&found, oracle.params(), perfect, begun.elapsed().as_secs_f64()))
@@ -181,7 +192,8 @@ pub async fn told(
     let fingerprint = run.fingerprint.unwrap_or_default();
     let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &run.run_id, fingerprint));
     let states = run.layers.iter().map(|counts| counts.states).sum();
-    let mut state = explorer.perfect_play().of(&run, PlayWork { oracle, kept, states })?;
+    let mut state =
+        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), oracle, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
     let now = state.borrow().clone();

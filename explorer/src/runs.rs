@@ -9,12 +9,13 @@ use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::{Cost, RunPhase};
 use exact2048_server::{NamedRun, RunSnapshot, Runs, Served, Turns};
 use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_stats::FollowerOfRun;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::asked::Asked;
-use crate::perfect::PerfectPlay;
+use crate::perfect::{PerfectPlay, PlayLimits};
 
 /// What answers requests.
 #[derive(Clone)]
@@ -31,11 +32,19 @@ struct Shared {
 
 impl Explorer {
     /// Answers about some runs, the first of them where a request names none. Requests that look at many states are worked
-    /// on by this number of `threads`, and what takes long in `turns`.
+    /// on by this number of `threads`, and what takes long in `turns`. `follower` follows perfect play, within so many bytes of
+    /// memory.
     #[must_use]
-    pub fn new(runs: Runs, threads: usize, turns: Turns, token: CheckToken) -> Self {
+    pub fn new(
+        runs: Runs,
+        threads: usize,
+        turns: Turns,
+        token: CheckToken,
+        (follower, memory_bytes): (FollowerOfRun, u64),
+    ) -> Self {
         // Half of the threads are left to those who ask for something else.
-        let perfect_play = PerfectPlay::new((threads / 2).max(1));
+        let perfect_play =
+            PerfectPlay::new(PlayLimits { follower, threads: (threads / 2).max(1), memory_bytes });
         Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), perfect_play, token }))
     }
 
@@ -45,7 +54,7 @@ impl Explorer {
     }
 
     /// The run of a name.
-    pub(crate) fn served(&self, name: Option<&str>) -> Result<&Served, Status> {
+    pub(crate) fn served(&self, name: Option<&str>) -> Result<&Arc<Served>, Status> {
         Ok(self.0.runs.named(name)?)
     }
 

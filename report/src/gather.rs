@@ -10,10 +10,10 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
-    Asking, CostSum, DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions,
-    Phase, QueryError, ReadError, Run, StateReader,
+    DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions, Phase, QueryError,
+    ReadError, Run, StateReader,
 };
-use exact2048_stats::{StatsError, StatsLimits, has_usual_rules, perfect_play};
+use exact2048_stats::{FollowerOfRun, has_usual_rules};
 use rayon::prelude::*;
 
 use crate::gathered::{
@@ -31,8 +31,8 @@ pub type SolverOfRun = fn(&Run) -> Box<dyn LayerSolver>;
 pub struct ReportOptions {
     /// Of which layers values are reported.
     pub values: ReportedValues,
-    /// Chances of boards below this are not followed through perfect play; `None` for no statistics of it.
-    pub least_chance: Option<f64>,
+    /// Who follows perfect play, and below which chances of boards not; `None` for no statistics of it.
+    pub perfect_play: Option<(FollowerOfRun, f64)>,
     /// Bytes of memory for what is in memory at once.
     pub memory_bytes: u64,
     /// What backs up layers that a run does not store, where kernels are at hand.
@@ -66,9 +66,6 @@ pub enum ReportError {
     /// The run does not answer.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// The statistics of perfect play take too much.
-    #[error(transparent)]
-    Play(#[from] StatsError),
     /// Layers take more memory than they may.
     #[error(
         "the largest layers take up to {needed_bytes} bytes of memory while they are summed up, and {limit_bytes} are allowed: \
@@ -108,18 +105,15 @@ pub fn gather(
     let layers = gather_layers(run, &layers_oracle, options, &mut progress)?;
     drop(layers_oracle);
     let params = run.params();
-    let (limits, of_oracle) = StatsLimits::within(options.memory_bytes, options.least_chance.unwrap_or(1.0));
-    let oracle = options.oracle(run, of_oracle)?;
-    let play = match options.least_chance {
+    let oracle = options.oracle(run, OracleOptions::default())?;
+    let play = match options.perfect_play {
         _ if !has_usual_rules(params) => ReportedPlay::OtherRules,
         None => ReportedPlay::LeftOut,
-        Some(_) => {
-            let spent = CostSum::default();
-            let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
-            let found = perfect_play(&oracle, &asking, limits, |at| {
+        Some((follower_of, least_chance)) => {
+            let follower = follower_of(run, options.memory_bytes)?;
+            ReportedPlay::Statistics(follower.follow(least_chance, &mut |at| {
                 progress(ReportProgress { what: "perfect play", share: at.share, layer: Layer(at.layer) });
-            })?;
-            ReportedPlay::Statistics(found)
+            })?)
         }
     };
     Ok(RunReport {

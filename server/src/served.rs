@@ -62,6 +62,15 @@ impl Served {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Opens the run once more, for what reads more of it than the oracle does.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening it.
+    pub fn open_again(&self) -> Result<Run> {
+        (self.open)()
+    }
+
     /// Where things are kept that had to be worked out, if anywhere.
     pub fn kept_folder(&self) -> Option<&Path> {
         self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())

@@ -69,13 +69,14 @@ fn first_of(moves: MoveSet) -> Direction {
     moves.trailing_zeros() as Direction & 3
 }
 
-/// Codes the best moves of the states of some rows; `best` gives that of a row and a column where it is known.
+/// Codes the best moves of the states of some rows; `best` gives that of a row and a column where it is known. What is found
+/// is given with the row, the column and the legal moves; where there are none, any move.
 fn code<'a, T>(
     coder: &mut impl Decide,
     columns: usize,
     rows: impl Iterator<Item = (StateRow<'a>, T)>,
     best: impl Fn(&T, usize) -> Direction,
-    mut found: impl FnMut(Direction),
+    mut found: impl FnMut(&T, usize, MoveSet, Direction),
 ) {
     let (mut expected, mut above) = (Expected::new(), vec![0; columns]);
     for (row, known) in rows {
@@ -85,14 +86,14 @@ fn code<'a, T>(
             for_each_bit(&[states], |bit| {
                 let (column, legal) = (64 * word + bit, legality.at(bit));
                 if legal == 0 {
-                    found(0);
+                    found(&known, column, legal, 0);
                     return;
                 }
                 let best = best(&known, column);
                 let best = if legal >> best & 1 == 1 { best } else { first_of(legal) };
                 before = expected.code(coder, legal, (before, above[column]), best);
                 above[column] = before;
-                found(before);
+                found(&known, column, legal, before);
             });
         }
     }
@@ -104,7 +105,7 @@ fn code<'a, T>(
 /// Cost: some nanoseconds a state.
 pub fn encode<'a>(columns: usize, rows: impl Iterator<Item = (StateRow<'a>, &'a [Direction])>) -> Vec<u8> {
     let mut writer = DecisionWriter::new();
-    code(&mut writer, columns, rows, |best, column| best[column], |_| {});
+    code(&mut writer, columns, rows, |best, column| best[column], |_, _, _, _| {});
     writer.finish()
 }
 
@@ -120,12 +121,39 @@ pub fn decode<'a>(
     columns: usize,
     rows: impl Iterator<Item = StateRow<'a>>,
 ) -> Result<Vec<Direction>, PayloadError> {
-    let (mut reader, mut found) = (DecisionReader::new(item), Vec::new());
-    code(&mut reader, columns, rows.map(|row| (row, ())), |(), _| 0, |best| found.push(best));
+    let mut all = Vec::new();
+    decode_each(key, item, columns, rows.map(|row| (row, ())), |(), _, _, best| all.push(best))?;
+    Ok(all)
+}
+
+/// The same, state by state: what comes with the row, the column, the legal moves and the best of them; any move where none
+/// is legal.
+///
+/// # Errors
+///
+/// If the item is longer than what it says.
+pub fn decode_each<'a, T>(
+    key: ItemKey,
+    item: &[u8],
+    columns: usize,
+    rows: impl Iterator<Item = (StateRow<'a>, T)>,
+    mut found: impl FnMut(&T, usize, MoveSet, Direction),
+) -> Result<(), PayloadError> {
+    let (mut reader, mut states) = (DecisionReader::new(item), 0u64);
+    code(
+        &mut reader,
+        columns,
+        rows,
+        |_, _| 0,
+        |row, column, legal, best| {
+            states += 1;
+            found(row, column, legal, best);
+        },
+    );
     match reader.unread() {
-        0 => Ok(found),
+        0 => Ok(()),
         unread => {
-            let expected = format!("best moves of {} states in {} bytes", found.len(), item.len() - unread);
+            let expected = format!("best moves of {states} states in {} bytes", item.len() - unread);
             Err(PayloadError::new(key, expected, format!("{} bytes", item.len())))
         }
     }

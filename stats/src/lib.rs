@@ -1,17 +1,17 @@
 //! Statistics of perfect play, without sampling.
 //!
-//! [`perfect_play`] goes upward through the layers of a solved run with the chance that a game comes to each state, along
-//! best moves: how likely each tile is the largest at the end, how many games end in which layer, and so how many moves a
-//! game takes. [`chances`] holds the states of a layer with their chances; players are evaluated with it too.
+//! [`PlayStatistics`] say how likely each tile is the largest at the end, how many games end in which layer, and so how many
+//! moves a game takes. Who has the kernels of the solver follows games upward through the layers of a run for them
+//! ([`FollowPlay`]). [`chances`] holds the boards of a layer with their chances, where players are evaluated that are not
+//! perfect.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
-mod best;
 pub mod chances;
+mod follow;
 mod outcome;
-mod pass;
 mod told;
 
-pub use outcome::{LayerStatistics, PlayStatistics};
-pub use pass::{LEAST_FOLLOWED, StatsError, StatsLimits, StatsProgress, has_usual_rules, perfect_play};
+pub use follow::{FollowPlay, FollowerOfRun, LEAST_FOLLOWED, StatsProgress, has_usual_rules};
+pub use outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
 pub use told::{KeptStatistics, ToldStatistics};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Exponents that a tile can have, 0 for none.
-pub(crate) const EXPONENTS: usize = 16;
+pub const EXPONENTS: usize = 16;
 
 /// Games, by how they go on in a layer.
 #[derive(Clone, PartialEq, Debug, Serialize)]

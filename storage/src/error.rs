@@ -418,7 +418,7 @@ impl StorageError {
 
     /// Sorts an error of the system into [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
     /// `doing` completes "cannot ... PLACE".
-    pub(crate) fn io(doing: &'static str, place: impl Into<Place>, source: io::Error) -> Self {
+    pub fn io(doing: &'static str, place: impl Into<Place>, source: io::Error) -> Self {
         let place = place.into();
         match source.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

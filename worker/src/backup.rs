@@ -96,6 +96,22 @@ impl<V: Value> Worker<V> {
         })
     }
 
+    /// The same, but gives the best moves, of a run that stores these.
+    pub fn back_up_best_moves(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
+        self.states_of(layer, lane, helpers, |block, best, _| {
+            Ok(self.legality.as_ref().zip(best).map_or_else(Vec::new, |(legality, best)| {
+                let items = self.best_moves_items(legality, block, best);
+                let keys = (0..).map(|part| ItemKind::BestMoves.key(Parts::key(layer, lane, part)));
+                keys.zip(items).filter(|(_, item)| !item.is_empty()).collect()
+            }))
+        })
+    }
+
     /// Backs up the states of a block, and their best moves where the run stores them; nothing comes `of` a block without any.
     fn states_of<R: Default>(
         &self,
@@ -221,7 +237,7 @@ impl<V: Value> Worker<V> {
     }
 
     /// The reachable entries of a block; of a large one only the rows that have some, where these are few.
-    fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
+    pub(crate) fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
         self.occurring(layer, lane)
     }
@@ -260,7 +276,7 @@ impl<V: Value> Worker<V> {
             begin_best_moves(moves, stride, best);
         }
         for group in &moves.groups {
-            let occurring = OccurringMoves::new(group, occupied);
+            let occurring = OccurringMoves::new(group, |edge| occupied.contains(edge.from));
             for target_lane in own_lane.after(group.step, self.tables.params()) {
                 let after =
                     self.after_values.get(layer, target_lane).filter(|block| !block.values.is_empty());

@@ -149,6 +149,16 @@ impl<B> BlockMap<B> {
         self.lock().get(&layer).is_some_and(|lanes| lanes.contains_key(&lane))
     }
 
+    /// The blocks of a layer that are held, in the order of the lanes.
+    pub fn of_layer(&self, layer: Layer) -> Vec<(Lane, Arc<B>)> {
+        let blocks = self.lock();
+        let of_layer = blocks.get(&layer).into_iter().flatten();
+        let mut found: Vec<_> = of_layer.map(|(&lane, block)| (lane, Arc::clone(block))).collect();
+        drop(blocks);
+        found.sort_unstable_by_key(|&(lane, _)| lane);
+        found
+    }
+
     /// Holds a block.
     pub fn insert(&self, layer: Layer, lane: Lane, block: B) -> Arc<B> {
         let block = Arc::new(block);

@@ -12,7 +12,7 @@ use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves, Transitions};
 use exact2048_game::{Lane, Layer, SpawnKind, rules};
 use exact2048_solution::{ItemKind, Parts, ReadError};
-use exact2048_storage::ShardKind;
+use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::bits::{BitMatrix, Summary};
 use crate::blocks::{Entries, ReachBlock};
@@ -55,6 +55,30 @@ impl<V: crate::Value> Worker<V> {
         }
         self.reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
+    }
+
+    /// The same without anything for a shard: gives the reachable states as shards hold them, of each part that has some.
+    pub fn enumerate_items(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
+        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
+            return Ok(Vec::new());
+        };
+        let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
+        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let Found { entries, .. } = self.spawn_states(&place, &mut tables.maps())?;
+        let items = entries.as_ref().map_or_else(Vec::new, |Entries { matrix, .. }| {
+            let parts = Parts::new(class.rows(), tables.columns.len());
+            let item = |part| {
+                (Parts::key(layer, lane, part), parts.encode_reach(part, matrix.rows(), matrix.bits()))
+            };
+            (0..parts.count()).map(item).filter(|(_, item)| !item.is_empty()).collect()
+        });
+        self.reach.insert(layer, lane, self.settle_reach(entries)?);
+        Ok(items)
     }
 
     /// Finds the afterstates of the block of `lane` in `layer` and counts them, up to symmetry. Needs the states of
@@ -164,7 +188,7 @@ impl<V: crate::Value> Worker<V> {
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
-            let moves = OccurringMoves::new(group, &states.summary.occupied);
+            let moves = OccurringMoves::new(group, |edge| states.summary.occupied.contains(edge.from));
             let mut maps = self.tables.maps(cache, tables, place.tables);
             maps.for_each_some(&moves.patterns, |patterns, maps| {
                 let runs = moves.runs(patterns, maps);
@@ -368,7 +392,7 @@ pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64
     matrix
 }
 
-/// The moves of a group that lead from slots which have states. Maps of other patterns would be made for nothing.
+/// The moves of a group that some state makes. Maps of other patterns would be made for nothing.
 pub(crate) struct OccurringMoves {
     /// The patterns that occur.
     pub patterns: Vec<PatternId>,
@@ -378,7 +402,7 @@ pub(crate) struct OccurringMoves {
 }
 
 impl OccurringMoves {
-    pub(crate) fn new(group: &MoveGroup, occupied: &BitSet<Slot>) -> Self {
+    pub(crate) fn new(group: &MoveGroup, occurs: impl Fn(MoveEdge) -> bool) -> Self {
         let (mut patterns, mut ends) = (Vec::new(), Vec::new());
         // Most edges are left out, and which are is as good as random: all are written, each over the last one that
         // is left out, so that no branch is taken wrongly.
@@ -388,7 +412,7 @@ impl OccurringMoves {
             let before = kept;
             for &edge in of_pattern {
                 edges[kept] = edge;
-                kept += usize::from(occupied.contains(edge.from));
+                kept += usize::from(occurs(edge));
             }
             if kept > before {
                 patterns.push(pattern);
@@ -412,6 +436,6 @@ impl OccurringMoves {
 }
 
 /// The moves of a step, if the class has any.
-fn group_of(moves: &Moves, step: Step) -> Option<&MoveGroup> {
+pub(crate) fn group_of(moves: &Moves, step: Step) -> Option<&MoveGroup> {
     moves.groups.iter().find(|group| group.step == step)
 }

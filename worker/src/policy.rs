@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use exact2048_game::bitset;
+use exact2048_game::class::Class;
 use exact2048_game::legal::{Legality, MaskLegality};
-use exact2048_game::rowset::Row;
+use exact2048_game::rowset::Slot;
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Direction;
 use exact2048_game::value::Value;
@@ -13,7 +14,9 @@ use exact2048_solution::best_moves::{self, StateRow};
 use exact2048_solution::{ItemKind, Parts};
 
 use crate::backup::{BackedUp, stride};
+use crate::bits::BitMatrix;
 use crate::pieces::map_parts;
+use crate::tables::LaneTables;
 use crate::{Worker, WorkerError};
 
 impl<V: Value> Worker<V> {
@@ -25,42 +28,68 @@ impl<V: Value> Worker<V> {
         block: &BackedUp<'_, V>,
         best: &[Direction],
     ) -> Result<(), WorkerError> {
-        let BackedUp { class, tables, .. } = *block;
-        let parts = Parts::new(class.rows(), tables.columns.len());
-        let items = map_parts(parts, |part| self.best_moves_item(legality, block, best, parts.rows(part)));
+        let items = self.best_moves_items(legality, block, best);
         let lengths: Vec<usize> = items.iter().map(Vec::len).collect();
         let item = |part: u32| items[part as usize].clone();
-        self.pack(ItemKind::BestMoves, layer, tables.columns.lane(), &lengths, item)
+        self.pack(ItemKind::BestMoves, layer, block.tables.columns.lane(), &lengths, item)
     }
 
-    /// The item of the part that has these rows; may be empty.
-    fn best_moves_item(
+    /// The items of the parts of a block; may be empty.
+    pub(crate) fn best_moves_items(
         &self,
         legality: &Legality,
         block: &BackedUp<'_, V>,
         best: &[Direction],
-        rows: Range<usize>,
-    ) -> Vec<u8> {
+    ) -> Vec<Vec<u8>> {
         let BackedUp { class, tables, transitions, reach, .. } = *block;
-        let (held, configs) = (reach.matrix.rows(), self.tables.configs(transitions));
-        let states = |row: Row| reach.matrix.slot(held.slot(row));
-        let masks = self.tables.space.masks(tables.columns.lane().k).iter().enumerate();
-        let of_masks: Vec<(MaskLegality<'_>, Vec<Row>)> = masks
-            .filter_map(|(index, mask)| {
-                let all = class.mask_rows(index);
-                let here = all.start.max(rows.start)..all.end.min(rows.end);
-                let rows: Vec<Row> = held.rows_in(here).filter(|&row| bitset::any(states(row))).collect();
-                (!rows.is_empty()).then(|| (legality.of_mask(mask, &tables.columns), rows))
-            })
-            .collect();
-        let rows = of_masks.iter().flat_map(|(mask, rows)| rows.iter().map(move |&row| (mask, row)));
-        let stride = stride(tables);
-        let rows = rows.map(|(mask, row)| {
-            let slot = held.slot(row).index();
-            let config: Config = configs[slot];
-            let state_row = StateRow { legality: mask.row(config), states: states(row) };
-            (state_row, &best[slot * stride..][..tables.columns.len()])
-        });
-        best_moves::encode(tables.columns.len(), rows)
+        let parts = Parts::new(class.rows(), tables.columns.len());
+        let (configs, stride) = (self.tables.configs(transitions), stride(tables));
+        map_parts(parts, |part| {
+            let masks = self.state_masks(legality, (class, tables), &reach.matrix, parts.rows(part));
+            let rows = state_rows(&masks, configs, &reach.matrix);
+            let rows = rows.map(|(row, slot)| (row, &best[slot.index() * stride..][..tables.columns.len()]));
+            best_moves::encode(tables.columns.len(), rows)
+        })
     }
+
+    /// Those of some rows of a block that have states, by their masks.
+    pub(crate) fn state_masks<'a>(
+        &'a self,
+        legality: &'a Legality,
+        (class, tables): (&Class, &LaneTables),
+        matrix: &BitMatrix,
+        rows: Range<usize>,
+    ) -> Vec<StateMask<'a>> {
+        let held = matrix.rows();
+        let masks = self.tables.space.masks(tables.columns.lane().k).iter().enumerate();
+        let with_states = |(index, mask)| {
+            let all = class.mask_rows(index);
+            let here = all.start.max(rows.start)..all.end.min(rows.end);
+            let slots = held.rows_in(here).map(|row| held.slot(row));
+            let slots: Vec<Slot> = slots.filter(|&slot| bitset::any(matrix.slot(slot))).collect();
+            (!slots.is_empty())
+                .then(|| StateMask { legality: legality.of_mask(mask, &tables.columns), slots })
+        };
+        masks.filter_map(with_states).collect()
+    }
+}
+
+/// Rows of one mask that have states.
+pub struct StateMask<'a> {
+    legality: MaskLegality<'a>,
+    slots: Vec<Slot>,
+}
+
+/// The rows of some masks, in order, as best moves are coded, and their slots.
+pub fn state_rows<'a>(
+    masks: &'a [StateMask<'_>],
+    configs: &'a [Config],
+    matrix: &'a BitMatrix,
+) -> impl Iterator<Item = (StateRow<'a>, Slot)> {
+    masks.iter().flat_map(move |StateMask { legality, slots }| {
+        slots.iter().map(move |&slot| {
+            let legality = legality.row(configs[slot.index()]);
+            (StateRow { legality, states: matrix.slot(slot) }, slot)
+        })
+    })
 }

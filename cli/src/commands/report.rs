@@ -12,10 +12,10 @@ use exact2048_report::{
 };
 use exact2048_run::layer_solver;
 use exact2048_solution::Run;
-use exact2048_stats::StatsError;
+use exact2048_stats::FollowerOfRun;
 use serde_json::json;
 
-use super::stats::chance;
+use super::stats::{chance, follower_of};
 use crate::display::ProgressLine;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};
@@ -96,7 +96,7 @@ pub fn main(args: &Args) -> Result<()> {
             Which::Stored => ReportedValues::Stored,
             Which::None => ReportedValues::None,
         },
-        least_chance: (!args.no_play).then_some(args.cutoff),
+        perfect_play: (!args.no_play).then_some((follower_of as FollowerOfRun, args.cutoff)),
         memory_bytes: args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64()),
         layer_solver: Some(layer_solver),
     };
@@ -128,12 +128,9 @@ pub fn main(args: &Args) -> Result<()> {
 
 fn failure(error: ReportError) -> anyhow::Error {
     match error {
-        ReportError::Query(error) | ReportError::Play(StatsError::Query(error)) => error.into(),
+        ReportError::Query(error) => error.into(),
         ReportError::Memory { .. } => {
             Failure::failed(format!("{error} (--memory SIZE, --values stored)")).into()
-        }
-        ReportError::Play(StatsError::Memory { .. }) => {
-            Failure::failed(format!("{error} (--memory SIZE, --cutoff P, --no-play)")).into()
         }
         ReportError::Count { .. } => Failure::failed(error.to_string()).into(),
     }

@@ -13,10 +13,12 @@ use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 use exact2048_server::{NamedRun, Runs, Served, Turns};
 use exact2048_solution::{OracleOptions, Run};
+use exact2048_stats::FollowerOfRun;
 use http::HeaderValue;
 
+use super::stats::follower_of;
 use crate::cones::ConeOptions;
-use crate::limits;
+use crate::limits::{self, memory_bytes};
 use crate::network::ServerArgs;
 use crate::place::{StoreOptions, named};
 
@@ -114,7 +116,8 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
-    let explorer = Explorer::new(runs.clone(), threads, turns.clone(), bound.check_token());
+    let play = (follower_of as FollowerOfRun, memory_bytes() / 2);
+    let explorer = Explorer::new(runs.clone(), threads, turns.clone(), bound.check_token(), play);
     let (of_grpc, of_http) = tokio::try_join!(
         exact2048_server::serve(bound, runs, threads, turns, limits, stop.clone()),
         serve_browsers(for_browsers, explorer, &args.allow_origin, stop),

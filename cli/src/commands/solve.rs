@@ -177,22 +177,11 @@ fn memory_limit(args: &Args) -> u64 {
 /// How the run may use memory; refuses a limit that it cannot keep.
 fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failure> {
     let limit = memory_limit(args);
-    let least = exact2048_worker::least_memory_bytes(params, threads);
-    if limit < least {
-        return Err(Failure::usage(format!(
-            "--memory {} is too small: a {} board with {} needs at least {}; give more memory",
-            units::size(limit),
-            params.board,
-            units::several(threads, "thread"),
-            units::size_at_least(least),
-        )));
-    }
-    let limit_bytes = exact2048_worker::heap_limit_bytes(limit, threads);
-    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    limits::tune_allocator(limit_bytes, threads);
-    let dense_rows = args.dense_rows.unwrap_or(Tuning::DENSE_ROWS);
-    let piece_bytes = args.piece_bytes.unwrap_or(Tuning::PIECE_BYTES);
-    Ok(Tuning { limit_bytes, heap_bytes: limits::heap_bytes, dense_rows, piece_bytes })
+    limits::require_memory(limit, params, threads)?;
+    let usual = limits::worker_tuning(limit, threads);
+    let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
+    let piece_bytes = args.piece_bytes.unwrap_or(usual.piece_bytes);
+    Ok(Tuning { dense_rows, piece_bytes, ..usual })
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {

@@ -1,25 +1,25 @@
 //! `exact2048 stats`: what perfect play comes to, without sampling.
 
 use std::io::{self, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::{Objective, Params};
-use exact2048_run::layer_solver;
-use exact2048_solution::{Asking, CostSum, Oracle, Run};
+use exact2048_run::{PlayProgress, play_follower};
+use exact2048_solution::{Oracle, QueryError, Run};
 use exact2048_stats::{
-    KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsError, StatsLimits, StatsProgress, ToldStatistics,
-    perfect_play,
+    FollowPlay, KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsProgress, ToldStatistics,
 };
 use exact2048_storage::Location;
+use exact2048_worker::Tuning;
 
 use crate::cones::ConeOptions;
 use crate::display::ProgressLine;
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
 use crate::units::{self, count};
-use crate::{Failure, limits, output};
+use crate::{limits, output};
 
 /// Options of `stats`.
 #[derive(clap::Args, Debug)]
@@ -30,13 +30,13 @@ Examples:
   exact2048 stats --run runs/5x2 --cutoff 1e-15 --json | jq .tiles
 
 The chance that a game comes to each state is followed upward through the layers, along the best
-moves: of equal ones the first, of the state's canonical image. Nothing is sampled. Chances below
+moves: of equal ones the one that --values best-move would store. Nothing is sampled. Chances below
 the cutoff are left out, and their sum is said: no share is off by more.
 
 --csv has a row for each layer: the states that were followed, the share of games that come to
 it, that end in it, and that end in it with each largest tile.
 
-What is found is kept for the explorer (exact2048 serve --http), unless the cutoff is larger than
+It may be interrupted: the same command goes on, also after hours. What is found is kept for the explorer (exact2048 serve --http), unless the cutoff is larger than
 usual: see --cone-cache.")]
 pub struct Args {
     #[command(flatten)]
@@ -49,9 +49,12 @@ pub struct Args {
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Most memory that states and values may take [default: half of what there is]
+    /// Most memory that it may take [default: half of what there is]
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
+    /// Blocks with at most N rows hold all of them: changes speed, and the last bits of shares
+    #[arg(long, value_name = "N", hide = true)]
+    dense_rows: Option<usize>,
     /// Print one JSON object
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -62,6 +65,9 @@ pub struct Args {
 
 /// Shares of games for which it is said by which layer they have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
+
+/// What is kept of a long pass, so that an interruption costs no more than this and a span of layers.
+const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) fn chance(text: &str) -> Result<f64, String> {
     let chance = text.parse().ok().filter(|chance| (0.0..1.0).contains(chance));
@@ -78,30 +84,37 @@ impl Args {
     }
 }
 
+/// Follows games of perfect play by the kernels, within so many bytes of memory.
+pub fn follower_of(run: &Run, memory_bytes: u64) -> Result<Box<dyn FollowPlay>, QueryError> {
+    play_follower(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()), None)
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location_to_read()?;
     let run = Run::open(location.clone())?;
     require_usual_rules(run.params())?;
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
-    let (limits, options) = StatsLimits::within(memory, args.cutoff);
-    let oracle = Oracle::with_options(&run, options)?.with_layer_solver(layer_solver(&run));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    limits::require_memory(memory, &run.params().clone().with_best_moves(true), threads)?;
+    let usual = limits::worker_tuning(memory, threads);
+    let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
+    let progress = args.cone_options.files(&location).map(|(folder, _)| PlayProgress {
+        file: folder.join(format!("perfect-play-{}.part", run.dir().run_id())),
+        interval: KEPT_EVERY,
+    });
+    let follower = play_follower(&run, Tuning { dense_rows, ..usual }, progress)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let begun = Instant::now();
     let line = ProgressLine::new("stats");
-    let show = |at: StatsProgress| {
+    let mut show = |at: StatsProgress| {
         let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
         let states = format!("{} states", count(at.states));
         line.show(at.share, &[layer, states]);
     };
-    let spent = CostSum::default();
-    let asking = Asking::new(&|| true, oracle.cone_bytes(), &spent);
-    let found = pool.install(|| perfect_play(&oracle, &asking, limits, show));
+    let found = pool.install(|| follower.follow(args.cutoff, &mut show));
     line.finish();
-    let found = found.map_err(|error| match error {
-        StatsError::Query(error) => anyhow::Error::from(error),
-        memory => Failure::failed(format!("{memory} (--memory SIZE, --cutoff P)")).into(),
-    })?;
+    let (found, oracle) = (found?, Oracle::new(&run)?);
     let starts = oracle.starts()?;
     let (perfect, seconds) = ((starts.expected, starts.error_bound), begun.elapsed().as_secs_f64());
     let told = serde_json::to_string(&ToldStatistics::new(&found, run.params(), perfect, seconds))?;

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
-use crate::{ItemKey, MappedFile, ScratchPlace, StorageError};
+use crate::{ItemKey, MappedFile, Place, ScratchPlace, StorageError};
 
 /// A compressed, checksummed group of items, ready to be written.
 #[derive(Clone, Debug)]
@@ -84,6 +85,15 @@ impl Frame {
             FrameBytes::Heap(bytes) => bytes,
             FrameBytes::Spilled { map, range } => map.get(range.clone()).unwrap_or_default(),
         }
+    }
+
+    /// The items together, decoded: what is not in a shard yet, or never will be.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Damaged`] where a scratch file does not hold what was written.
+    pub fn read(&self) -> Result<Vec<u8>, StorageError> {
+        block::open(&Place::from(Path::new("a scratch file of frames")), 0, self.bytes(), &self.header)
     }
 
     /// Moves `frames` from the heap into one scratch file in `folder`, for frames that wait long for their

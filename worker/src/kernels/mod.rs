@@ -6,6 +6,7 @@
 //! in `worker/tests/kernels.rs`, where both are compared block by block.
 
 pub mod bit_moves;
+pub mod chances;
 pub mod hashes;
 pub mod index_map;
 pub mod maxima;

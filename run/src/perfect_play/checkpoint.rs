@@ -1,0 +1,161 @@
+//! How far games were followed, in a file: large boards take longer than machines stay up.
+//!
+//! A file has a line that says of what it is, the layer to go on with, the sums so far, and the chances of the afterstates
+//! from which spawns lead there and further, all numbers with their least significant byte first; and the checksum of all of
+//! it. One that is damaged, or of something else, is none.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use exact2048_game::Layer;
+use exact2048_game::value::Value;
+use exact2048_worker::Follower;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::sums::PlaySums;
+
+/// Where it is kept how far games were followed.
+pub struct Checkpoint {
+    place: PathBuf,
+    /// The first line.
+    of: String,
+}
+
+/// Layers of afterstates from which spawns lead to a layer.
+const LAYERS_BELOW: u32 = 2;
+
+impl Checkpoint {
+    /// In a file, which is of one run, its values and a cutoff.
+    pub fn new(place: PathBuf, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
+        let of = format!(
+            "exact2048 perfect play in progress 1, run {run_id}, fingerprint {fingerprint:032x}, cutoff {least_chance:e}\n"
+        );
+        Self { place, of }
+    }
+
+    /// The file.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Writes that games were followed through all layers below one.
+    pub fn write<V: Value>(
+        &self,
+        next: Layer,
+        sums: &PlaySums,
+        follower: &Follower<'_, V>,
+    ) -> io::Result<()> {
+        if let Some(folder) = self.place.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let temporary = self.place.with_extension(format!("part.{}", std::process::id()));
+        let written = self.write_to(&temporary, next, sums, follower);
+        written
+            .and_then(|()| fs::rename(&temporary, &self.place))
+            .inspect_err(|_| drop(fs::remove_file(&temporary)))
+    }
+
+    fn write_to<V: Value>(
+        &self,
+        file: &Path,
+        next: Layer,
+        sums: &PlaySums,
+        follower: &Follower<'_, V>,
+    ) -> io::Result<()> {
+        let mut out = Hashed {
+            inner: BufWriter::with_capacity(1 << 20, File::create(file)?),
+            hash: Xxh3Default::new(),
+        };
+        out.write_all(self.of.as_bytes())?;
+        let numbers = sums.numbers();
+        let head = [u64::from(next.0), numbers.len() as u64];
+        head.iter().chain(&numbers).try_for_each(|number| out.write_all(&number.to_le_bytes()))?;
+        for layer in below(next) {
+            follower.write_afterstates(layer, &mut out)?;
+        }
+        let checksum = out.hash.digest();
+        out.inner.write_all(&checksum.to_le_bytes())?;
+        out.inner.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+
+    /// Takes up what was written, if anything; gives the layer to go on with and the sums so far, which `empty` would be.
+    pub fn read<V: Value>(&self, empty: PlaySums, follower: &Follower<'_, V>) -> Option<(Layer, PlaySums)> {
+        let whole = self.is_whole().unwrap_or(false);
+        let read = whole.then(|| self.read_whole(empty, follower)).and_then(Result::ok);
+        if read.is_none() {
+            follower.release_all();
+        }
+        read
+    }
+
+    fn read_whole<V: Value>(
+        &self,
+        empty: PlaySums,
+        follower: &Follower<'_, V>,
+    ) -> io::Result<(Layer, PlaySums)> {
+        let mut input = BufReader::with_capacity(1 << 20, File::open(&self.place)?);
+        io::copy(&mut input.by_ref().take(self.of.len() as u64), &mut io::sink())?;
+        let mut number = || {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+        };
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "no numbers of this run");
+        let next = Layer(u32::try_from(number()?).map_err(|_| damaged())?);
+        let numbers: Vec<u64> = (0..number()?).map(|_| number()).collect::<io::Result<_>>()?;
+        let sums = empty.with_numbers(&numbers).ok_or_else(damaged)?;
+        for layer in below(next) {
+            follower.read_afterstates(layer, &mut input)?;
+        }
+        Ok((next, sums))
+    }
+
+    /// Forgets it: all is done.
+    pub fn remove(&self) {
+        let _ = fs::remove_file(&self.place);
+    }
+
+    /// Whether there is a file of this run, as it was written.
+    fn is_whole(&self) -> io::Result<bool> {
+        let file = File::open(&self.place)?;
+        let Some(length) = file.metadata()?.len().checked_sub(8) else { return Ok(false) };
+        let mut input = BufReader::with_capacity(1 << 20, file);
+        let mut first = vec![0; self.of.len()];
+        input.read_exact(&mut first)?;
+        if first != self.of.as_bytes() {
+            return Ok(false);
+        }
+        let mut hashed = Hashed { inner: io::sink(), hash: Xxh3Default::new() };
+        hashed.write_all(&first)?;
+        io::copy(&mut input.by_ref().take(length - first.len() as u64), &mut hashed)?;
+        let mut checksum = [0; 8];
+        input.read_exact(&mut checksum)?;
+        Ok(u64::from_le_bytes(checksum) == hashed.hash.digest())
+    }
+}
+
+/// The layers whose afterstates are needed to go on with a layer.
+fn below(next: Layer) -> impl Iterator<Item = Layer> {
+    (1..=LAYERS_BELOW)
+        .rev()
+        .filter_map(move |layers| next.down(layers))
+        .filter(|&layer| layer >= Layer::FIRST)
+}
+
+/// What is written, and its checksum.
+struct Hashed<W> {
+    inner: W,
+    hash: Xxh3Default,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

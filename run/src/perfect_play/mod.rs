@@ -1,0 +1,320 @@
+//! What perfect play comes to: one pass upward through the layers with the chance that a game comes to each state, block by
+//! block, by the kernels that solve runs.
+//!
+//! Which move is best is worked out a span of layers at a time, from the next values above that are stored, and forgotten
+//! when games have passed: so a run that keeps few values needs neither memory nor disk for all of its moves. A span costs
+//! what solving it did, and reach that was removed is enumerated again.
+
+mod checkpoint;
+mod span;
+mod sums;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer, Params, Precision};
+use exact2048_solution::{Archive, LayerCounts, QueryError, ReadError, Run, ShardArchive};
+use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
+use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
+use exact2048_worker::{Follower, StateSums, Tuning, Worker, WorkerError};
+
+use checkpoint::Checkpoint;
+use span::SpanArchive;
+use sums::PlaySums;
+
+/// Layers that are worked on together at least, where values are stored more often: each span reads those of two layers.
+const LEAST_LAYERS: u32 = 32;
+
+/// Where it is kept how far games were followed.
+#[derive(Clone, Debug)]
+pub struct PlayProgress {
+    /// The file.
+    pub file: PathBuf,
+    /// It is not written more often than this.
+    pub interval: Duration,
+}
+
+/// Follows games through a solved run. What does not fit the memory waits in files in the folder for temporary files. With
+/// `progress` it goes on where another process has stopped, and leaves nothing behind when it is done.
+///
+/// # Errors
+///
+/// [`QueryError::NotSolved`].
+pub fn play_follower(
+    run: &Run,
+    tuning: Tuning,
+    progress: Option<PlayProgress>,
+) -> Result<Box<dyn FollowPlay>, QueryError> {
+    if let Some(missing) = run.why_not_solved() {
+        return Err(missing.into());
+    }
+    let is_lost = |layer: &Layer| !run.catalog().covers(ShardKind::Reach, layer.0);
+    Ok(Box::new(SolvedRun {
+        params: run.params().clone(),
+        archive: Arc::clone(run.archive()),
+        counts: run.layer_counts(),
+        lost: Layer::FIRST.to(run.params().last_layer()).filter(is_lost).collect(),
+        tuning,
+        scratch: std::env::temp_dir().into(),
+        run_id: run.dir().run_id().to_string(),
+        fingerprint: run.fingerprint().unwrap_or_default(),
+        progress,
+    }))
+}
+
+/// A solved run, and what following its games may take.
+struct SolvedRun {
+    params: Params,
+    archive: Arc<ShardArchive>,
+    counts: Vec<LayerCounts>,
+    /// Layers whose reach is not stored.
+    lost: Vec<Layer>,
+    tuning: Tuning,
+    scratch: ScratchPlace,
+    run_id: String,
+    fingerprint: u128,
+    progress: Option<PlayProgress>,
+}
+
+impl SolvedRun {
+    /// Whether it is not stored which states a layer has.
+    fn is_lost(&self, layer: Layer) -> bool {
+        self.lost.binary_search(&layer).is_ok()
+    }
+}
+
+impl FollowPlay for SolvedRun {
+    fn follow(
+        &self,
+        least_chance: f64,
+        progress: &mut dyn FnMut(StatsProgress),
+    ) -> Result<PlayStatistics, QueryError> {
+        let found = match self.params.precision {
+            Precision::Bits32 => Pass::<u32>::new(self).follow(least_chance, progress),
+            Precision::Bits64 => Pass::<u64>::new(self).follow(least_chance, progress),
+        };
+        found.map_err(|error| match error {
+            WorkerError::Read(error) => error.into(),
+            WorkerError::Storage(error) => ReadError::from(error).into(),
+            WorkerError::Payload(error) => ReadError::from(error).into(),
+        })
+    }
+}
+
+/// What the steps of a pass cost beside each other, a state: to enumerate it, to back it up, and to follow games through it.
+const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
+
+struct Pass<'a, V> {
+    run: &'a SolvedRun,
+    lanes: Vec<Lane>,
+    archive: Arc<SpanArchive>,
+    worker: Worker<V>,
+}
+
+impl<'a, V: Value> Pass<'a, V> {
+    fn new(run: &'a SolvedRun) -> Self {
+        let archive = Arc::new(SpanArchive::new(Arc::clone(&run.archive), run.scratch.clone()));
+        let params = run.params.clone().with_best_moves(true);
+        let worker =
+            Worker::new(&params, run.tuning, run.scratch.clone(), Arc::clone(&archive) as Arc<dyn Archive>);
+        Self { run, lanes: lanes(&params), archive, worker }
+    }
+
+    fn follow(
+        &self,
+        least_chance: f64,
+        progress: &mut dyn FnMut(StatsProgress),
+    ) -> Result<PlayStatistics, WorkerError> {
+        let follower = Follower::new(&self.worker, least_chance);
+        let (run, params) = (self.run, &self.run.params);
+        let new_sums = || PlaySums::new(params, self.lanes.len());
+        let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
+            (Checkpoint::new(file.clone(), &run.run_id, run.fingerprint, least_chance), *interval)
+        });
+        let resumed = kept.as_ref().and_then(|(checkpoint, _)| checkpoint.read(new_sums(), &follower));
+        let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
+        let (mut work, mut written) = (Work::new(run), Instant::now());
+        for (first, last) in self.spans() {
+            if last < next {
+                first.to(last).for_each(|layer| work.skip(layer));
+                continue;
+            }
+            follower.set_aside()?;
+            if !params.best_moves {
+                self.enumerate(first, last, &mut |layer| progress(work.told(0, layer, &sums)))?;
+                self.back_up(first, last, &mut |layer| progress(work.told(1, layer, &sums)))?;
+            }
+            for layer in first.to(last) {
+                self.follow_layer(&follower, layer, &mut sums)?;
+                progress(work.told(2, layer, &sums));
+            }
+            let is_over = |lane: &&Lane| layer_range(params, **lane).1 < last;
+            self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release_lane(lane));
+            if let Some((checkpoint, interval)) = &kept
+                && written.elapsed() >= *interval
+            {
+                let kept = checkpoint.write(last.up(1), &sums, &follower);
+                match kept.map_err(|error| StorageError::io("write", checkpoint.place(), error)) {
+                    // Somebody else's run: nothing is kept beside it.
+                    Ok(()) | Err(StorageError::NotWritable { .. }) => written = Instant::now(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        kept.inspect(|(checkpoint, _)| checkpoint.remove());
+        Ok(sums.into_statistics())
+    }
+
+    /// The spans of layers that are worked on together: each ends below two layers whose values are stored, or with the last.
+    fn spans(&self) -> Vec<(Layer, Layer)> {
+        let (kept, end) = (self.run.params.kept, self.run.params.last_layer());
+        let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
+        while first <= end {
+            let next =
+                if self.run.params.best_moves { end.up(1) } else { kept.next_cut(first.up(LEAST_LAYERS)) };
+            let next = next.min(end.up(1));
+            spans.extend(next.down(1).map(|last| (first, last)));
+            first = next;
+        }
+        spans
+    }
+
+    /// The lanes that may have boards in a layer.
+    fn lanes_of(&self, layer: Layer) -> Vec<Lane> {
+        let is_there = |lane: &Lane| {
+            let (first, last) = layer_range(&self.run.params, *lane);
+            (first..=last).contains(&layer)
+        };
+        self.lanes.iter().copied().filter(is_there).collect()
+    }
+
+    /// Does something for each lane of a layer, side by side; what comes of it in their order.
+    fn for_lanes<T: Send>(
+        &self,
+        layer: Layer,
+        of_lane: impl Fn(Lane, usize) -> Result<T, WorkerError> + Sync,
+    ) -> Result<Vec<T>, WorkerError> {
+        let helpers = rayon::current_num_threads() - 1;
+        let (lanes, next) = (self.lanes_of(layer), AtomicUsize::new(0));
+        let found = Mutex::new(Vec::new());
+        // Threads that wait for pieces of a block must not take up another block: that one might wait for the memory which
+        // they hold. Hence no parallel iterator.
+        rayon::broadcast(|_| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&lane) = lanes.get(number) else { break };
+                let of_this = of_lane(lane, helpers);
+                found.lock().unwrap_or_else(PoisonError::into_inner).push((number, of_this));
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_unstable_by_key(|&(number, _)| number);
+        found.into_iter().map(|(_, of_lane)| of_lane).collect()
+    }
+
+    /// Enumerates the layers of a span again of which it is not stored which states they have.
+    fn enumerate(&self, first: Layer, last: Layer, done: &mut dyn FnMut(Layer)) -> Result<(), WorkerError> {
+        for layer in first.to(last) {
+            if self.run.is_lost(layer) {
+                let items = self.for_lanes(layer, |lane, helpers| {
+                    let items = self.worker.enumerate_items(layer, lane, helpers)?;
+                    Ok(span::packed(items)?)
+                })?;
+                self.archive.add(ShardKind::Reach, layer, items, self.worker.is_memory_short())?;
+                self.for_lanes(layer, |lane, helpers| {
+                    self.worker.enumerate_afterstates(layer, lane, helpers)
+                })?;
+                done(layer);
+            }
+            if let Some(passed) = layer.down(2) {
+                self.worker.release_states(passed);
+                self.worker.release_afterstates(passed);
+            }
+        }
+        self.worker.release_all();
+        Ok(())
+    }
+
+    /// Finds the best moves of a span.
+    fn back_up(&self, first: Layer, last: Layer, done: &mut dyn FnMut(Layer)) -> Result<(), WorkerError> {
+        for layer in first.to(last).rev() {
+            self.for_lanes(layer, |lane, helpers| {
+                self.worker.back_up_afterstates(layer, lane, helpers)?;
+                self.worker.release_block_states(layer.up(2), lane);
+                Ok(())
+            })?;
+            self.worker.release_states(layer.up(2));
+            let items = self.for_lanes(layer, |lane, helpers| {
+                let items = self.worker.back_up_best_moves(layer, lane, helpers)?;
+                Ok(span::packed(items)?)
+            })?;
+            self.worker.release_afterstates(layer);
+            self.archive.add(ShardKind::Values, layer, items, self.worker.is_memory_short())?;
+            done(layer);
+        }
+        self.worker.release_all();
+        Ok(())
+    }
+
+    /// Follows games into the states of a layer and from there to its afterstates.
+    fn follow_layer(
+        &self,
+        follower: &Follower<'_, V>,
+        layer: Layer,
+        sums: &mut PlaySums,
+    ) -> Result<(), WorkerError> {
+        let states: Vec<StateSums> = self.for_lanes(layer, |lane, _| follower.follow_states(layer, lane))?;
+        let terms = self.for_lanes(layer, |lane, _| follower.follow_moves(layer, lane))?;
+        follower.release_states(layer);
+        if let Some(passed) = layer.down(2) {
+            follower.release_afterstates(passed);
+        }
+        self.archive.release(layer);
+        sums.take_layer(layer, &states, terms.into_iter().max().unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// How much of the work is done.
+struct Work<'a> {
+    run: &'a SolvedRun,
+    done: f64,
+    all: f64,
+}
+
+impl<'a> Work<'a> {
+    fn new(run: &'a SolvedRun) -> Self {
+        let mut work = Self { run, done: 0.0, all: 1.0 };
+        run.counts.iter().for_each(|counts| work.skip(counts.layer));
+        Self { done: 0.0, all: work.done.max(1.0), run }
+    }
+
+    /// What a step costs for a layer.
+    fn cost(&self, step: usize, layer: Layer) -> f64 {
+        let is_left_out = match step {
+            0 => !self.run.is_lost(layer),
+            1 => self.run.params.best_moves,
+            _ => false,
+        };
+        let at = self.run.counts.binary_search_by_key(&layer, |counts| counts.layer);
+        let states = at.map_or(0, |at| self.run.counts[at].states);
+        if is_left_out { 0.0 } else { states as f64 * COSTS[step] }
+    }
+
+    /// All is done for a layer.
+    fn skip(&mut self, layer: Layer) {
+        self.done += (0..COSTS.len()).map(|step| self.cost(step, layer)).sum::<f64>();
+    }
+
+    /// A step is done for a layer.
+    fn told(&mut self, step: usize, layer: Layer, sums: &PlaySums) -> StatsProgress {
+        self.done += self.cost(step, layer);
+        let last_layer = self.run.params.last_layer().0;
+        let share = (self.done / self.all).min(1.0);
+        StatsProgress { layer: layer.0, last_layer, states: sums.states(), share }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the blocks of all layers add up to, and how far it may be off (`docs/dev/error-bound.md`, "Chances").
+
+use std::collections::BTreeMap;
+
+use exact2048_game::{Layer, Params, SpawnKind};
+use exact2048_stats::{EXPONENTS, LayerStatistics, PlayStatistics};
+use exact2048_worker::StateSums;
+
+/// Sums over the layers so far.
+pub struct PlaySums {
+    params: Params,
+    /// Blocks of a layer at most.
+    lanes: usize,
+    layers: Vec<LayerStatistics>,
+    moved: f64,
+    potential: f64,
+    won: f64,
+    left_out: f64,
+    /// How often a chance of the afterstates of a layer was rounded at most.
+    roundings: BTreeMap<Layer, u64>,
+    most_roundings: u64,
+    longest: u64,
+}
+
+impl PlaySums {
+    /// Nothing so far of a run with so many lanes.
+    pub fn new(params: &Params, lanes: usize) -> Self {
+        Self {
+            params: params.clone(),
+            lanes,
+            layers: Vec::new(),
+            moved: 0.0,
+            potential: 0.0,
+            won: 0.0,
+            left_out: 0.0,
+            roundings: BTreeMap::new(),
+            most_roundings: 0,
+            longest: 0,
+        }
+    }
+
+    /// States that games came to so far.
+    pub fn states(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.states).sum()
+    }
+
+    /// Takes in the blocks of a layer, in order; `terms` is what an afterstate's chance is the sum of at most.
+    pub fn take_layer(&mut self, layer: Layer, blocks: &[StateSums], terms: u32) {
+        let mut all = StateSums::default();
+        for block in blocks {
+            all.states += block.states;
+            all.reached += block.reached;
+            all.moved += block.moved;
+            all.potential += block.potential;
+            all.won += block.won;
+            all.left_out += block.left_out;
+            all.ended.iter_mut().zip(block.ended).for_each(|(sum, more)| *sum += more);
+            all.terms = all.terms.max(block.terms);
+            all.longest = all.longest.max(block.longest);
+        }
+        if let Some(target) = self.params.winning_exponent() {
+            all.ended[usize::from(target)] += all.won;
+        }
+        self.left_out += all.left_out;
+        if all.states == 0 {
+            return;
+        }
+        self.moved += all.moved;
+        self.potential += all.potential;
+        self.won += all.won;
+        let below = SpawnKind::ALL.into_iter().filter_map(|spawn| layer.before(spawn));
+        let sent = below.filter_map(|below| self.roundings.get(&below)).copied().max().unwrap_or(0);
+        // A spawn divides and multiplies; the chance of a start is rounded once.
+        let of_states = sent + 2 + u64::from(all.terms);
+        let of_afterstates = of_states + u64::from(terms);
+        self.roundings.retain(|&passed, _| passed.up(2) >= layer);
+        self.roundings.insert(layer, of_afterstates);
+        self.most_roundings = self.most_roundings.max(of_afterstates);
+        self.longest = self.longest.max(all.longest);
+        let StateSums { states, reached, ended, .. } = all;
+        self.layers.push(LayerStatistics { layer: layer.0, states, reached, ended });
+    }
+
+    /// The numbers, for [`PlaySums::with_numbers`].
+    pub fn numbers(&self) -> Vec<u64> {
+        let sums = [self.moved, self.potential, self.won, self.left_out].map(f64::to_bits);
+        let mut numbers = vec![self.most_roundings, self.longest, self.roundings.len() as u64];
+        numbers.extend(sums);
+        numbers.extend(self.roundings.iter().flat_map(|(layer, &roundings)| [layer.0.into(), roundings]));
+        for LayerStatistics { layer, states, reached, ended } in &self.layers {
+            numbers.extend([u64::from(*layer), *states, reached.to_bits()]);
+            numbers.extend(ended.iter().map(|share| share.to_bits()));
+        }
+        numbers
+    }
+
+    /// The same run's sums that these are the numbers of; `None` where they are of none.
+    pub fn with_numbers(self, numbers: &[u64]) -> Option<Self> {
+        let (&[most_roundings, longest, roundings, moved, potential, won, left_out], rest) =
+            numbers.split_first_chunk()?;
+        let (of_roundings, of_layers) =
+            rest.split_at_checked(usize::try_from(roundings).ok()?.checked_mul(2)?)?;
+        let layer = |number: u64| u32::try_from(number).ok();
+        let roundings =
+            of_roundings.as_chunks().0.iter().map(|&[at, roundings]| Some((Layer(layer(at)?), roundings)));
+        let layers = of_layers.as_chunks::<{ 3 + EXPONENTS }>().0.iter().map(
+            |&[at, states, reached, ref ended @ ..]| {
+                let mut shares = [0.0; EXPONENTS];
+                shares.iter_mut().zip(ended).for_each(|(share, &bits)| *share = f64::from_bits(bits));
+                Some(LayerStatistics {
+                    layer: layer(at)?,
+                    states,
+                    reached: f64::from_bits(reached),
+                    ended: shares,
+                })
+            },
+        );
+        let [moved, potential, won, left_out] = [moved, potential, won, left_out].map(f64::from_bits);
+        Some(Self {
+            layers: layers.collect::<Option<_>>()?,
+            roundings: roundings.collect::<Option<_>>()?,
+            moved,
+            potential,
+            won,
+            left_out,
+            most_roundings,
+            longest,
+            ..self
+        })
+    }
+
+    /// What all layers come to.
+    pub fn into_statistics(self) -> PlayStatistics {
+        let Self { params, .. } = &self;
+        let last = f64::from(params.last_layer().0);
+        // Each of the two first tiles, and the one after each move, is a 4 with this chance; a 4 is worth 4 that nobody made.
+        let gifts = 4.0 * params.spawn4.probability() * (self.moved + 2.0);
+        let (value, summed, largest) = match params.winning_exponent() {
+            None => (self.potential - gifts, self.potential + gifts, last * params.cells() as f64),
+            Some(_) => (self.won, self.won, 1.0),
+        };
+        // A chance, its product with a potential, sums of a row, of a block, of blocks and of layers, and what gifts take.
+        let roundings =
+            self.most_roundings + 2 * self.longest + self.lanes as u64 + self.layers.len() as u64 + 8;
+        let relative = roundings as f64 * f64::EPSILON / 2.0;
+        let rounding = relative / (1.0 - relative);
+        // A move adds at least 2 to the tile sum. The factor covers the roundings of what was left out.
+        let left_out = 2.0 * self.left_out;
+        PlayStatistics {
+            value,
+            value_error: summed * rounding + left_out * largest,
+            moves: self.moved,
+            moves_error: self.moved * rounding + left_out * last / 2.0,
+            dropped: self.left_out,
+            rounding,
+            layers: self.layers,
+        }
+    }
+}

@@ -1,0 +1,603 @@
+//! Following games upward along best moves: how likely they come to each entry of a block.
+//!
+//! A state's chance is that of all its images together, and is in the entry that best moves are stored for: in a symmetric row
+//! the one of the smallest column. An afterstate's may be divided among its images, as nothing is decided there.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::class::Class;
+use exact2048_game::lane::Step;
+use exact2048_game::legal::{Legality, MoveSet};
+use exact2048_game::rowset::{Row, RowSet};
+use exact2048_game::rules;
+use exact2048_game::skeleton::Config;
+use exact2048_game::transitions::{Direction, MoveEdge, Transitions};
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer, SpawnKind};
+use exact2048_solution::best_moves;
+use exact2048_solution::{ItemKind, Parts, ReadError};
+use exact2048_storage::StorageError;
+
+use crate::backup::stride;
+use crate::blocks::{BlockMap, Entries, Spill};
+use crate::enumerate::{OccurringMoves, group_of};
+use crate::kernels::MoveRun;
+use crate::kernels::chances::{ChanceRows, NO_MOVE, SentRows, SpawnChances, move_chances, spawn_chances};
+use crate::kernels::index_map::{IndexMap, Permutation};
+use crate::memory::{Buffer, Memory, Need, Reservation};
+use crate::policy::state_rows;
+use crate::tables::{LaneTables, MapCache};
+use crate::{Worker, WorkerError};
+
+/// Exponents that a tile can have, 0 for none.
+pub const EXPONENTS: usize = 16;
+
+/// The chances of a block's rows.
+#[derive(Debug)]
+pub struct ChanceBlock {
+    rows: Arc<RowSet>,
+    stride: usize,
+    chances: Buffer<f64>,
+}
+
+/// The chances of a block's states, and where they go from there.
+#[derive(Debug)]
+struct StateChances {
+    block: ChanceBlock,
+    /// The best move of each entry; [`NO_MOVE`] where no game goes on from.
+    best: Buffer<Direction>,
+    /// The best moves in each slot.
+    moves: Vec<MoveSet>,
+}
+
+/// What is found of the states of a block.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct StateSums {
+    /// States that games come to, up to symmetry.
+    pub states: u64,
+    /// The sum of their chances.
+    pub reached: f64,
+    /// That of those from which a game goes on with a move.
+    pub moved: f64,
+    /// That of those that end a game, by the exponent of the largest tile.
+    pub ended: [f64; EXPONENTS],
+    /// The sum of their chances times their potential.
+    pub potential: f64,
+    /// The sum of the chances of moves that make the wanted tile.
+    pub won: f64,
+    /// What was too little to be sent here.
+    pub left_out: f64,
+    /// No chance is the sum of more.
+    pub terms: u32,
+    /// Numbers that were added one after the other, to a number of a row or to that of the block, at most.
+    pub longest: u64,
+}
+
+/// Follows games through the blocks of a solved run with best moves, layer by layer. Any number of threads may work on the
+/// blocks of a layer.
+pub struct Follower<'a, V> {
+    worker: &'a Worker<V>,
+    legality: Legality,
+    least: f64,
+    states: BlockMap<StateChances>,
+    afterstates: BlockMap<ChanceBlock>,
+}
+
+impl ChanceBlock {
+    fn is_empty(&self) -> bool {
+        self.chances.is_empty()
+    }
+
+    fn sent(&self) -> SentRows<'_> {
+        SentRows { stride: self.stride, chances: &self.chances }
+    }
+}
+
+impl Spill for ChanceBlock {
+    fn heap_bytes(&self) -> usize {
+        self.chances.heap_bytes()
+    }
+
+    fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
+        let chances = memory.spilled(&self.chances)?;
+        Ok(Self { rows: Arc::clone(&self.rows), stride: self.stride, chances })
+    }
+}
+
+impl Spill for StateChances {
+    fn heap_bytes(&self) -> usize {
+        self.block.heap_bytes() + self.best.heap_bytes()
+    }
+
+    fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
+        let (block, best) = (self.block.spilled(memory)?, memory.spilled(&self.best)?);
+        Ok(Self { block, best, moves: self.moves.clone() })
+    }
+}
+
+impl<'a, V: Value> Follower<'a, V> {
+    /// For a worker of a run with best moves. Chances below `least` are not followed.
+    pub fn new(worker: &'a Worker<V>, least: f64) -> Self {
+        let legality = Legality::new(worker.tables.params().board);
+        Self { worker, legality, least, states: BlockMap::default(), afterstates: BlockMap::default() }
+    }
+
+    /// Lets go of a layer's states.
+    pub fn release_states(&self, layer: Layer) {
+        self.states.release(layer);
+    }
+
+    /// Lets go of a layer's afterstates.
+    pub fn release_afterstates(&self, layer: Layer) {
+        self.afterstates.release(layer);
+    }
+
+    /// Lets go of all blocks.
+    pub fn release_all(&self) {
+        self.states.clear();
+        self.afterstates.clear();
+    }
+
+    /// Moves all that is held to scratch files.
+    ///
+    /// # Errors
+    ///
+    /// What keeps them from being written.
+    pub fn set_aside(&self) -> Result<(), WorkerError> {
+        self.states.spill(&self.worker.memory, || false)?;
+        Ok(self.afterstates.spill(&self.worker.memory, || false)?)
+    }
+
+    /// Writes the chances of a layer's afterstates that there are, for [`Follower::read_afterstates`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_afterstates(&self, layer: Layer, out: &mut dyn Write) -> io::Result<()> {
+        let blocks = self.afterstates.of_layer(layer);
+        out.write_all(&(blocks.len() as u32).to_le_bytes())?;
+        for (lane, block) in blocks {
+            out.write_all(&lane.code().to_le_bytes())?;
+            out.write_all(&(block.rows.len() as u32).to_le_bytes())?;
+            for (row, chances) in block.rows.iter().zip(block.chances.chunks_exact(block.stride.max(1))) {
+                let some = || (0u32..).zip(chances).filter(|(_, chance)| **chance != 0.0);
+                out.write_all(&row.0.to_le_bytes())?;
+                out.write_all(&(some().count() as u32).to_le_bytes())?;
+                for (column, chance) in some() {
+                    out.write_all(&column.to_le_bytes())?;
+                    out.write_all(&chance.to_le_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what was written of a layer's afterstates.
+    ///
+    /// # Errors
+    ///
+    /// Those of `input`, and what is not of this run.
+    pub fn read_afterstates(&self, layer: Layer, input: &mut dyn Read) -> io::Result<()> {
+        let other_run = || io::Error::new(io::ErrorKind::InvalidData, "the chances are of another run");
+        for _ in 0..read_u32(input)? {
+            let lane = Lane::from_code(u64::from_le_bytes(read_bytes(input)?)).ok_or_else(other_run)?;
+            let tables = self.worker.tables.lane(lane).ok_or_else(other_run)?;
+            let class = self.worker.tables.class(layer, lane).ok_or_else(other_run)?;
+            let (mut rows, mut entries) = (BitSet::with_room(class.rows()), Vec::new());
+            for slot in 0..read_u32(input)? as usize {
+                let row = Row(read_u32(input)?);
+                if row.index() >= class.rows() {
+                    return Err(other_run());
+                }
+                rows.insert(row);
+                for _ in 0..read_u32(input)? {
+                    let column = read_u32(input)? as usize;
+                    if column >= tables.columns.len() {
+                        return Err(other_run());
+                    }
+                    entries.push((slot, column as u32, f64::from_le_bytes(read_bytes(input)?)));
+                }
+            }
+            let (rows, stride) = (Arc::new(RowSet::new(rows)), stride(&tables));
+            let mut chances = self.worker.memory.area::<f64>(rows.len() * stride);
+            chances.fill(0.0);
+            for (slot, column, chance) in entries {
+                *chances.get_mut(slot * stride + column as usize).ok_or_else(other_run)? = chance;
+            }
+            let chances = self.worker.memory.settle(chances).map_err(io::Error::other)?;
+            self.afterstates.insert(layer, lane, ChanceBlock { rows, stride, chances });
+        }
+        Ok(())
+    }
+
+    /// Finds the chances of the states of a block. Needs those of the lane's own afterstates of the two layers below, and
+    /// the best moves of the block.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or not be written to a scratch file.
+    pub fn follow_states(&self, layer: Layer, lane: Lane) -> Result<StateSums, WorkerError> {
+        let worker = self.worker;
+        let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
+            return Ok(StateSums::default());
+        };
+        let sources = self.spawn_sources(layer, lane);
+        let is_start = lane.k == 0 && layer <= Layer::LAST_START;
+        if sources.is_empty() && !is_start {
+            return Ok(StateSums::default());
+        }
+        let Some(reach) = worker.read_occurring(layer, lane)? else { return Ok(StateSums::default()) };
+        let rows = Arc::clone(reach.matrix.rows());
+        let (length, stride) = (rows.len() * stride(&tables), stride(&tables));
+        let mut reserved = self.reserve(length * (size_of::<f64>() + size_of::<Direction>()), rows.len())?;
+        let (mut cache, mut sums) = (tables.maps(), StateSums::default());
+        let mut chances = reserved.area::<f64>(length);
+        chances.fill(0.0);
+        let mut terms = vec![0; rows.len()];
+        let mut target = ChanceRows { set: &rows, stride, chances: &mut chances, terms: &mut terms };
+        for (spawn, class, afterstates) in sources {
+            sums.left_out += self.spawn(spawn, (class, &tables), &afterstates, &mut cache, &mut target)?;
+        }
+        if is_start {
+            self.start(layer, lane, &mut target);
+        }
+        let transitions = worker.class_transitions(class, &rows)?;
+        let images = fold(worker, (&tables, &transitions), &reach, &mut cache, &mut target);
+        sums.terms = terms.iter().copied().max().unwrap_or(0) + images;
+        let mut best = reserved.area::<Direction>(length);
+        best.fill(NO_MOVE);
+        let place = (layer, class, &*tables);
+        self.decide(place, &transitions, &reach, &chances, &mut best, &mut sums)?;
+        if worker.backup.can_win() {
+            self.take_wins(place, &transitions, (&chances, &mut best), &mut cache, &mut sums);
+        }
+        drop(cache);
+        let moves =
+            best.chunks_exact(stride).map(|best| best.iter().fold(0, |moves, &best| moves | 1 << best));
+        let moves = moves.map(|moves: MoveSet| moves & !(1 << NO_MOVE)).collect();
+        let (chances, best) = (worker.memory.settle(chances)?, worker.memory.settle(best)?);
+        self.states.insert(
+            layer,
+            lane,
+            StateChances { block: ChanceBlock { rows, stride, chances }, best, moves },
+        );
+        Ok(sums)
+    }
+
+    /// Finds the chances of the afterstates of a block; gives how many terms the one with most is the sum of. Needs those of
+    /// this layer's states in this lane and in every lane that moves lead here from.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written to a scratch file.
+    pub fn follow_moves(&self, layer: Layer, lane: Lane) -> Result<u32, WorkerError> {
+        let worker = self.worker;
+        let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
+            return Ok(0);
+        };
+        let sources = self.move_sources(layer, lane);
+        if sources.is_empty() {
+            return Ok(0);
+        }
+        let mut found = BitSet::with_room(class.rows());
+        for (step, _, class, states) in &sources {
+            let transitions = worker.class_transitions(class, &states.block.rows)?;
+            let edges =
+                group_of(worker.tables.moves(&transitions), *step).map_or(&[][..], |group| &group.edges);
+            edges.iter().filter(|&&edge| states.makes(edge)).for_each(|edge| found.insert(edge.to()));
+        }
+        let (rows, stride) = (Arc::new(RowSet::new(found)), stride(&tables));
+        let mut reserved = self.reserve(rows.len() * stride * size_of::<f64>(), rows.len())?;
+        let mut chances = reserved.area::<f64>(rows.len() * stride);
+        chances.fill(0.0);
+        let (mut terms, mut cache) = (vec![0; rows.len()], tables.maps());
+        let mut target = ChanceRows { set: &rows, stride, chances: &mut chances, terms: &mut terms };
+        for (step, lane, class, states) in &sources {
+            let transitions = worker.class_transitions(class, &states.block.rows)?;
+            let Some(group) = group_of(worker.tables.moves(&transitions), *step) else { continue };
+            let Some(source) = worker.tables.lane(*lane) else { continue };
+            let moves = OccurringMoves::new(group, |edge| states.makes(edge));
+            worker.tables.maps(&mut cache, &source, &tables).for_each_some(
+                &moves.patterns,
+                |patterns, maps| {
+                    let runs = moves.runs(patterns, maps);
+                    move_chances(&runs, states.block.sent(), &states.best, &mut target);
+                },
+            );
+        }
+        drop(cache);
+        let columns = tables.columns.len();
+        chances.chunks_exact_mut(stride).for_each(|row| row[columns..].fill(0.0));
+        let chances = worker.memory.settle(chances)?;
+        self.afterstates.insert(layer, lane, ChanceBlock { rows, stride, chances });
+        Ok(terms.into_iter().max().unwrap_or(0))
+    }
+
+    /// The lane's afterstates from which spawns lead to a layer.
+    fn spawn_sources(&self, layer: Layer, lane: Lane) -> Vec<(SpawnKind, &'a Class, Arc<ChanceBlock>)> {
+        let sources = SpawnKind::ALL.into_iter().filter_map(|spawn| {
+            let below = layer.before(spawn)?;
+            let class = self.worker.tables.class(below, lane)?;
+            Some((spawn, class, self.afterstates.get(below, lane)?))
+        });
+        sources.filter(|(.., afterstates)| !afterstates.is_empty()).collect()
+    }
+
+    /// The states of a layer from which moves may lead to a lane.
+    fn move_sources(&self, layer: Layer, lane: Lane) -> Vec<(Step, Lane, &'a Class, Arc<StateChances>)> {
+        let (worker, params) = (self.worker, self.worker.tables.params());
+        let before = worker
+            .steps
+            .iter()
+            .flat_map(|&step| lane.before(step, params).into_iter().map(move |lane| (step, lane)));
+        let sources = before.filter_map(|(step, lane)| {
+            Some((step, lane, worker.tables.class(layer, lane)?, self.states.get(layer, lane)?))
+        });
+        sources.filter(|(.., states)| !states.block.is_empty()).collect()
+    }
+
+    /// Sends what spawns of one kind send from a block of afterstates; gives what was left out.
+    fn spawn(
+        &self,
+        spawn: SpawnKind,
+        (class, tables): (&Class, &LaneTables),
+        afterstates: &ChanceBlock,
+        cache: &mut MapCache,
+        target: &mut ChanceRows<'_>,
+    ) -> Result<f64, WorkerError> {
+        let (worker, spawn4) = (self.worker, self.worker.tables.params().spawn4);
+        let transitions = worker.class_transitions(class, &afterstates.rows)?;
+        let spawns = worker.tables.spawns(&transitions);
+        let permutations = worker.tables.permutations(cache, tables, &spawns.patterns);
+        let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
+        let plan = SpawnChances {
+            start: &spawns.start,
+            edges: spawns.edges(spawn),
+            maps: &maps,
+            afterstates: afterstates.sent(),
+            weight: spawn.weight(spawn4).into(),
+            all: spawn4.denominator().into(),
+            least: self.least,
+        };
+        Ok(spawn_chances(&plan, target))
+    }
+
+    /// Adds the chances of the starts, two tiles on an empty board: their only column is the first.
+    fn start(&self, layer: Layer, lane: Lane, target: &mut ChanceRows<'_>) {
+        let params = self.worker.tables.params();
+        let (cells, all) = (params.cells(), f64::from(params.spawn4.denominator()));
+        let weight = |exponent: u8| {
+            let kind = SpawnKind::ALL.into_iter().find(|kind| kind.exponent() == exponent);
+            kind.map_or(0.0, |kind| f64::from(kind.weight(params.spawn4)))
+        };
+        for (board, [a, b]) in rules::starts(params.board) {
+            let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
+            if let Some((to, at, row, _)) = self.worker.tables.space.locate(board)
+                && (at, to) == (layer, lane)
+                && chance > 0.0
+            {
+                target.add_to(row)[0] += chance;
+            }
+        }
+    }
+
+    /// Reads the best moves of the states that games come to, and sums up what becomes of them.
+    fn decide(
+        &self,
+        (layer, class, tables): (Layer, &Class, &LaneTables),
+        transitions: &Transitions,
+        reach: &Entries,
+        chances: &[f64],
+        best: &mut [Direction],
+        sums: &mut StateSums,
+    ) -> Result<(), WorkerError> {
+        let worker = self.worker;
+        let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
+        let parts = Parts::new(class.rows(), columns);
+        let configs = worker.tables.configs(transitions);
+        let small = &worker.tables.skeletons(transitions).potential;
+        let ends = Ends::new(tables);
+        let (mut row, mut current) = (StateSums::default(), None);
+        for part in 0..parts.count() {
+            let masks = worker.state_masks(&self.legality, (class, tables), &reach.matrix, parts.rows(part));
+            if masks.is_empty() {
+                continue;
+            }
+            let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
+            // An empty item is left out.
+            let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
+            let rows = state_rows(&masks, configs, &reach.matrix);
+            let read =
+                best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, direction| {
+                    if current != Some(slot) {
+                        sums.take_row(&std::mem::take(&mut row));
+                        current = Some(slot);
+                    }
+                    let place = slot.index() * stride + column;
+                    let chance = chances[place];
+                    if chance == 0.0 {
+                        return;
+                    }
+                    row.states += 1;
+                    row.reached += chance;
+                    if legal == 0 {
+                        row.ended[ends.largest(configs[slot.index()], column)] += chance;
+                        let potential = small[slot.index()] + tables.columns.potential()[column];
+                        row.potential += chance * f64::from(potential);
+                    } else {
+                        row.moved += chance;
+                        best[place] = direction;
+                    }
+                });
+            read.map_err(ReadError::from)?;
+        }
+        sums.take_row(&row);
+        sums.longest = columns.max(reach.matrix.rows().len()) as u64;
+        Ok(())
+    }
+
+    /// Takes out of the best moves those that make the wanted tile.
+    fn take_wins(
+        &self,
+        (_, _, tables): (Layer, &Class, &LaneTables),
+        transitions: &Transitions,
+        (chances, best): (&[f64], &mut [Direction]),
+        cache: &mut MapCache,
+        sums: &mut StateSums,
+    ) {
+        let worker = self.worker;
+        let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
+        let mut won = 0.0;
+        let mut take = |place: usize, direction: Direction, best: &mut [Direction]| {
+            if best[place] == direction {
+                won += chances[place];
+                best[place] = NO_MOVE;
+            }
+        };
+        let moves = worker.tables.moves(transitions);
+        for &(slot, direction) in &moves.won_rows {
+            let row = slot.index() * stride..(slot.index() + 1) * stride;
+            row.for_each(|place| take(place, direction, best));
+        }
+        for group in &moves.groups {
+            let occurring = OccurringMoves::new(group, |_| true);
+            for target_lane in lane.after(group.step, params) {
+                let target = worker.tables.lane_or_empty(target_lane);
+                let won = target.columns.len() as u32 + 1;
+                worker.tables.maps(cache, tables, &target).for_each_some(
+                    &occurring.patterns,
+                    |patterns, maps| {
+                        for MoveRun { edges, map } in occurring.runs(patterns, maps) {
+                            let winning = winning_columns(map, won);
+                            for edge in edges.iter().filter(|_| !winning.is_empty()) {
+                                let row = edge.from.index() * stride;
+                                winning.iter().for_each(|column| take(row + column, edge.direction(), best));
+                            }
+                        }
+                    },
+                );
+            }
+        }
+        sums.won = won;
+    }
+
+    fn reserve(&self, areas: usize, rows: usize) -> Result<Reservation<'a>, WorkerError> {
+        let need = Need { areas, other: rows * Transitions::BYTES_TO_MAKE_A_ROW };
+        self.worker.memory.reserve(need, |bytes| self.make_room(bytes))
+    }
+
+    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop.
+    fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
+        let memory = &self.worker.memory;
+        if !memory.fits(bytes) {
+            let enough = || memory.fits(bytes.saturating_add(memory.unreserved_bytes()));
+            self.afterstates.spill(memory, enough)?;
+            self.states.spill(memory, enough)?;
+        }
+        self.worker.make_room(bytes)
+    }
+}
+
+impl StateChances {
+    /// Whether a move is the best of some state of its slot.
+    fn makes(&self, edge: MoveEdge) -> bool {
+        self.moves[edge.from.index()] >> edge.direction() & 1 == 1
+    }
+}
+
+impl StateSums {
+    /// Adds what a row came to.
+    fn take_row(&mut self, row: &Self) {
+        self.states += row.states;
+        self.reached += row.reached;
+        self.moved += row.moved;
+        self.potential += row.potential;
+        self.ended.iter_mut().zip(row.ended).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+fn read_bytes<const N: usize>(input: &mut dyn Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    input.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_u32(input: &mut dyn Read) -> io::Result<u32> {
+    Ok(u32::from_le_bytes(read_bytes(input)?))
+}
+
+/// The largest tiles of a lane's boards.
+struct Ends {
+    /// Of each column, where there are large tiles.
+    of_columns: Option<Vec<u8>>,
+}
+
+impl Ends {
+    fn new(tables: &LaneTables) -> Self {
+        let k = u32::from(tables.columns.lane().k);
+        let of_columns = k.checked_sub(1).map(|last| {
+            // The largest one comes first.
+            let groups = tables.columns.groups().iter();
+            let largest =
+                groups.map(|group| ((group.multiset >> (4 * last)) as u8 & 15, group.count as usize));
+            largest.flat_map(|(exponent, columns)| std::iter::repeat_n(exponent, columns)).collect()
+        });
+        Self { of_columns }
+    }
+
+    /// The exponent of the largest tile.
+    fn largest(&self, config: Config, column: usize) -> usize {
+        match &self.of_columns {
+            Some(of_columns) => of_columns[column].into(),
+            None => (0..16).map(|digit| (config >> (4 * digit)) as usize & 15).max().unwrap_or(0),
+        }
+    }
+}
+
+/// The columns that a map leads to a won game.
+fn winning_columns(map: &IndexMap, won: u32) -> Vec<usize> {
+    match map {
+        IndexMap::Identity => Vec::new(),
+        IndexMap::Dense(map) => {
+            let all = map.leads_to().iter().enumerate();
+            all.filter(|&(_, &to)| to == won).map(|(column, _)| column).collect()
+        }
+        IndexMap::Sparse(map) => {
+            let all = map.pairs().iter().filter(|&&(_, to)| to == won);
+            all.map(|&(column, _)| column as usize).collect()
+        }
+    }
+}
+
+/// Puts the chances of all images of a state, in symmetric rows, into the entry of the smallest column; gives how many images
+/// there are at most besides it.
+fn fold<V: Value>(
+    worker: &Worker<V>,
+    (tables, transitions): (&LaneTables, &Transitions),
+    reach: &Entries,
+    cache: &mut MapCache,
+    target: &mut ChanceRows<'_>,
+) -> u32 {
+    let occurs = |slot| reach.summary.occupied.contains(slot);
+    let symmetric = worker.tables.symmetric_rows(cache, tables, transitions, occurs);
+    let (columns, mut most) = (tables.columns.len(), 0);
+    for row in symmetric {
+        let permutations = worker.tables.permutations(cache, tables, row.patterns);
+        most = most.max(row.patterns.len() as u32);
+        let chances = &mut target.chances[row.slot.index() * target.stride..][..columns];
+        for column in 0..columns {
+            if chances[column] != 0.0 && row.representatives[column / 64] >> (column % 64) & 1 == 0 {
+                let images = permutations.iter().map(|permutation| match &**permutation {
+                    Permutation::Identity => column,
+                    Permutation::Of(map) => map.leads_to()[column] as usize,
+                });
+                let first = images.min().unwrap_or(column);
+                chances[first] += chances[column];
+                chances[column] = 0.0;
+            }
+        }
+    }
+    most
+}

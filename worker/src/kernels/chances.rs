@@ -1,0 +1,176 @@
+//! How likely games come to entries: what spawns and best moves send from rows to rows.
+//!
+//! Sums are taken in the order of the slots that send, whatever the threads: one thread fills a block.
+
+use exact2048_game::bitset::Number;
+use exact2048_game::rowset::{Row, RowSet};
+use exact2048_game::transitions::{Direction, SpawnEdge};
+
+use super::MoveRun;
+use super::index_map::{IndexMap, Permutation};
+
+/// In place of a best move: there is none, or nothing is to be sent.
+pub const NO_MOVE: Direction = 4;
+
+/// Rows that chances are sent to.
+#[derive(Debug)]
+pub struct ChanceRows<'a> {
+    /// The rows that there are.
+    pub set: &'a RowSet,
+    /// Chances a row.
+    pub stride: usize,
+    /// The rows.
+    pub chances: &'a mut [f64],
+    /// How often something was sent to each slot: no chance in it is the sum of more.
+    pub terms: &'a mut [u32],
+}
+
+/// Rows that send their chances.
+#[derive(Clone, Copy, Debug)]
+pub struct SentRows<'a> {
+    /// Chances a row, those of padding 0.
+    pub stride: usize,
+    /// The rows.
+    pub chances: &'a [f64],
+}
+
+/// The spawns of a block of afterstates.
+#[derive(Clone, Copy, Debug)]
+pub struct SpawnChances<'a> {
+    /// Where the edges of each slot of the afterstates begin, and after the last where they end.
+    pub start: &'a [u32],
+    /// Where they lead.
+    pub edges: &'a [SpawnEdge],
+    /// What they do to columns, by the numbers in `edges`.
+    pub maps: &'a [&'a Permutation],
+    /// The afterstates.
+    pub afterstates: SentRows<'a>,
+    /// The weight of the spawned tile, and the sum of the weights of all.
+    pub weight: f64,
+    /// See `weight`.
+    pub all: f64,
+    /// Smaller chances are left out.
+    pub least: f64,
+}
+
+impl ChanceRows<'_> {
+    /// The chances of a row that there is, to be added to.
+    #[inline(always)]
+    pub fn add_to(&mut self, row: Row) -> &mut [f64] {
+        let slot = self.set.slot(row).index();
+        self.terms[slot] += 1;
+        &mut self.chances[slot * self.stride..][..self.stride]
+    }
+}
+
+impl<'a> SentRows<'a> {
+    #[inline(always)]
+    fn row(&self, slot: usize) -> &'a [f64] {
+        &self.chances[slot * self.stride..][..self.stride]
+    }
+}
+
+/// Adds what spawns send to the rows of states; gives the sum of what was left out. A chance is rounded twice on its way.
+pub fn spawn_chances(plan: &SpawnChances<'_>, states: &mut ChanceRows<'_>) -> f64 {
+    let (mut left_out, mut shares) = (0.0, vec![0.0; plan.afterstates.stride]);
+    for (slot, ends) in plan.start.windows(2).enumerate() {
+        let edges = &plan.edges[ends[0] as usize..ends[1] as usize];
+        if edges.is_empty() {
+            continue;
+        }
+        let cells = edges.len() as f64;
+        let (mut is_sent, mut is_left_out) = (false, false);
+        for (share, &chance) in shares.iter_mut().zip(plan.afterstates.row(slot)) {
+            *share = chance / (plan.all * cells) * plan.weight;
+            is_sent |= *share >= plan.least;
+            is_left_out |= *share < plan.least && *share > 0.0;
+        }
+        if is_left_out {
+            for share in shares.iter_mut().filter(|share| **share < plan.least) {
+                left_out += *share * cells;
+                *share = 0.0;
+            }
+        }
+        // Rows without a chance may lead to rows that there are not.
+        for edge in edges.iter().filter(|_| is_sent) {
+            let state = states.add_to(edge.row);
+            match plan.maps[edge.pattern as usize] {
+                Permutation::Identity => {
+                    state.iter_mut().zip(&shares).for_each(|(state, share)| *state += share)
+                }
+                Permutation::Of(map) => {
+                    for (&to, &share) in map.leads_to().iter().zip(&shares) {
+                        state[to as usize] += share;
+                    }
+                }
+            }
+        }
+    }
+    left_out
+}
+
+/// Adds what the best moves of some runs send to the rows of afterstates. Padding may be added to.
+pub fn move_chances(
+    runs: &[MoveRun<'_>],
+    states: SentRows<'_>,
+    best: &[Direction],
+    afterstates: &mut ChanceRows<'_>,
+) {
+    for run in runs {
+        for edge in run.edges {
+            let (slot, direction) = (edge.from.index(), edge.direction());
+            let state = states.row(slot);
+            let best = &best[slot * states.stride..][..states.stride];
+            let after = afterstates.add_to(edge.to());
+            match run.map {
+                IndexMap::Identity => {
+                    for_each_equal(best, direction, |column| after[column] += state[column])
+                }
+                IndexMap::Dense(map) => {
+                    let leads_to = map.leads_to();
+                    for_each_equal(best, direction, |column| {
+                        after[leads_to[column] as usize] += state[column]
+                    });
+                }
+                IndexMap::Sparse(map) => {
+                    for &(column, to) in map.pairs().iter().filter(|pair| best[pair.0 as usize] == direction)
+                    {
+                        after[to as usize] += state[column as usize];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the place of each byte that has some value. The bytes come in whole words.
+#[inline(always)]
+fn for_each_equal(bytes: &[u8], wanted: u8, mut visit: impl FnMut(usize)) {
+    const LOW: u64 = u64::MAX / 0xff * 0x7f;
+    let wanted = u64::from_le_bytes([wanted; 8]);
+    for (word, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let differs = u64::from_le_bytes(*bytes) ^ wanted;
+        // The highest bit of each byte that is 0.
+        let mut equal = !((differs & LOW) + LOW | differs | LOW);
+        while equal != 0 {
+            visit(8 * word + equal.trailing_zeros() as usize / 8);
+            equal &= equal - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_bytes_are_found() {
+        let bytes = [0, 1, 2, 3, 4, 1, 0, 255, 1, 129, 127, 0, 128, 1, 4, 3];
+        for wanted in [0, 1, 2, 3, NO_MOVE, 5] {
+            let mut found = Vec::new();
+            for_each_equal(&bytes, wanted, |place| found.push(place));
+            let all: Vec<usize> = (0..bytes.len()).filter(|&place| bytes[place] == wanted).collect();
+            assert_eq!(found, all, "{wanted}");
+        }
+    }
+}
