@@ -14,7 +14,7 @@ use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::area::Area;
-use crate::blocks::{Entries, ValueBlock};
+use crate::blocks::{Entries, Marks, ValueBlock};
 use crate::enumerate::{OccurringMoves, Place};
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
@@ -140,7 +140,7 @@ impl<V: Value> Worker<V> {
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
-        self.values.insert(layer, lane, self.settle_states(&tables, &reach, states)?);
+        self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
         Ok(found)
     }
 
@@ -155,7 +155,7 @@ impl<V: Value> Worker<V> {
         let reading = self.reserve(self.means_input_need(layer, lane))?;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
-        if twos.values.is_empty() || fours.values.is_empty() {
+        if twos.rows.is_empty() || fours.rows.is_empty() {
             return self.no_values();
         }
         let (columns, stride) = (tables.columns.len(), stride(tables));
@@ -343,7 +343,7 @@ impl<V: Value> Worker<V> {
     /// memory to read them.
     fn state_values(&self, layer: Layer, lane: Lane) -> Result<Arc<ValueBlock<V>>, WorkerError> {
         if let Some(block) = self.values.get(layer, lane) {
-            return Ok(block);
+            return Ok(block.unpacked(&self.memory).map_or(block, Arc::new));
         }
         let block = match self.read_values(layer, lane)? {
             Some(block) => block,
@@ -372,7 +372,7 @@ impl<V: Value> Worker<V> {
                     .map_err(ReadError::from)?;
             }
         }
-        Ok(Some(self.settle_states(&tables, &reach, values)?))
+        Ok(Some(self.settle_states(&tables, reach, values)?))
     }
 
     fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
@@ -381,18 +381,21 @@ impl<V: Value> Worker<V> {
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
         let values = self.memory.settle(Vec::new())?;
-        Ok(ValueBlock { rows: Arc::new(RowSet::all(0)), stride: 0, occupied: BitSet::default(), values })
+        let (rows, occupied) = (Arc::new(RowSet::all(0)), BitSet::default());
+        Ok(ValueBlock { rows, stride: 0, occupied, values, marks: None, is_packed: false })
     }
 
     /// A block of states' values; the rows that hold reachable entries are those that were computed.
     fn settle_states(
         &self,
         tables: &LaneTables,
-        reach: &Entries,
+        reach: Entries,
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let rows = Arc::clone(reach.matrix.rows());
-        self.settle_values(rows, stride(tables), &reach.summary.occupied, values)
+        let occupied = reach.summary.occupied.clone();
+        let marks = Marks::of(reach, &values);
+        Ok(ValueBlock { marks, ..self.settle_values(rows, stride(tables), &occupied, values)? })
     }
 
     /// A block's values as they are held, of which these rows were computed.
@@ -406,7 +409,8 @@ impl<V: Value> Worker<V> {
         let occupied = rows.rows_in_slots(computed);
         // What is not needed as soon moves first.
         self.make_room(0)?;
-        Ok(ValueBlock { rows, stride, occupied, values: self.memory.settle(values)? })
+        let values = self.memory.settle(values)?;
+        Ok(ValueBlock { rows, stride, occupied, values, marks: None, is_packed: false })
     }
 
     /// Packs the items of a block for the shard of its layer.

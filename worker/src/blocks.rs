@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use exact2048_game::bitset::BitSet;
+use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::transitions::Transitions;
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
+use exact2048_solution::packing::{WORD, pack_row, unpack_row};
 use exact2048_storage::StorageError;
 use rustc_hash::FxHashMap;
 
@@ -76,14 +78,89 @@ pub struct ValueBlock<V> {
     pub stride: usize,
     /// The rows whose values were computed.
     pub occupied: BitSet<Row>,
-    /// The rows.
+    /// The rows; or where they are packed, the values of the entries that are marked, one after the other.
     pub values: Buffer<V>,
+    /// Of a block that is, or can be packed: which of its entries are reachable.
+    pub marks: Option<Arc<Marks>>,
+    /// Whether only the values of reachable entries are held.
+    pub is_packed: bool,
 }
 
-impl<V: bytemuck::Pod> ValueBlock<V> {
-    /// The rows, for the kernels.
+/// The reachable entries of a block: rows of words, one bit a column.
+#[derive(Debug)]
+pub struct Marks {
+    /// Words a row.
+    words: usize,
+    bits: Vec<u64>,
+    /// Bits that are set.
+    ones: usize,
+}
+
+/// Values of shorter blocks are not packed: there is little to gain.
+const LEAST_PACKED_BYTES: usize = 1 << 20;
+
+impl Marks {
+    /// Those of a block of values, where these are so many that it may be packed.
+    pub fn of<V>(entries: Entries, values: &[V]) -> Option<Arc<Self>> {
+        let Entries { matrix, summary } = entries;
+        let (words, ones) = (matrix.words(), summary.ones as usize);
+        let can_be_packed = size_of_val(values) >= LEAST_PACKED_BYTES;
+        can_be_packed.then(|| Arc::new(Self { words, bits: matrix.into_bits(), ones }))
+    }
+}
+
+impl<V: Value> ValueBlock<V> {
+    /// The rows, for the kernels. They must not be packed.
     pub fn rows(&self) -> Rows<'_, V> {
         Rows { stride: self.stride, set: &self.rows, occupied: &self.occupied, values: &self.values }
+    }
+
+    /// Whether packing would free memory, and there is some for it.
+    fn can_be_packed(&self, memory: &Memory) -> bool {
+        let Some(marks) = self.marks.as_ref().filter(|_| !self.is_packed) else { return false };
+        let bytes = marks.ones * size_of::<V>();
+        self.values.heap_bytes() > bytes + bytes / 8 && memory.fits(bytes)
+    }
+
+    /// The same block with the values of reachable entries alone; nothing else is read of a block, but to no end. Cost: a
+    /// nanosecond or two an entry.
+    fn packed(&self, memory: &Memory) -> Option<Self> {
+        let marks = self.marks.as_ref()?;
+        let mut packed = memory.area::<V>(marks.ones + WORD);
+        let (mut filled, mut row) = (0, Vec::with_capacity(self.stride + WORD));
+        let rows = self.values.chunks_exact(self.stride).zip(marks.bits.chunks_exact(marks.words));
+        for (values, marked) in rows {
+            row.clear();
+            pack_row(&mut row, values, marked);
+            packed[filled..][..row.len()].copy_from_slice(&row);
+            filled += row.len();
+        }
+        Some(Self { values: packed.into(), is_packed: true, ..self.copy_without_values() })
+    }
+
+    /// The same block as the kernels read it, where it is packed.
+    pub fn unpacked(&self, memory: &Memory) -> Option<Self> {
+        let marks = self.marks.as_ref().filter(|_| self.is_packed)?;
+        let mut values = memory.area::<V>(self.rows.len() * self.stride);
+        let mut rest = &self.values[..];
+        for (row, marked) in values.chunks_exact_mut(self.stride).zip(marks.bits.chunks_exact(marks.words)) {
+            // Padding is read, too.
+            row[64 * (marks.words - 1)..].fill(V::default());
+            unpack_row(rest, row, marked);
+            rest = &rest[bitset::ones(marked) as usize..];
+        }
+        Some(Self { values: values.into(), is_packed: false, ..self.copy_without_values() })
+    }
+
+    fn copy_without_values(&self) -> Self {
+        Self {
+            rows: Arc::clone(&self.rows),
+            stride: self.stride,
+            occupied: self.occupied.clone(),
+            values: Buffer::default(),
+            marks: self.marks.clone(),
+            is_packed: self.is_packed,
+        }
     }
 }
 
@@ -113,18 +190,13 @@ impl Spill for ReachBlock {
     }
 }
 
-impl<V: bytemuck::Pod> Spill for ValueBlock<V> {
+impl<V: Value> Spill for ValueBlock<V> {
     fn heap_bytes(&self) -> usize {
         self.values.heap_bytes()
     }
 
     fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
-        Ok(Self {
-            rows: Arc::clone(&self.rows),
-            stride: self.stride,
-            occupied: self.occupied.clone(),
-            values: memory.spilled(&self.values)?,
-        })
+        Ok(Self { values: memory.spilled(&self.values)?, ..self.copy_without_values() })
     }
 }
 
@@ -142,11 +214,6 @@ impl<B> BlockMap<B> {
     /// The block, if it is held.
     pub fn get(&self, layer: Layer, lane: Lane) -> Option<Arc<B>> {
         self.lock().get(&layer)?.get(&lane).cloned()
-    }
-
-    /// Whether a block is held.
-    pub fn holds(&self, layer: Layer, lane: Lane) -> bool {
-        self.lock().get(&layer).is_some_and(|lanes| lanes.contains_key(&lane))
     }
 
     /// The blocks of a layer that are held, in the order of the lanes.
@@ -193,24 +260,106 @@ impl<B: Spill> BlockMap<B> {
     pub fn spill(&self, memory: &Memory, enough: impl Fn() -> bool) -> Result<(), StorageError> {
         while !enough() {
             // Written without the lock: other tasks go on, and may take the old block meanwhile.
-            let Some((layer, lane, block)) = self.idle_on_heap() else { break };
-            let spilled = Arc::new(block.spilled(memory)?);
-            if let Some(held) = self.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
-                && Arc::ptr_eq(held, &block)
-            {
-                *held = spilled;
-            }
+            let Some((layer, lane, block)) = self.idle(|block| block.heap_bytes() > 0) else { break };
+            self.replace((layer, lane, block.clone()), block.spilled(memory)?);
         }
         Ok(())
     }
 
-    /// A block on the heap that no task is using.
-    fn idle_on_heap(&self) -> Option<(Layer, Lane, Arc<B>)> {
+    /// A block that no task is using, of those that are wanted.
+    fn idle(&self, is_wanted: impl Fn(&B) -> bool) -> Option<(Layer, Lane, Arc<B>)> {
         let blocks = self.lock();
         let all = blocks
             .iter()
             .flat_map(|(&layer, lanes)| lanes.iter().map(move |(&lane, block)| (layer, lane, block)));
-        let mut idle = all.filter(|(.., block)| Arc::strong_count(block) == 1 && block.heap_bytes() > 0);
+        let mut idle = all.filter(|(.., block)| Arc::strong_count(block) == 1 && is_wanted(block));
         idle.next().map(|(layer, lane, block)| (layer, lane, Arc::clone(block)))
+    }
+
+    /// Puts a block in the place of another, if that is still held.
+    fn replace(&self, (layer, lane, block): (Layer, Lane, Arc<B>), by: B) {
+        let by = Arc::new(by);
+        if let Some(held) = self.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
+            && Arc::ptr_eq(held, &block)
+        {
+            *held = by;
+        }
+    }
+}
+
+impl<V: Value> BlockMap<ValueBlock<V>> {
+    /// Packs blocks that no task is using until `enough` says so, as far as there is room to do so.
+    pub fn pack(&self, memory: &Memory, enough: impl Fn() -> bool) {
+        while !enough()
+            && let Some((layer, lane, block)) = self.idle(|block| block.can_be_packed(memory))
+            && let Some(packed) = block.packed(memory)
+        {
+            self.replace((layer, lane, block), packed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pieces::Pieces;
+
+    /// A block of 300 rows of 500 columns, of which about a third are reachable.
+    fn block() -> ValueBlock<u64> {
+        let (rows, columns, stride, words) = (300, 500, 512, 8);
+        let mut matrix = BitMatrix::new(Arc::new(RowSet::all(rows)), words);
+        let is_reached = |entry: usize| entry.wrapping_mul(0x9e37_79b9) >> 7 & 3 == 1 || entry % 7 == 0;
+        for entry in (0..rows * columns).filter(|&entry| is_reached(entry)) {
+            let (row, column) = (entry / columns, entry % columns);
+            matrix.bits_mut()[row * words + column / 64] |= 1 << (column % 64);
+        }
+        // A word of which all columns are reachable, and one row of none.
+        matrix.bits_mut()[5 * words] = u64::MAX;
+        matrix.bits_mut()[9 * words..10 * words].fill(0);
+        let values: Vec<u64> = (1..=(rows * stride) as u64).collect();
+        let entries = Entries::of(matrix, &Pieces::whole(rows)).unwrap();
+        let (rows, occupied) = (Arc::clone(entries.matrix.rows()), BitSet::below(rows));
+        let marks = Marks::of(entries, &values);
+        ValueBlock { rows, stride, occupied, values: values.into(), marks, is_packed: false }
+    }
+
+    #[test]
+    fn values_of_reachable_entries_stay_when_a_block_is_packed() {
+        let memory = Memory::new(1 << 30, || 0, std::env::temp_dir().into());
+        let block = block();
+        assert!(block.can_be_packed(&memory) && block.unpacked(&memory).is_none());
+        let packed = block.packed(&memory).unwrap();
+        assert!(packed.is_packed && !packed.can_be_packed(&memory));
+        assert!(packed.heap_bytes() * 2 < block.heap_bytes(), "{} bytes", packed.heap_bytes());
+        for packed in [packed.spilled(&memory).unwrap(), packed] {
+            let unpacked = packed.unpacked(&memory).unwrap();
+            let marks = block.marks.as_ref().unwrap();
+            for row in 0..300 {
+                for column in 0..block.stride {
+                    let word = marks.bits.get(row * 8 + column / 64).filter(|_| column < 500);
+                    let is_reached = word.is_some_and(|word| word >> (column % 64) & 1 == 1);
+                    let wanted = if is_reached { block.values[row * block.stride + column] } else { 0 };
+                    assert_eq!(unpacked.values[row * block.stride + column], wanted, "{row}, {column}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_packed_as_far_as_there_is_room_and_need() {
+        let (layer, lanes) = (Layer(8), [Lane::new(1, 8), Lane::new(1, 16), Lane::new(1, 32)]);
+        let roomy = Memory::new(1 << 30, || 0, std::env::temp_dir().into());
+        let blocks = BlockMap::default();
+        let held = lanes.map(|lane| blocks.insert(layer, lane, block()));
+        let count = || blocks.of_layer(layer).iter().filter(|(_, block)| block.is_packed).count();
+        blocks.pack(&roomy, || false);
+        assert_eq!(count(), 0, "tasks are using them");
+        drop(held);
+        blocks.pack(&Memory::new(1000, || 1000, std::env::temp_dir().into()), || false);
+        assert_eq!(count(), 0, "there is no room for what is packed");
+        blocks.pack(&roomy, || count() >= 2);
+        assert_eq!(count(), 2);
+        blocks.pack(&roomy, || false);
+        assert_eq!(count(), 3);
     }
 }

@@ -190,7 +190,11 @@ impl<V: Value> Worker<V> {
             return Err(is_cut_off().into());
         }
         let values = self.memory.settle(values)?;
-        self.after_values.insert(layer, lane, ValueBlock { rows, stride, occupied, values });
+        self.after_values.insert(
+            layer,
+            lane,
+            ValueBlock { rows, stride, occupied, values, marks: None, is_packed: false },
+        );
         Ok(())
     }
 

@@ -94,10 +94,12 @@ impl<V: Value> Worker<V> {
     /// To see which afterstates of a block are to be backed up: what spawns do, and the values of states that have to be read.
     pub(crate) fn means_input_need(&self, layer: Layer, lane: Lane) -> Need {
         let (rows, columns) = self.shape(layer, lane);
-        let are_held = SpawnKind::ALL.iter().all(|&spawn| self.values.holds(layer.after(spawn), lane));
-        let values = if are_held { 0 } else { rows as usize * stride(columns as usize) };
+        let is_at_hand =
+            |spawn| self.values.get(layer.after(spawn), lane).is_some_and(|block| !block.is_packed);
+        let to_read = SpawnKind::ALL.into_iter().filter(|&spawn| !is_at_hand(spawn)).count();
+        let values = to_read * rows as usize * stride(columns as usize);
         let Need { areas, other } = self.means_need(rows as usize, values);
-        let reach = if are_held { 0 } else { self.enumerate_need(layer, lane).other };
+        let reach = if to_read > 0 { self.enumerate_need(layer, lane).other } else { 0 };
         Need { areas, other: other + reach }
     }
 

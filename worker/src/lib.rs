@@ -249,7 +249,7 @@ impl<V: Value> Worker<V> {
         self.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
-    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop: blocks and
+    /// Sees to it that `bytes` more fit, as far as there is anything to pack, to move or to drop: values are packed, blocks and
     /// transitions that no task is using move to disk, index maps are dropped. Blocks of bits are small; values are written
     /// anew for each layer, transitions once and for all layers. What moves leaves room for what nobody reserves: index maps
     /// would be dropped, and made again for each layer.
@@ -261,6 +261,7 @@ impl<V: Value> Worker<V> {
         let enough = || self.memory.fits(bytes.saturating_add(self.memory.unreserved_bytes()));
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
+        self.values.pack(&self.memory, enough);
         self.tables.spill_transitions(enough)?;
         self.after_values.spill(&self.memory, enough)?;
         self.values.spill(&self.memory, enough)?;

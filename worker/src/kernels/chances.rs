@@ -151,7 +151,7 @@ fn for_each_equal(bytes: &[u8], wanted: u8, mut visit: impl FnMut(usize)) {
     for (word, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
         let differs = u64::from_le_bytes(*bytes) ^ wanted;
         // The highest bit of each byte that is 0.
-        let mut equal = !((differs & LOW) + LOW | differs | LOW);
+        let mut equal = !(((differs & LOW) + LOW) | differs | LOW);
         while equal != 0 {
             visit(8 * word + equal.trailing_zeros() as usize / 8);
             equal &= equal - 1;
