@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exact2048_game::rules::{Move, potential};
+use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::Spawned;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Precision};
@@ -118,16 +118,6 @@ impl LayerMoves {
             WON => Some(self.won),
             slot => Some(self.values[slot as usize]),
         })
-    }
-
-    /// The best move of a state by the number of the state, of equal ones the first; `None` where none is legal.
-    #[inline]
-    pub fn best(&self, state: usize) -> Option<Move> {
-        let moves = Move::ALL.into_iter().zip(self.values(state));
-        let legal = moves.filter_map(|(direction, value)| Some((direction, value?)));
-        legal
-            .reduce(|best, other| if other.1 > best.1 { other } else { best })
-            .map(|(direction, _)| direction)
     }
 
     /// Bytes that they take at most for so many states and afterstates, also while they are made.
@@ -261,6 +251,7 @@ mod tests {
 
     use std::collections::BTreeSet;
 
+    use exact2048_game::rules::Move;
     use exact2048_game::{Objective, Params, Spawn4};
 
     use super::*;

@@ -15,7 +15,6 @@ use exact2048_game::rules::{self, Move};
 use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Layer, Params, Precision, SpawnKind};
 use exact2048_storage::ItemKey;
-use rayon::prelude::*;
 
 use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
@@ -63,9 +62,6 @@ const TOGETHER: usize = 1 << 16;
 
 /// The same for boards whose moves are asked for too, each of which leads to some tens of states.
 const EVALUATED_TOGETHER: usize = 1 << 10;
-
-/// States whose moves one thread follows at a time: what they lead to is much the same, and listed once.
-const PREPARED_TOGETHER: usize = 1 << 12;
 
 /// Whether the answer to a question is still wanted. Asked for every part of the run that is read, and every few thousand
 /// states of a cone.
@@ -278,37 +274,6 @@ impl Oracle {
             }
         }
         Ok(answers)
-    }
-
-    /// Works out together what the moves of reachable states of a layer lead to, where that is far below the next stored
-    /// layers, and keeps it as far as the [options](OracleOptions) allow: questions about these states, and about states
-    /// that they lead to below the next stored layers, do not each solve a cone of their own then.
-    ///
-    /// # Errors
-    ///
-    /// As for [`evaluate_all`](Self::evaluate_all).
-    pub fn prepare(&self, layer: Layer, states: &[Board], asking: &Asking<'_>) -> Result<(), QueryError> {
-        let mut far = SpawnKind::ALL.to_vec();
-        far.retain(|&spawn| self.is_far_below_a_cut(layer.after(spawn)));
-        let led_to = |states: &[Board]| {
-            let mut led_to = Vec::new();
-            for &state in states {
-                let moves = self.cones.packed().moves(state);
-                for (_, after, _) in moves.iter().filter(|(_, after, _)| !self.is_won(*after)) {
-                    for &spawn in &far {
-                        led_to.extend(self.spawned(after, spawn).map(|state| (layer.after(spawn), state)));
-                    }
-                }
-            }
-            led_to.sort_unstable();
-            led_to.dedup();
-            led_to
-        };
-        if far.is_empty() {
-            return Ok(());
-        }
-        let states = states.par_chunks(PREPARED_TOGETHER).flat_map_iter(led_to).collect();
-        self.settle(states, asking).map(drop)
     }
 
     /// The canonical states that a kind of spawn leads to from an afterstate.

@@ -14,7 +14,7 @@ use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::area::Area;
-use crate::blocks::{Entries, Marks, ValueBlock};
+use crate::blocks::{Entries, ReachBits, ValueBlock};
 use crate::enumerate::{OccurringMoves, Place};
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
@@ -394,7 +394,7 @@ impl<V: Value> Worker<V> {
     ) -> Result<ValueBlock<V>, WorkerError> {
         let rows = Arc::clone(reach.matrix.rows());
         let occupied = reach.summary.occupied.clone();
-        let marks = Marks::of(reach, &values);
+        let marks = ReachBits::of(reach, &values);
         Ok(ValueBlock { marks, ..self.settle_values(rows, stride(tables), &occupied, values)? })
     }
 

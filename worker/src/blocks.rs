@@ -81,14 +81,14 @@ pub struct ValueBlock<V> {
     /// The rows; or where they are packed, the values of the entries that are marked, one after the other.
     pub values: Buffer<V>,
     /// Of a block that is, or can be packed: which of its entries are reachable.
-    pub marks: Option<Arc<Marks>>,
+    pub marks: Option<Arc<ReachBits>>,
     /// Whether only the values of reachable entries are held.
     pub is_packed: bool,
 }
 
 /// The reachable entries of a block: rows of words, one bit a column.
 #[derive(Debug)]
-pub struct Marks {
+pub struct ReachBits {
     /// Words a row.
     words: usize,
     bits: Vec<u64>,
@@ -99,7 +99,7 @@ pub struct Marks {
 /// Values of shorter blocks are not packed: there is little to gain.
 const LEAST_PACKED_BYTES: usize = 1 << 20;
 
-impl Marks {
+impl ReachBits {
     /// Those of a block of values, where these are so many that it may be packed.
     pub fn of<V>(entries: Entries, values: &[V]) -> Option<Arc<Self>> {
         let Entries { matrix, summary } = entries;
@@ -308,7 +308,8 @@ mod tests {
     fn block() -> ValueBlock<u64> {
         let (rows, columns, stride, words) = (300, 500, 512, 8);
         let mut matrix = BitMatrix::new(Arc::new(RowSet::all(rows)), words);
-        let is_reached = |entry: usize| entry.wrapping_mul(0x9e37_79b9) >> 7 & 3 == 1 || entry % 7 == 0;
+        let is_reached =
+            |entry: usize| entry.wrapping_mul(0x9e37_79b9) >> 7 & 3 == 1 || entry.is_multiple_of(7);
         for entry in (0..rows * columns).filter(|&entry| is_reached(entry)) {
             let (row, column) = (entry / columns, entry % columns);
             matrix.bits_mut()[row * words + column / 64] |= 1 << (column % 64);
@@ -319,7 +320,7 @@ mod tests {
         let values: Vec<u64> = (1..=(rows * stride) as u64).collect();
         let entries = Entries::of(matrix, &Pieces::whole(rows)).unwrap();
         let (rows, occupied) = (Arc::clone(entries.matrix.rows()), BitSet::below(rows));
-        let marks = Marks::of(entries, &values);
+        let marks = ReachBits::of(entries, &values);
         ValueBlock { rows, stride, occupied, values: values.into(), marks, is_packed: false }
     }
 

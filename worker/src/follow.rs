@@ -24,7 +24,7 @@ use crate::backup::stride;
 use crate::blocks::{BlockMap, Entries, Spill};
 use crate::enumerate::{OccurringMoves, group_of};
 use crate::kernels::MoveRun;
-use crate::kernels::chances::{ChanceRows, NO_MOVE, SentRows, SpawnChances, move_chances, spawn_chances};
+use crate::kernels::chances::{ChanceRows, ChanceSpawns, ChanceSums, NO_MOVE, move_chances, spawn_chances};
 use crate::kernels::index_map::{IndexMap, Permutation};
 use crate::memory::{Buffer, Memory, Need, Reservation};
 use crate::policy::state_rows;
@@ -54,7 +54,7 @@ struct StateChances {
 
 /// What is found of the states of a block.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
-pub struct StateSums {
+pub struct FollowSums {
     /// States that games come to, up to symmetry.
     pub states: u64,
     /// The sum of their chances.
@@ -90,8 +90,8 @@ impl ChanceBlock {
         self.chances.is_empty()
     }
 
-    fn sent(&self) -> SentRows<'_> {
-        SentRows { stride: self.stride, chances: &self.chances }
+    fn sent(&self) -> ChanceRows<'_> {
+        ChanceRows { stride: self.stride, chances: &self.chances }
     }
 }
 
@@ -218,25 +218,25 @@ impl<'a, V: Value> Follower<'a, V> {
     /// # Errors
     ///
     /// What cannot be read, or not be written to a scratch file.
-    pub fn follow_states(&self, layer: Layer, lane: Lane) -> Result<StateSums, WorkerError> {
+    pub fn follow_states(&self, layer: Layer, lane: Lane) -> Result<FollowSums, WorkerError> {
         let worker = self.worker;
         let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
-            return Ok(StateSums::default());
+            return Ok(FollowSums::default());
         };
         let sources = self.spawn_sources(layer, lane);
         let is_start = lane.k == 0 && layer <= Layer::LAST_START;
         if sources.is_empty() && !is_start {
-            return Ok(StateSums::default());
+            return Ok(FollowSums::default());
         }
-        let Some(reach) = worker.read_occurring(layer, lane)? else { return Ok(StateSums::default()) };
+        let Some(reach) = worker.read_occurring(layer, lane)? else { return Ok(FollowSums::default()) };
         let rows = Arc::clone(reach.matrix.rows());
         let (length, stride) = (rows.len() * stride(&tables), stride(&tables));
         let mut reserved = self.reserve(length * (size_of::<f64>() + size_of::<Direction>()), rows.len())?;
-        let (mut cache, mut sums) = (tables.maps(), StateSums::default());
+        let (mut cache, mut sums) = (tables.maps(), FollowSums::default());
         let mut chances = reserved.area::<f64>(length);
         chances.fill(0.0);
         let mut terms = vec![0; rows.len()];
-        let mut target = ChanceRows { set: &rows, stride, chances: &mut chances, terms: &mut terms };
+        let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
         for (spawn, class, afterstates) in sources {
             sums.left_out += self.spawn(spawn, (class, &tables), &afterstates, &mut cache, &mut target)?;
         }
@@ -293,7 +293,7 @@ impl<'a, V: Value> Follower<'a, V> {
         let mut chances = reserved.area::<f64>(rows.len() * stride);
         chances.fill(0.0);
         let (mut terms, mut cache) = (vec![0; rows.len()], tables.maps());
-        let mut target = ChanceRows { set: &rows, stride, chances: &mut chances, terms: &mut terms };
+        let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
         for (step, lane, class, states) in &sources {
             let transitions = worker.class_transitions(class, &states.block.rows)?;
             let Some(group) = group_of(worker.tables.moves(&transitions), *step) else { continue };
@@ -345,14 +345,14 @@ impl<'a, V: Value> Follower<'a, V> {
         (class, tables): (&Class, &LaneTables),
         afterstates: &ChanceBlock,
         cache: &mut MapCache,
-        target: &mut ChanceRows<'_>,
+        target: &mut ChanceSums<'_>,
     ) -> Result<f64, WorkerError> {
         let (worker, spawn4) = (self.worker, self.worker.tables.params().spawn4);
         let transitions = worker.class_transitions(class, &afterstates.rows)?;
         let spawns = worker.tables.spawns(&transitions);
         let permutations = worker.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
-        let plan = SpawnChances {
+        let plan = ChanceSpawns {
             start: &spawns.start,
             edges: spawns.edges(spawn),
             maps: &maps,
@@ -365,7 +365,7 @@ impl<'a, V: Value> Follower<'a, V> {
     }
 
     /// Adds the chances of the starts, two tiles on an empty board: their only column is the first.
-    fn start(&self, layer: Layer, lane: Lane, target: &mut ChanceRows<'_>) {
+    fn start(&self, layer: Layer, lane: Lane, target: &mut ChanceSums<'_>) {
         let params = self.worker.tables.params();
         let (cells, all) = (params.cells(), f64::from(params.spawn4.denominator()));
         let weight = |exponent: u8| {
@@ -391,7 +391,7 @@ impl<'a, V: Value> Follower<'a, V> {
         reach: &Entries,
         chances: &[f64],
         best: &mut [Direction],
-        sums: &mut StateSums,
+        sums: &mut FollowSums,
     ) -> Result<(), WorkerError> {
         let worker = self.worker;
         let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
@@ -399,7 +399,7 @@ impl<'a, V: Value> Follower<'a, V> {
         let configs = worker.tables.configs(transitions);
         let small = &worker.tables.skeletons(transitions).potential;
         let ends = Ends::new(tables);
-        let (mut row, mut current) = (StateSums::default(), None);
+        let (mut row, mut current) = (FollowSums::default(), None);
         for part in 0..parts.count() {
             let masks = worker.state_masks(&self.legality, (class, tables), &reach.matrix, parts.rows(part));
             if masks.is_empty() {
@@ -445,7 +445,7 @@ impl<'a, V: Value> Follower<'a, V> {
         transitions: &Transitions,
         (chances, best): (&[f64], &mut [Direction]),
         cache: &mut MapCache,
-        sums: &mut StateSums,
+        sums: &mut FollowSums,
     ) {
         let worker = self.worker;
         let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
@@ -507,7 +507,7 @@ impl StateChances {
     }
 }
 
-impl StateSums {
+impl FollowSums {
     /// Adds what a row came to.
     fn take_row(&mut self, row: &Self) {
         self.states += row.states;
@@ -578,7 +578,7 @@ fn fold<V: Value>(
     (tables, transitions): (&LaneTables, &Transitions),
     reach: &Entries,
     cache: &mut MapCache,
-    target: &mut ChanceRows<'_>,
+    target: &mut ChanceSums<'_>,
 ) -> u32 {
     let occurs = |slot| reach.summary.occupied.contains(slot);
     let symmetric = worker.tables.symmetric_rows(cache, tables, transitions, occurs);

@@ -20,7 +20,7 @@ use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
-use exact2048_worker::{Follower, StateSums, Tuning, Worker, WorkerError};
+use exact2048_worker::{FollowSums, Follower, Tuning, Worker, WorkerError};
 
 use checkpoint::Checkpoint;
 use span::SpanArchive;
@@ -267,7 +267,7 @@ impl<'a, V: Value> Pass<'a, V> {
         layer: Layer,
         sums: &mut PlaySums,
     ) -> Result<(), WorkerError> {
-        let states: Vec<StateSums> = self.for_lanes(layer, |lane, _| follower.follow_states(layer, lane))?;
+        let states: Vec<FollowSums> = self.for_lanes(layer, |lane, _| follower.follow_states(layer, lane))?;
         let terms = self.for_lanes(layer, |lane, _| follower.follow_moves(layer, lane))?;
         follower.release_states(layer);
         if let Some(passed) = layer.down(2) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use exact2048_game::{Layer, Params, SpawnKind};
 use exact2048_stats::{EXPONENTS, LayerStatistics, PlayStatistics};
-use exact2048_worker::StateSums;
+use exact2048_worker::FollowSums;
 
 /// Sums over the layers so far.
 pub struct PlaySums {
@@ -45,8 +45,8 @@ impl PlaySums {
     }
 
     /// Takes in the blocks of a layer, in order; `terms` is what an afterstate's chance is the sum of at most.
-    pub fn take_layer(&mut self, layer: Layer, blocks: &[StateSums], terms: u32) {
-        let mut all = StateSums::default();
+    pub fn take_layer(&mut self, layer: Layer, blocks: &[FollowSums], terms: u32) {
+        let mut all = FollowSums::default();
         for block in blocks {
             all.states += block.states;
             all.reached += block.reached;
@@ -77,7 +77,7 @@ impl PlaySums {
         self.roundings.insert(layer, of_afterstates);
         self.most_roundings = self.most_roundings.max(of_afterstates);
         self.longest = self.longest.max(all.longest);
-        let StateSums { states, reached, ended, .. } = all;
+        let FollowSums { states, reached, ended, .. } = all;
         self.layers.push(LayerStatistics { layer: layer.0, states, reached, ended });
     }
 

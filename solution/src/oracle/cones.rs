@@ -183,11 +183,6 @@ impl Oracle {
         Ok(known)
     }
 
-    /// Whether the values of a layer are neither stored nor kept with decoded parts.
-    pub(super) fn is_far_below_a_cut(&self, layer: Layer) -> bool {
-        !self.params.kept.keeps(layer) && !self.is_shallow(layer)
-    }
-
     /// Whether the next cut is so near that values are kept with the decoded parts.
     fn is_shallow(&self, layer: Layer) -> bool {
         self.params.kept.next_cut(layer) <= layer.up(SHALLOW_LAYERS)

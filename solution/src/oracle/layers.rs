@@ -137,21 +137,6 @@ impl StateReader<'_> {
         self.moves_of(layer, &states.boards)
     }
 
-    /// Whether it is stored which states each layer has: a limit of the disk removes that of most.
-    pub fn has_all_states(&self) -> bool {
-        Layer::FIRST.to(self.oracle.params.last_layer()).all(|layer| self.oracle.has_reach(layer))
-    }
-
-    /// The number of a state in the order of [`states`](Self::states), by its canonical board.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError::Read`] where it is none of these states: for boards that a game comes to, since a shard is wrong then.
-    #[inline]
-    pub fn number_of(&self, states: &LayerStates, board: Board) -> Result<usize, QueryError> {
-        states.boards.binary_search(&board).map_err(|_| self.missing(board))
-    }
-
     /// The best moves of the states of a layer, of a run that stores them: canonical boards, ascending, each with a best move
     /// where one is legal.
     ///

@@ -12,9 +12,9 @@ use super::index_map::{IndexMap, Permutation};
 /// In place of a best move: there is none, or nothing is to be sent.
 pub const NO_MOVE: Direction = 4;
 
-/// Rows that chances are sent to.
+/// Rows in which chances are summed up.
 #[derive(Debug)]
-pub struct ChanceRows<'a> {
+pub struct ChanceSums<'a> {
     /// The rows that there are.
     pub set: &'a RowSet,
     /// Chances a row.
@@ -25,9 +25,9 @@ pub struct ChanceRows<'a> {
     pub terms: &'a mut [u32],
 }
 
-/// Rows that send their chances.
+/// The chances of rows, to be sent on.
 #[derive(Clone, Copy, Debug)]
-pub struct SentRows<'a> {
+pub struct ChanceRows<'a> {
     /// Chances a row, those of padding 0.
     pub stride: usize,
     /// The rows.
@@ -36,7 +36,7 @@ pub struct SentRows<'a> {
 
 /// The spawns of a block of afterstates.
 #[derive(Clone, Copy, Debug)]
-pub struct SpawnChances<'a> {
+pub struct ChanceSpawns<'a> {
     /// Where the edges of each slot of the afterstates begin, and after the last where they end.
     pub start: &'a [u32],
     /// Where they lead.
@@ -44,7 +44,7 @@ pub struct SpawnChances<'a> {
     /// What they do to columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
     /// The afterstates.
-    pub afterstates: SentRows<'a>,
+    pub afterstates: ChanceRows<'a>,
     /// The weight of the spawned tile, and the sum of the weights of all.
     pub weight: f64,
     /// See `weight`.
@@ -53,7 +53,7 @@ pub struct SpawnChances<'a> {
     pub least: f64,
 }
 
-impl ChanceRows<'_> {
+impl ChanceSums<'_> {
     /// The chances of a row that there is, to be added to.
     #[inline(always)]
     pub fn add_to(&mut self, row: Row) -> &mut [f64] {
@@ -63,7 +63,7 @@ impl ChanceRows<'_> {
     }
 }
 
-impl<'a> SentRows<'a> {
+impl<'a> ChanceRows<'a> {
     #[inline(always)]
     fn row(&self, slot: usize) -> &'a [f64] {
         &self.chances[slot * self.stride..][..self.stride]
@@ -71,7 +71,7 @@ impl<'a> SentRows<'a> {
 }
 
 /// Adds what spawns send to the rows of states; gives the sum of what was left out. A chance is rounded twice on its way.
-pub fn spawn_chances(plan: &SpawnChances<'_>, states: &mut ChanceRows<'_>) -> f64 {
+pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
     let (mut left_out, mut shares) = (0.0, vec![0.0; plan.afterstates.stride]);
     for (slot, ends) in plan.start.windows(2).enumerate() {
         let edges = &plan.edges[ends[0] as usize..ends[1] as usize];
@@ -112,9 +112,9 @@ pub fn spawn_chances(plan: &SpawnChances<'_>, states: &mut ChanceRows<'_>) -> f6
 /// Adds what the best moves of some runs send to the rows of afterstates. Padding may be added to.
 pub fn move_chances(
     runs: &[MoveRun<'_>],
-    states: SentRows<'_>,
+    states: ChanceRows<'_>,
     best: &[Direction],
-    afterstates: &mut ChanceRows<'_>,
+    afterstates: &mut ChanceSums<'_>,
 ) {
     for run in runs {
         for edge in run.edges {
