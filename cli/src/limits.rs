@@ -19,11 +19,10 @@ pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
-/// How the kernels may use so much memory, and nothing beside them.
+/// How the kernels may use so much memory, with all else that is on the heap.
 pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
     let limit_bytes = heap_limit_bytes(memory_bytes, threads);
     let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    tune_allocator(limit_bytes, threads);
     Tuning { limit_bytes, heap_bytes, dense_rows: Tuning::DENSE_ROWS, piece_bytes: Tuning::PIECE_BYTES }
 }
 

@@ -179,6 +179,7 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failur
     let limit = memory_limit(args);
     limits::require_memory(limit, params, threads)?;
     let usual = limits::worker_tuning(limit, threads);
+    limits::tune_allocator(usual.limit_bytes, threads);
     let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
     let piece_bytes = args.piece_bytes.unwrap_or(usual.piece_bytes);
     Ok(Tuning { dense_rows, piece_bytes, ..usual })

@@ -98,6 +98,7 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     limits::require_memory(memory, &run.params().clone().with_best_moves(true), threads)?;
     let usual = limits::worker_tuning(memory, threads);
+    limits::tune_allocator(usual.limit_bytes, threads);
     let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
     let progress = args.cone_options.files(&location).map(|(folder, _)| PlayProgress {
         file: folder.join(format!("perfect-play-{}.part", run.dir().run_id())),

@@ -3,31 +3,28 @@
 //! A state's chance is that of all its images together, and is in the entry that best moves are stored for: in a symmetric row
 //! the one of the smallest column. An afterstate's may be divided among its images, as nothing is decided there.
 
-use std::io::{self, Read, Write};
+mod decide;
+mod kept;
+
 use std::sync::Arc;
 
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::legal::{Legality, MoveSet};
-use exact2048_game::rowset::{Row, RowSet};
+use exact2048_game::rowset::RowSet;
 use exact2048_game::rules;
-use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, MoveEdge, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
-use exact2048_solution::best_moves;
-use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::StorageError;
 
 use crate::backup::stride;
 use crate::blocks::{BlockMap, Entries, Spill};
 use crate::enumerate::{OccurringMoves, group_of};
-use crate::kernels::MoveRun;
 use crate::kernels::chances::{ChanceRows, ChanceSpawns, ChanceSums, NO_MOVE, move_chances, spawn_chances};
-use crate::kernels::index_map::{IndexMap, Permutation};
+use crate::kernels::index_map::Permutation;
 use crate::memory::{Buffer, Memory, Need, Reservation};
-use crate::policy::state_rows;
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError};
 
@@ -148,68 +145,6 @@ impl<'a, V: Value> Follower<'a, V> {
     pub fn set_aside(&self) -> Result<(), WorkerError> {
         self.states.spill(&self.worker.memory, || false)?;
         Ok(self.afterstates.spill(&self.worker.memory, || false)?)
-    }
-
-    /// Writes the chances of a layer's afterstates that there are, for [`Follower::read_afterstates`].
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn write_afterstates(&self, layer: Layer, out: &mut dyn Write) -> io::Result<()> {
-        let blocks = self.afterstates.of_layer(layer);
-        out.write_all(&(blocks.len() as u32).to_le_bytes())?;
-        for (lane, block) in blocks {
-            out.write_all(&lane.code().to_le_bytes())?;
-            out.write_all(&(block.rows.len() as u32).to_le_bytes())?;
-            for (row, chances) in block.rows.iter().zip(block.chances.chunks_exact(block.stride.max(1))) {
-                let some = || (0u32..).zip(chances).filter(|(_, chance)| **chance != 0.0);
-                out.write_all(&row.0.to_le_bytes())?;
-                out.write_all(&(some().count() as u32).to_le_bytes())?;
-                for (column, chance) in some() {
-                    out.write_all(&column.to_le_bytes())?;
-                    out.write_all(&chance.to_le_bytes())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in what was written of a layer's afterstates.
-    ///
-    /// # Errors
-    ///
-    /// Those of `input`, and what is not of this run.
-    pub fn read_afterstates(&self, layer: Layer, input: &mut dyn Read) -> io::Result<()> {
-        let other_run = || io::Error::new(io::ErrorKind::InvalidData, "the chances are of another run");
-        for _ in 0..read_u32(input)? {
-            let lane = Lane::from_code(u64::from_le_bytes(read_bytes(input)?)).ok_or_else(other_run)?;
-            let tables = self.worker.tables.lane(lane).ok_or_else(other_run)?;
-            let class = self.worker.tables.class(layer, lane).ok_or_else(other_run)?;
-            let (mut rows, mut entries) = (BitSet::with_room(class.rows()), Vec::new());
-            for slot in 0..read_u32(input)? as usize {
-                let row = Row(read_u32(input)?);
-                if row.index() >= class.rows() {
-                    return Err(other_run());
-                }
-                rows.insert(row);
-                for _ in 0..read_u32(input)? {
-                    let column = read_u32(input)? as usize;
-                    if column >= tables.columns.len() {
-                        return Err(other_run());
-                    }
-                    entries.push((slot, column as u32, f64::from_le_bytes(read_bytes(input)?)));
-                }
-            }
-            let (rows, stride) = (Arc::new(RowSet::new(rows)), stride(&tables));
-            let mut chances = self.worker.memory.area::<f64>(rows.len() * stride);
-            chances.fill(0.0);
-            for (slot, column, chance) in entries {
-                *chances.get_mut(slot * stride + column as usize).ok_or_else(other_run)? = chance;
-            }
-            let chances = self.worker.memory.settle(chances).map_err(io::Error::other)?;
-            self.afterstates.insert(layer, lane, ChanceBlock { rows, stride, chances });
-        }
-        Ok(())
     }
 
     /// Finds the chances of the states of a block. Needs those of the lane's own afterstates of the two layers below, and
@@ -383,106 +318,6 @@ impl<'a, V: Value> Follower<'a, V> {
         }
     }
 
-    /// Reads the best moves of the states that games come to, and sums up what becomes of them.
-    fn decide(
-        &self,
-        (layer, class, tables): (Layer, &Class, &LaneTables),
-        transitions: &Transitions,
-        reach: &Entries,
-        chances: &[f64],
-        best: &mut [Direction],
-        sums: &mut FollowSums,
-    ) -> Result<(), WorkerError> {
-        let worker = self.worker;
-        let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
-        let parts = Parts::new(class.rows(), columns);
-        let configs = worker.tables.configs(transitions);
-        let small = &worker.tables.skeletons(transitions).potential;
-        let ends = Ends::new(tables);
-        let (mut row, mut current) = (FollowSums::default(), None);
-        for part in 0..parts.count() {
-            let masks = worker.state_masks(&self.legality, (class, tables), &reach.matrix, parts.rows(part));
-            if masks.is_empty() {
-                continue;
-            }
-            let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
-            // An empty item is left out.
-            let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
-            let rows = state_rows(&masks, configs, &reach.matrix);
-            let read =
-                best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, direction| {
-                    if current != Some(slot) {
-                        sums.take_row(&std::mem::take(&mut row));
-                        current = Some(slot);
-                    }
-                    let place = slot.index() * stride + column;
-                    let chance = chances[place];
-                    if chance == 0.0 {
-                        return;
-                    }
-                    row.states += 1;
-                    row.reached += chance;
-                    if legal == 0 {
-                        row.ended[ends.largest(configs[slot.index()], column)] += chance;
-                        let potential = small[slot.index()] + tables.columns.potential()[column];
-                        row.potential += chance * f64::from(potential);
-                    } else {
-                        row.moved += chance;
-                        best[place] = direction;
-                    }
-                });
-            read.map_err(ReadError::from)?;
-        }
-        sums.take_row(&row);
-        sums.longest = columns.max(reach.matrix.rows().len()) as u64;
-        Ok(())
-    }
-
-    /// Takes out of the best moves those that make the wanted tile.
-    fn take_wins(
-        &self,
-        (_, _, tables): (Layer, &Class, &LaneTables),
-        transitions: &Transitions,
-        (chances, best): (&[f64], &mut [Direction]),
-        cache: &mut MapCache,
-        sums: &mut FollowSums,
-    ) {
-        let worker = self.worker;
-        let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
-        let mut won = 0.0;
-        let mut take = |place: usize, direction: Direction, best: &mut [Direction]| {
-            if best[place] == direction {
-                won += chances[place];
-                best[place] = NO_MOVE;
-            }
-        };
-        let moves = worker.tables.moves(transitions);
-        for &(slot, direction) in &moves.won_rows {
-            let row = slot.index() * stride..(slot.index() + 1) * stride;
-            row.for_each(|place| take(place, direction, best));
-        }
-        for group in &moves.groups {
-            let occurring = OccurringMoves::new(group, |_| true);
-            for target_lane in lane.after(group.step, params) {
-                let target = worker.tables.lane_or_empty(target_lane);
-                let won = target.columns.len() as u32 + 1;
-                worker.tables.maps(cache, tables, &target).for_each_some(
-                    &occurring.patterns,
-                    |patterns, maps| {
-                        for MoveRun { edges, map } in occurring.runs(patterns, maps) {
-                            let winning = winning_columns(map, won);
-                            for edge in edges.iter().filter(|_| !winning.is_empty()) {
-                                let row = edge.from.index() * stride;
-                                winning.iter().for_each(|column| take(row + column, edge.direction(), best));
-                            }
-                        }
-                    },
-                );
-            }
-        }
-        sums.won = won;
-    }
-
     fn reserve(&self, areas: usize, rows: usize) -> Result<Reservation<'a>, WorkerError> {
         let need = Need { areas, other: rows * Transitions::BYTES_TO_MAKE_A_ROW };
         self.worker.memory.reserve(need, |bytes| self.make_room(bytes))
@@ -504,70 +339,6 @@ impl StateChances {
     /// Whether a move is the best of some state of its slot.
     fn makes(&self, edge: MoveEdge) -> bool {
         self.moves[edge.from.index()] >> edge.direction() & 1 == 1
-    }
-}
-
-impl FollowSums {
-    /// Adds what a row came to.
-    fn take_row(&mut self, row: &Self) {
-        self.states += row.states;
-        self.reached += row.reached;
-        self.moved += row.moved;
-        self.potential += row.potential;
-        self.ended.iter_mut().zip(row.ended).for_each(|(sum, more)| *sum += more);
-    }
-}
-
-fn read_bytes<const N: usize>(input: &mut dyn Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    input.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn read_u32(input: &mut dyn Read) -> io::Result<u32> {
-    Ok(u32::from_le_bytes(read_bytes(input)?))
-}
-
-/// The largest tiles of a lane's boards.
-struct Ends {
-    /// Of each column, where there are large tiles.
-    of_columns: Option<Vec<u8>>,
-}
-
-impl Ends {
-    fn new(tables: &LaneTables) -> Self {
-        let k = u32::from(tables.columns.lane().k);
-        let of_columns = k.checked_sub(1).map(|last| {
-            // The largest one comes first.
-            let groups = tables.columns.groups().iter();
-            let largest =
-                groups.map(|group| ((group.multiset >> (4 * last)) as u8 & 15, group.count as usize));
-            largest.flat_map(|(exponent, columns)| std::iter::repeat_n(exponent, columns)).collect()
-        });
-        Self { of_columns }
-    }
-
-    /// The exponent of the largest tile.
-    fn largest(&self, config: Config, column: usize) -> usize {
-        match &self.of_columns {
-            Some(of_columns) => of_columns[column].into(),
-            None => (0..16).map(|digit| (config >> (4 * digit)) as usize & 15).max().unwrap_or(0),
-        }
-    }
-}
-
-/// The columns that a map leads to a won game.
-fn winning_columns(map: &IndexMap, won: u32) -> Vec<usize> {
-    match map {
-        IndexMap::Identity => Vec::new(),
-        IndexMap::Dense(map) => {
-            let all = map.leads_to().iter().enumerate();
-            all.filter(|&(_, &to)| to == won).map(|(column, _)| column).collect()
-        }
-        IndexMap::Sparse(map) => {
-            let all = map.pairs().iter().filter(|&&(_, to)| to == won);
-            all.map(|&(column, _)| column as usize).collect()
-        }
     }
 }
 

@@ -1,0 +1,177 @@
+//! What becomes of the states of a block: which go on with which move, and which end a game.
+
+use exact2048_game::Layer;
+use exact2048_game::bitset::Number;
+use exact2048_game::class::Class;
+use exact2048_game::skeleton::Config;
+use exact2048_game::transitions::{Direction, Transitions};
+use exact2048_game::value::Value;
+use exact2048_solution::best_moves;
+use exact2048_solution::{ItemKind, Parts, ReadError};
+
+use super::{FollowSums, Follower};
+use crate::WorkerError;
+use crate::backup::stride;
+use crate::blocks::Entries;
+use crate::enumerate::OccurringMoves;
+use crate::kernels::MoveRun;
+use crate::kernels::chances::NO_MOVE;
+use crate::kernels::index_map::IndexMap;
+use crate::policy::state_rows;
+use crate::tables::{LaneTables, MapCache};
+
+impl<V: Value> Follower<'_, V> {
+    /// Reads the best moves of the states that games come to, and sums up what becomes of them.
+    pub(super) fn decide(
+        &self,
+        (layer, class, tables): (Layer, &Class, &LaneTables),
+        transitions: &Transitions,
+        reach: &Entries,
+        chances: &[f64],
+        best: &mut [Direction],
+        sums: &mut FollowSums,
+    ) -> Result<(), WorkerError> {
+        let worker = self.worker;
+        let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
+        let parts = Parts::new(class.rows(), columns);
+        let configs = worker.tables.configs(transitions);
+        let small = &worker.tables.skeletons(transitions).potential;
+        let ends = Ends::new(tables);
+        let (mut row, mut current) = (FollowSums::default(), None);
+        for part in 0..parts.count() {
+            let masks = worker.state_masks(&self.legality, (class, tables), &reach.matrix, parts.rows(part));
+            if masks.is_empty() {
+                continue;
+            }
+            let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
+            // An empty item is left out.
+            let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
+            let rows = state_rows(&masks, configs, &reach.matrix);
+            let read =
+                best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, direction| {
+                    if current != Some(slot) {
+                        sums.take_row(&std::mem::take(&mut row));
+                        current = Some(slot);
+                    }
+                    let place = slot.index() * stride + column;
+                    let chance = chances[place];
+                    if chance == 0.0 {
+                        return;
+                    }
+                    row.states += 1;
+                    row.reached += chance;
+                    if legal == 0 {
+                        row.ended[ends.largest(configs[slot.index()], column)] += chance;
+                        let potential = small[slot.index()] + tables.columns.potential()[column];
+                        row.potential += chance * f64::from(potential);
+                    } else {
+                        row.moved += chance;
+                        best[place] = direction;
+                    }
+                });
+            read.map_err(ReadError::from)?;
+        }
+        sums.take_row(&row);
+        sums.longest = columns.max(reach.matrix.rows().len()) as u64;
+        Ok(())
+    }
+
+    /// Takes out of the best moves those that make the wanted tile.
+    pub(super) fn take_wins(
+        &self,
+        (_, _, tables): (Layer, &Class, &LaneTables),
+        transitions: &Transitions,
+        (chances, best): (&[f64], &mut [Direction]),
+        cache: &mut MapCache,
+        sums: &mut FollowSums,
+    ) {
+        let worker = self.worker;
+        let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
+        let mut won = 0.0;
+        let mut take = |place: usize, direction: Direction, best: &mut [Direction]| {
+            if best[place] == direction {
+                won += chances[place];
+                best[place] = NO_MOVE;
+            }
+        };
+        let moves = worker.tables.moves(transitions);
+        for &(slot, direction) in &moves.won_rows {
+            let row = slot.index() * stride..(slot.index() + 1) * stride;
+            row.for_each(|place| take(place, direction, best));
+        }
+        for group in &moves.groups {
+            let occurring = OccurringMoves::new(group, |_| true);
+            for target_lane in lane.after(group.step, params) {
+                let target = worker.tables.lane_or_empty(target_lane);
+                let won = target.columns.len() as u32 + 1;
+                worker.tables.maps(cache, tables, &target).for_each_some(
+                    &occurring.patterns,
+                    |patterns, maps| {
+                        for MoveRun { edges, map } in occurring.runs(patterns, maps) {
+                            let winning = winning_columns(map, won);
+                            for edge in edges.iter().filter(|_| !winning.is_empty()) {
+                                let row = edge.from.index() * stride;
+                                winning.iter().for_each(|column| take(row + column, edge.direction(), best));
+                            }
+                        }
+                    },
+                );
+            }
+        }
+        sums.won = won;
+    }
+}
+
+impl FollowSums {
+    /// Adds what a row came to.
+    fn take_row(&mut self, row: &Self) {
+        self.states += row.states;
+        self.reached += row.reached;
+        self.moved += row.moved;
+        self.potential += row.potential;
+        self.ended.iter_mut().zip(row.ended).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+/// The largest tiles of a lane's boards.
+struct Ends {
+    /// Of each column, where there are large tiles.
+    of_columns: Option<Vec<u8>>,
+}
+
+impl Ends {
+    fn new(tables: &LaneTables) -> Self {
+        let k = u32::from(tables.columns.lane().k);
+        let of_columns = k.checked_sub(1).map(|last| {
+            // The largest one comes first.
+            let groups = tables.columns.groups().iter();
+            let largest =
+                groups.map(|group| ((group.multiset >> (4 * last)) as u8 & 15, group.count as usize));
+            largest.flat_map(|(exponent, columns)| std::iter::repeat_n(exponent, columns)).collect()
+        });
+        Self { of_columns }
+    }
+
+    /// The exponent of the largest tile.
+    fn largest(&self, config: Config, column: usize) -> usize {
+        match &self.of_columns {
+            Some(of_columns) => of_columns[column].into(),
+            None => (0..16).map(|digit| (config >> (4 * digit)) as usize & 15).max().unwrap_or(0),
+        }
+    }
+}
+
+/// The columns that a map leads to a won game.
+fn winning_columns(map: &IndexMap, won: u32) -> Vec<usize> {
+    match map {
+        IndexMap::Identity => Vec::new(),
+        IndexMap::Dense(map) => {
+            let all = map.leads_to().iter().enumerate();
+            all.filter(|&(_, &to)| to == won).map(|(column, _)| column).collect()
+        }
+        IndexMap::Sparse(map) => {
+            let all = map.pairs().iter().filter(|&&(_, to)| to == won);
+            all.map(|&(column, _)| column as usize).collect()
+        }
+    }
+}
