@@ -36,8 +36,8 @@ the cutoff are left out, and their sum is said: no share is off by more.
 --csv has a row for each layer: the states that were followed, the share of games that come to
 it, that end in it, and that end in it with each largest tile.
 
-It may be interrupted: the same command goes on, also after hours. What is found is kept for the explorer (exact2048 serve --http), unless the cutoff is larger than
-usual: see --cone-cache.")]
+It may be interrupted: the same command goes on, also after hours. What is found is kept for the
+explorer (exact2048 serve --http), unless the cutoff is larger than usual: see --cone-cache.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,

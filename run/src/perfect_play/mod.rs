@@ -18,6 +18,7 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, LayerCounts, QueryError, ReadError, Run, ShardArchive};
+use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
 use exact2048_worker::{FollowSums, Follower, Tuning, Worker, WorkerError};
@@ -129,7 +130,7 @@ impl<'a, V: Value> Pass<'a, V> {
         least_chance: f64,
         progress: &mut dyn FnMut(StatsProgress),
     ) -> Result<PlayStatistics, WorkerError> {
-        let follower = Follower::new(&self.worker, least_chance);
+        let follower = Follower::new(&self.worker, least_chance.max(LEAST_CHANCE));
         let (run, params) = (self.run, &self.run.params);
         let new_sums = || PlaySums::new(params, self.lanes.len());
         let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
@@ -143,8 +144,9 @@ impl<'a, V: Value> Pass<'a, V> {
                 first.to(last).for_each(|layer| work.skip(layer));
                 continue;
             }
-            follower.set_aside()?;
             if !params.best_moves {
+                // The way down needs the memory.
+                follower.set_aside()?;
                 self.enumerate(first, last, &mut |layer| progress(work.told(0, layer, &sums)))?;
                 self.back_up(first, last, &mut |layer| progress(work.told(1, layer, &sums)))?;
             }
@@ -169,13 +171,14 @@ impl<'a, V: Value> Pass<'a, V> {
         Ok(sums.into_statistics())
     }
 
-    /// The spans of layers that are worked on together: each ends below two layers whose values are stored, or with the last.
+    /// The spans of layers that are worked on together: each ends below two layers whose values are stored, where best moves
+    /// have to be found, or with the last layer.
     fn spans(&self) -> Vec<(Layer, Layer)> {
         let (kept, end) = (self.run.params.kept, self.run.params.last_layer());
         let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
         while first <= end {
-            let next =
-                if self.run.params.best_moves { end.up(1) } else { kept.next_cut(first.up(LEAST_LAYERS)) };
+            let next = first.up(LEAST_LAYERS);
+            let next = if self.run.params.best_moves { next } else { kept.next_cut(next) };
             let next = next.min(end.up(1));
             spans.extend(next.down(1).map(|last| (first, last)));
             first = next;
