@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::endings::{Endings, beginning, ending, endings};
 use crate::lane::Lane;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
@@ -16,6 +17,36 @@ use crate::shapes::Shape;
 
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
+
+/// How often each exponent is in a sequence, a nibble each: alike for all arrangements of a multiset, and for no others of as
+/// many exponents.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Hash)]
+pub struct Counts(u64);
+
+impl Counts {
+    /// The counts of a sequence of any number of exponents, none of which is 0.
+    #[inline]
+    pub fn of(sequence: Sequence) -> Self {
+        let (mut rest, mut counts) = (sequence, 0u64);
+        while rest != 0 {
+            counts = counts.wrapping_add(1 << (4 * (rest & 15)));
+            rest >>= 4;
+        }
+        Self(counts)
+    }
+
+    /// The counts with one of an exponent more.
+    #[inline]
+    pub fn with(self, exponent: u8) -> Self {
+        Self(self.0.wrapping_add(1 << (4 * exponent)))
+    }
+
+    /// The counts after two of an exponent have merged.
+    #[inline]
+    pub fn merged(self, exponent: u8) -> Self {
+        Self(self.0.wrapping_add(14 << (4 * exponent)))
+    }
+}
 
 /// A column of a lane: the number of a sequence among those of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,10 +60,11 @@ pub struct Columns {
     sequences: Vec<Sequence>,
     potential: Vec<u32>,
     groups: Vec<Group>,
-    /// Index of each group, by its multiset.
-    index: FxHashMap<Sequence, u32>,
-    /// The column of each sequence, made when a merge first leads here.
-    numbers: OnceLock<FxHashMap<Sequence, u32>>,
+    /// Index of each group.
+    index: FxHashMap<Counts, u32>,
+    /// The first column of each group, by its index, and of each way that its sequences begin; made when a merge first leads
+    /// here.
+    beginnings: OnceLock<FxHashMap<(u32, Sequence), u32>>,
     /// For each pair of places, bits of the columns with equal exponents there, made when a
     /// condition first asks.
     equal: OnceLock<Vec<u64>>,
@@ -65,9 +97,9 @@ impl Columns {
             potential.resize(sequences.len(), sum as u32);
             groups.push(Group { multiset, first, count: sequences.len() as u32 - first });
         }
-        let index = groups.iter().enumerate().map(|(i, group)| (group.multiset, i as u32)).collect();
-        let (numbers, equal) = (OnceLock::new(), OnceLock::new());
-        Self { lane, sequences, potential, groups, index, numbers, equal, shapes: Default::default() }
+        let index = groups.iter().enumerate().map(|(i, group)| (Counts::of(group.multiset), i as u32));
+        let (index, beginnings, equal) = (index.collect(), OnceLock::new(), OnceLock::new());
+        Self { lane, sequences, potential, groups, index, beginnings, equal, shapes: Default::default() }
     }
 
     /// Number of columns of a lane, without listing them.
@@ -105,16 +137,31 @@ impl Columns {
         &self.groups
     }
 
-    /// The group of a multiset of exponents, given sorted downward.
-    pub fn group(&self, multiset: Sequence) -> Option<&Group> {
+    /// The group of a multiset of exponents.
+    pub fn group(&self, multiset: Counts) -> Option<&Group> {
         self.index.get(&multiset).map(|&i| &self.groups[i as usize])
     }
 
-    /// The column of a sequence, `None` where the lane has no such sequence.
-    pub fn column(&self, sequence: Sequence) -> Option<Column> {
-        let number = |(i, &s): (usize, &Sequence)| (s, i as u32);
-        let numbers = self.numbers.get_or_init(|| self.sequences.iter().enumerate().map(number).collect());
-        numbers.get(&sequence).map(|&number| Column(u64::from(number)))
+    /// What finds columns by their sequences.
+    pub fn finder(&self) -> Finder<'_> {
+        let beginnings = self.beginnings.get_or_init(|| {
+            let mut beginnings = FxHashMap::default();
+            for (i, group) in (0..).zip(&self.groups) {
+                let sequences = &self.sequences[group.first as usize..][..group.count as usize];
+                let columns = (group.first..).zip(sequences);
+                let mut last = None;
+                for (column, begins) in columns.map(|(column, &sequence)| (column, beginning(sequence))) {
+                    if last != Some(begins) {
+                        beginnings.insert((i, begins), column);
+                        last = Some(begins);
+                    }
+                }
+            }
+            beginnings
+        });
+        let nothing = Counts::default();
+        let last = (nothing, self.index.get(&nothing).copied().map(GroupIndex));
+        Finder { index: &self.index, beginnings, endings: endings(), last }
     }
 
     /// The shape of each group.
@@ -151,9 +198,41 @@ impl Columns {
 
     /// Heap bytes, about, once everything that is made on demand is made.
     pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4 + 24)
+        self.sequences.len() * (8 + 4 + 8)
             + self.groups.len() * (48 + 2 * size_of::<Shape>())
             + (self.lane.k as usize).pow(2) * self.words() * 8
+    }
+}
+
+/// Finds columns of a lane by their sequences: first the group, which is often that of the sequence before.
+#[derive(Debug)]
+pub struct Finder<'a> {
+    index: &'a FxHashMap<Counts, u32>,
+    beginnings: &'a FxHashMap<(u32, Sequence), u32>,
+    endings: &'static Endings,
+    /// The multiset that was asked for before, and its group.
+    last: (Counts, Option<GroupIndex>),
+}
+
+/// The number of a group among those of its lane.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupIndex(u32);
+
+impl Finder<'_> {
+    /// The group of a multiset, `None` where the lane has no such multiset.
+    #[inline]
+    pub fn group(&mut self, multiset: Counts) -> Option<GroupIndex> {
+        if self.last.0 != multiset {
+            self.last = (multiset, self.index.get(&multiset).copied().map(GroupIndex));
+        }
+        self.last.1
+    }
+
+    /// The column of an arrangement of a group's multiset; `None` where it is one of another multiset. Cost: a few nanoseconds.
+    #[inline]
+    pub fn column(&self, group: GroupIndex, sequence: Sequence) -> Option<Column> {
+        let first = self.beginnings.get(&(group.0, beginning(sequence)))?;
+        Some(Column(u64::from(first + ending(self.endings, sequence))))
     }
 }
 
@@ -218,8 +297,10 @@ mod tests {
             found.sort_unstable();
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{lane:?}");
+            let mut finder = columns.finder();
             for (i, &s) in columns.sequences().iter().enumerate() {
-                assert_eq!(columns.column(s), Some(Column(i as u64)));
+                let group = finder.group(Counts::of(s)).unwrap();
+                assert_eq!(finder.column(group, s), Some(Column(i as u64)));
             }
         }
     }

@@ -31,6 +31,7 @@ pub mod board;
 pub mod class;
 pub mod columns;
 pub mod discount;
+mod endings;
 pub mod fixed;
 pub mod huge;
 pub mod images;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::board::MAX_EXPONENT;
-use crate::columns::{Columns, Sequence};
+use crate::columns::{Columns, Counts, Sequence};
 use crate::shapes::{Arrangements, Rearrangement};
 use crate::slide::TileSource;
 
@@ -114,24 +114,71 @@ impl Items {
         self.0.iter().any(|&item| item != NO_ITEM && item & (MERGED | BORN) == MERGED)
     }
 
-    /// What becomes of a sequence of `k` exponents; `born` is the exponent of a new tile. `None` where
-    /// a tile would not fit: such a tile is on no reachable board.
-    #[inline]
-    pub(crate) fn apply(&self, sequence: Sequence, k: u8, born: u8) -> Option<Sequence> {
-        let exponent = |i: u8| (sequence >> (4 * (k - 1 - i))) & 15;
-        let mut image = 0;
+    /// What is done to sequences of `k` exponents; `born` is the exponent of a new tile.
+    pub(crate) fn on(&self, k: u8, born: u8) -> Rewriting {
+        let mut rewriting = Rewriting { born, ..Rewriting::default() };
         for &item in self.0.iter().take_while(|&&item| item != NO_ITEM) {
-            let e = match item {
-                BORN => Sequence::from(born),
-                _ if item & MERGED != 0 => exponent(item & !MERGED) + 1,
-                _ => exponent(item),
+            let shift = |source: u8| 4 * (k - 1 - source);
+            let step = match item {
+                BORN => Step { shift: 0, mask: 0, plus: born },
+                _ if item & MERGED != 0 => Step { shift: shift(item & !MERGED), mask: 15, plus: 1 },
+                _ => Step { shift: shift(item), mask: 15, plus: 0 },
             };
-            if e > Sequence::from(MAX_EXPONENT) {
+            if item == BORN {
+                rewriting.births += 1;
+            } else if item & MERGED != 0 {
+                rewriting.merging[rewriting.merges] = step.shift;
+                rewriting.merges += 1;
+            }
+            rewriting.steps[rewriting.len] = step;
+            rewriting.len += 1;
+        }
+        rewriting
+    }
+}
+
+/// How the sequences that [`Items`] lead to are put together.
+#[derive(Default)]
+pub(crate) struct Rewriting {
+    steps: [Step; 16],
+    len: usize,
+    /// By how much a sequence is shifted to the exponents that merge with another.
+    merging: [u8; 16],
+    merges: usize,
+    born: u8,
+    births: u8,
+}
+
+/// How an exponent of the target comes from the source's sequence: `(sequence >> shift & mask) + plus`.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    shift: u8,
+    mask: u8,
+    plus: u8,
+}
+
+impl Rewriting {
+    /// What becomes of a sequence. Tiles that merge must not be of the largest exponent.
+    #[inline]
+    pub(crate) fn apply(&self, sequence: Sequence) -> Sequence {
+        self.steps[..self.len].iter().fold(0, |image, step| {
+            let exponent = (sequence >> step.shift & Sequence::from(step.mask)) + Sequence::from(step.plus);
+            image << 4 | exponent
+        })
+    }
+
+    /// What becomes of the multiset of a sequence. `None` where a tile would not fit: such a tile is on no reachable board.
+    #[inline]
+    pub(crate) fn apply_to_counts(&self, multiset: Counts, sequence: Sequence) -> Option<Counts> {
+        let mut image = multiset;
+        for shift in &self.merging[..self.merges] {
+            let exponent = (sequence >> shift) as u8 & 15;
+            if exponent == MAX_EXPONENT {
                 return None;
             }
-            image = image << 4 | e;
+            image = image.merged(exponent);
         }
-        Some(image)
+        Some((0..self.births).fold(image, |image, _| image.with(self.born)))
     }
 }
 

@@ -102,7 +102,8 @@ impl Rearrangement {
 impl ShapeMap {
     fn new(items: Items, shape: &Shape, patterns: &Patterns, large: u8) -> Self {
         let source = patterns.arrangements(shape.squeezed);
-        let image = |&sequence: &Sequence| items.apply(sequence, shape.tiles, large).unwrap_or_default();
+        let rewriting = items.on(shape.tiles, large);
+        let image = |&sequence: &Sequence| rewriting.apply(sequence);
         let Some(first) = source.sequences.first().map(image) else { return Self::default() };
         let target = sorted_downward(first);
         let arrangements = patterns.arrangements(target);
@@ -149,7 +150,7 @@ fn sorted_downward(sequence: Sequence) -> Sequence {
 mod tests {
     use super::*;
     use crate::Params;
-    use crate::columns::{Column, Columns};
+    use crate::columns::{Column, Columns, Counts};
     use crate::lane::{Lane, lanes};
     use crate::maps::Between;
     use crate::patterns::Pattern;
@@ -211,7 +212,12 @@ mod tests {
                             {
                                 none + 1
                             }
-                            Some(image) => target.column(image).map_or(none, |Column(to)| to as u32),
+                            Some(image) => {
+                                let mut finder = target.finder();
+                                let group = finder.group(Counts::of(image));
+                                let column = group.and_then(|group| finder.column(group, image));
+                                column.map_or(none, |Column(to)| to as u32)
+                            }
                         })
                         .collect();
                     let between =
