@@ -16,6 +16,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 use crate::area::Area;
 use crate::blocks::{Entries, ReachBits, ValueBlock};
 use crate::enumerate::{OccurringMoves, Place};
+use crate::follow::moves;
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
 use crate::kernels::maxima::Maxima;
@@ -96,7 +97,8 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// The same, but gives the best moves, of a run that stores these.
+    /// The same, but gives the best moves as who follows games reads them ([`crate::follow`]); of a worker for a run that
+    /// stores best moves.
     pub fn back_up_best_moves(
         &self,
         layer: Layer,
@@ -105,7 +107,7 @@ impl<V: Value> Worker<V> {
     ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
         self.states_of(layer, lane, helpers, |block, best, _| {
             Ok(self.legality.as_ref().zip(best).map_or_else(Vec::new, |(legality, best)| {
-                let items = self.best_moves_items(legality, block, best);
+                let items = self.best_moves_items(legality, block, best, |_, rows| moves::pack(rows));
                 let keys = (0..).map(|part| ItemKind::BestMoves.key(Parts::key(layer, lane, part)));
                 keys.zip(items).filter(|(_, item)| !item.is_empty()).collect()
             }))

@@ -284,7 +284,7 @@ mod tests {
         let cells = &space.masks(lane.k)[mask].small_cells;
         let config = cells.iter().fold(0, |c, &cell| c << 4 | Config::from(small.get(cell as usize)));
         let columns = Columns::new(space.params(), lane);
-        let column = columns.column(sequence)?.0 as usize;
+        let column = columns.sequences().iter().position(|&found| found == sequence)?;
         let mut bits = vec![0; columns.words()];
         bits[column / 64] = 1 << (column % 64);
         let mut values = vec![u64::MAX; columns.len().next_multiple_of(64)];

@@ -35,7 +35,7 @@ use exact2048_storage::{ErrorKind, ScratchPlace, StorageError};
 
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
-pub use follow::{FollowSums, Follower};
+pub use follow::{BestMoves, FollowSums, Follower};
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use memory::Memory;
 pub use seal::Sealed;

@@ -28,18 +28,20 @@ impl<V: Value> Worker<V> {
         block: &BackedUp<'_, V>,
         best: &[Direction],
     ) -> Result<(), WorkerError> {
-        let items = self.best_moves_items(legality, block, best);
+        let items =
+            self.best_moves_items(legality, block, best, |columns, rows| best_moves::encode(columns, rows));
         let lengths: Vec<usize> = items.iter().map(Vec::len).collect();
         let item = |part: u32| items[part as usize].clone();
         self.pack(ItemKind::BestMoves, layer, block.tables.columns.lane(), &lengths, item)
     }
 
-    /// The items of the parts of a block; may be empty.
+    /// The items of the parts of a block, each encoded from the number of columns and the part's rows; may be empty.
     pub(crate) fn best_moves_items(
         &self,
         legality: &Legality,
         block: &BackedUp<'_, V>,
         best: &[Direction],
+        encode: impl Fn(usize, &mut RowsOfMoves<'_>) -> Vec<u8> + Sync,
     ) -> Vec<Vec<u8>> {
         let BackedUp { class, tables, transitions, reach, .. } = *block;
         let parts = Parts::new(class.rows(), tables.columns.len());
@@ -47,8 +49,9 @@ impl<V: Value> Worker<V> {
         map_parts(parts, |part| {
             let masks = self.state_masks(legality, (class, tables), &reach.matrix, parts.rows(part));
             let rows = state_rows(&masks, configs, &reach.matrix);
-            let rows = rows.map(|(row, slot)| (row, &best[slot.index() * stride..][..tables.columns.len()]));
-            best_moves::encode(tables.columns.len(), rows)
+            let mut rows =
+                rows.map(|(row, slot)| (row, &best[slot.index() * stride..][..tables.columns.len()]));
+            encode(tables.columns.len(), &mut rows)
         })
     }
 
@@ -73,6 +76,9 @@ impl<V: Value> Worker<V> {
         masks.filter_map(with_states).collect()
     }
 }
+
+/// Rows of a part that have states, with the best move of each column.
+pub(crate) type RowsOfMoves<'a> = dyn Iterator<Item = (StateRow<'a>, &'a [Direction])> + 'a;
 
 /// Rows of one mask that have states.
 pub struct StateMask<'a> {

@@ -21,7 +21,7 @@ use exact2048_solution::{Archive, LayerCounts, QueryError, ReadError, Run, Shard
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
-use exact2048_worker::{FollowSums, Follower, Tuning, Worker, WorkerError};
+use exact2048_worker::{BestMoves, FollowSums, Follower, Tuning, Worker, WorkerError};
 
 use checkpoint::Checkpoint;
 use span::SpanArchive;
@@ -130,8 +130,9 @@ impl<'a, V: Value> Pass<'a, V> {
         least_chance: f64,
         progress: &mut dyn FnMut(StatsProgress),
     ) -> Result<PlayStatistics, WorkerError> {
-        let follower = Follower::new(&self.worker, least_chance.max(LEAST_CHANCE));
         let (run, params) = (self.run, &self.run.params);
+        let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
+        let follower = Follower::new(&self.worker, best_moves, least_chance.max(LEAST_CHANCE));
         let new_sums = || PlaySums::new(params, self.lanes.len());
         let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
             (Checkpoint::new(file.clone(), &run.run_id, run.fingerprint, least_chance), *interval)

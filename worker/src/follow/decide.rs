@@ -3,13 +3,14 @@
 use exact2048_game::Layer;
 use exact2048_game::bitset::Number;
 use exact2048_game::class::Class;
+use exact2048_game::rowset::Slot;
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::value::Value;
 use exact2048_solution::best_moves;
 use exact2048_solution::{ItemKind, Parts, ReadError};
 
-use super::{FollowSums, Follower};
+use super::{BestMoves, FollowSums, Follower, moves};
 use crate::WorkerError;
 use crate::backup::stride;
 use crate::blocks::Entries;
@@ -33,42 +34,56 @@ impl<V: Value> Follower<'_, V> {
     ) -> Result<(), WorkerError> {
         let worker = self.worker;
         let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
-        let parts = Parts::new(class.rows(), columns);
+        let (parts, held) = (Parts::new(class.rows(), columns), reach.matrix.rows());
         let configs = worker.tables.configs(transitions);
         let small = &worker.tables.skeletons(transitions).potential;
         let ends = Ends::new(tables);
         let (mut row, mut current) = (FollowSums::default(), None);
-        for part in 0..parts.count() {
-            let masks = worker.state_masks(&self.legality, (class, tables), &reach.matrix, parts.rows(part));
-            if masks.is_empty() {
-                continue;
+        let mut take = |slot: Slot, column: usize, direction: Direction| {
+            if current != Some(slot) {
+                sums.take_row(&std::mem::take(&mut row));
+                current = Some(slot);
             }
+            let place = slot.index() * stride + column;
+            let chance = chances[place];
+            if chance == 0.0 {
+                return;
+            }
+            row.states += 1;
+            row.reached += chance;
+            if direction == NO_MOVE {
+                row.ended[ends.largest(configs[slot.index()], column)] += chance;
+                let potential = small[slot.index()] + tables.columns.potential()[column];
+                row.potential += chance * f64::from(potential);
+            } else {
+                row.moved += chance;
+                best[place] = direction;
+            }
+        };
+        let is_come_to =
+            |slot: Slot| chances[slot.index() * stride..][..columns].iter().any(|&chance| chance != 0.0);
+        for part in 0..parts.count() {
             let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
             // An empty item is left out.
             let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
-            let rows = state_rows(&masks, configs, &reach.matrix);
-            let read =
-                best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, direction| {
-                    if current != Some(slot) {
-                        sums.take_row(&std::mem::take(&mut row));
-                        current = Some(slot);
+            let read = match self.best_moves {
+                BestMoves::WorkedOut => {
+                    let slots = held.rows_in(parts.rows(part)).map(|row| held.slot(row));
+                    let rows = slots.map(|slot| (slot, reach.matrix.slot(slot)));
+                    moves::unpack(key, &item, rows, is_come_to, &mut take)
+                }
+                BestMoves::Stored => {
+                    let place = (class, tables);
+                    let masks = worker.state_masks(&self.legality, place, &reach.matrix, parts.rows(part));
+                    if masks.is_empty() {
+                        continue;
                     }
-                    let place = slot.index() * stride + column;
-                    let chance = chances[place];
-                    if chance == 0.0 {
-                        return;
-                    }
-                    row.states += 1;
-                    row.reached += chance;
-                    if legal == 0 {
-                        row.ended[ends.largest(configs[slot.index()], column)] += chance;
-                        let potential = small[slot.index()] + tables.columns.potential()[column];
-                        row.potential += chance * f64::from(potential);
-                    } else {
-                        row.moved += chance;
-                        best[place] = direction;
-                    }
-                });
+                    let rows = state_rows(&masks, configs, &reach.matrix);
+                    best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, best| {
+                        take(slot, column, if legal == 0 { NO_MOVE } else { best });
+                    })
+                }
+            };
             read.map_err(ReadError::from)?;
         }
         sums.take_row(&row);

@@ -5,6 +5,7 @@
 
 mod decide;
 mod kept;
+pub(crate) mod moves;
 
 use std::sync::Arc;
 
@@ -72,10 +73,20 @@ pub struct FollowSums {
     pub longest: u64,
 }
 
+/// How the best moves of a run are there to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BestMoves {
+    /// As the run's shards store them.
+    Stored,
+    /// As [`Worker::back_up_best_moves`] gives them.
+    WorkedOut,
+}
+
 /// Follows games through the blocks of a solved run with best moves, layer by layer. Any number of threads may work on the
 /// blocks of a layer.
 pub struct Follower<'a, V> {
     worker: &'a Worker<V>,
+    best_moves: BestMoves,
     legality: Legality,
     least: f64,
     states: BlockMap<StateChances>,
@@ -116,9 +127,10 @@ impl Spill for StateChances {
 
 impl<'a, V: Value> Follower<'a, V> {
     /// For a worker of a run with best moves. Chances below `least` are not followed.
-    pub fn new(worker: &'a Worker<V>, least: f64) -> Self {
+    pub fn new(worker: &'a Worker<V>, best_moves: BestMoves, least: f64) -> Self {
         let legality = Legality::new(worker.tables.params().board);
-        Self { worker, legality, least, states: BlockMap::default(), afterstates: BlockMap::default() }
+        let (states, afterstates) = (BlockMap::default(), BlockMap::default());
+        Self { worker, best_moves, legality, least, states, afterstates }
     }
 
     /// Lets go of a layer's states.
