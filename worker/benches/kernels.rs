@@ -106,9 +106,9 @@ fn kernels(c: &mut Criterion) {
     let nothing = vec![0u32; stride];
     let after_rows = Rows { stride, set: own.rows(), occupied: &all_rows, values: &after };
     group.bench_function("maximum over moves, per entry", |b| {
+        let wanted = Source { words: 1, bits: &source, occupied: &all_slots };
         b.iter(|| {
-            let plan =
-                Maxima { runs: &runs, wanted: &all_slots, stride, after: after_rows, nothing: &nothing };
+            let plan = Maxima { runs: &runs, wanted, stride, after: after_rows, nothing: &nothing };
             maxima(&plan, 0..rows, &mut states);
         });
     });
@@ -129,7 +129,7 @@ fn kernels(c: &mut Criterion) {
         b.iter(|| {
             let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };
             let fours = Rows { stride, set: &fours.0, occupied: &all_rows, values: &fours.1 };
-            let plan = Means { backup: &backup, spawns, maps: &permutations, twos, fours };
+            let plan = Means { backup: &backup, spawns, maps: &permutations, twos, fours, reached: None };
             black_box(means(&plan, 0..rows, &mut out));
         });
     });

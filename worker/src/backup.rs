@@ -170,8 +170,8 @@ impl<V: Value> Worker<V> {
         let permutations = self.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
         let mut values = reserved.area(values);
-        let plan =
-            Means { backup: &self.backup, spawns, maps: &maps, twos: twos.rows(), fours: fours.rows() };
+        let (backup, reached) = (&self.backup, twos.marks());
+        let plan = Means { backup, spawns, maps: &maps, twos: twos.rows(), fours: fours.rows(), reached };
         let pieces = self.value_pieces(rows.len(), stride).at_most(most_pieces(helpers));
         let computed = pieces.map_of(&mut values, stride, |slots, values| {
             let first = slots.start;
@@ -267,6 +267,7 @@ impl<V: Value> Worker<V> {
         let Place { layer, lane: own_lane, tables, helpers, .. } = *place;
         let stride = stride(tables);
         let occupied = &reach.summary.occupied;
+        let wanted = reach.source();
         let slots = transitions.rows().len();
         let (moves, potential) =
             (self.tables.moves(transitions), &self.tables.skeletons(transitions).potential);
@@ -296,7 +297,7 @@ impl<V: Value> Worker<V> {
                 self.make_room(0)?;
                 maps.for_each_some(&occurring.patterns, |patterns, maps| {
                     let runs = occurring.runs(patterns, maps);
-                    let plan = Maxima { runs: &runs, wanted: occupied, stride, after, nothing: &nothing };
+                    let plan = Maxima { runs: &runs, wanted, stride, after, nothing: &nothing };
                     match &mut best {
                         None => pieces.map_of(states, stride, |slots, states| {
                             self.kernels.maxima(&plan, slots, states);

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::bits::{BitMatrix, Source, Summary};
 use crate::kernels::Rows;
+use crate::kernels::means::Marks;
 use crate::memory::{Buffer, Memory};
 use crate::pieces::Pieces;
 
@@ -58,6 +59,11 @@ impl Entries {
     pub fn of(matrix: BitMatrix, pieces: &Pieces) -> Option<Self> {
         let summary = matrix.summary(pieces);
         (summary.ones > 0).then_some(Self { matrix, summary })
+    }
+
+    /// The entries, to be read.
+    pub fn source(&self) -> Source<'_> {
+        Source { words: self.matrix.words(), bits: self.matrix.bits(), occupied: &self.summary.occupied }
     }
 
     /// The same without the rows that have no entry.
@@ -113,6 +119,11 @@ impl<V: Value> ValueBlock<V> {
     /// The rows, for the kernels. They must not be packed.
     pub fn rows(&self) -> Rows<'_, V> {
         Rows { stride: self.stride, set: &self.rows, occupied: &self.occupied, values: &self.values }
+    }
+
+    /// Which entries are reachable, of a block that can be packed.
+    pub fn marks(&self) -> Option<Marks<'_>> {
+        self.marks.as_ref().map(|marks| Marks { words: marks.words, bits: &marks.bits })
     }
 
     /// Whether packing would free memory, and there is some for it.

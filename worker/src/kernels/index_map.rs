@@ -4,6 +4,8 @@
 //! lead to: the first holds nothing ([`Between::none`]), the second a won game ([`Between::won`]). Rows and maps are
 //! padded to whole vectors of [`LANES`], so that loops have no remainder.
 
+use std::ops::Range;
+
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::maps::{Between, Pair};
 use exact2048_game::patterns::KnownPattern;
@@ -135,24 +137,34 @@ impl DenseMap {
         &self.leads_to
     }
 
-    /// Calls `visit` with each of some vectors, and with the values in `row` that the vectors of columns from number `first` on
-    /// lead to.
+    /// What some vectors of the map lead to in a row.
+    ///
+    /// # Panics
+    ///
+    /// If the row is shorter than the map leads.
+    #[inline(always)]
+    pub fn gather<'a, V: Copy>(&'a self, row: &'a [V], vectors: Range<usize>) -> Gather<'a, V> {
+        assert!(row.len() >= self.bound, "a row is as long as its map leads");
+        Gather { leads_to: &self.leads_to.as_chunks::<LANES>().0[vectors], row }
+    }
+}
+
+/// The values of a row that vectors of a map lead to.
+pub struct Gather<'a, V> {
+    /// All entries are below the length of the row.
+    leads_to: &'a [[u32; LANES]],
+    row: &'a [V],
+}
+
+impl<V: Copy> Gather<'_, V> {
+    /// Those of a vector.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
-    pub fn gather<V: Copy, T>(
-        &self,
-        row: &[V],
-        first: usize,
-        vectors: impl Iterator<Item = T>,
-        mut visit: impl FnMut(T, [V; LANES]),
-    ) {
-        assert!(row.len() >= self.bound, "a row is as long as its map leads");
-        let leads_to = &self.leads_to.as_chunks::<LANES>().0[first..];
-        for (vector, leads_to) in vectors.zip(leads_to) {
-            // SAFETY: every entry is below `bound`, which is the largest entry plus 1 and is set where the
-            // entries are; both are private and never change. `row` has at least `bound` values.
-            visit(vector, leads_to.map(|to| unsafe { *row.get_unchecked(to as usize) }));
-        }
+    pub fn vector(&self, number: usize) -> [V; LANES] {
+        // SAFETY: every entry is below the map's `bound`, which is the largest entry plus 1 and is set where the entries
+        // are; both are private and never change. The row has at least `bound` values: `gather`, which alone makes this
+        // from the two, has looked.
+        self.leads_to[number].map(|to| unsafe { *self.row.get_unchecked(to as usize) })
     }
 }
 
@@ -196,6 +208,20 @@ impl Pairs<'_> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
+    }
+
+    /// Those whose columns are marked, one bit a column. They lie in `found`.
+    #[inline(always)]
+    pub fn of_marked<'b>(&self, marked: &[u64], found: &'b mut Vec<Pair>) -> Pairs<'b> {
+        found.resize(self.pairs.len().max(found.len()), (0, 0));
+        let mut count = 0;
+        // Without a branch a pair: whether a column is marked is anybody's guess.
+        for &pair in self.pairs {
+            found[count] = pair;
+            count += (marked[pair.0 as usize / 64] >> (pair.0 % 64) & 1) as usize;
+        }
+        let Self { source_bound, target_bound, .. } = *self;
+        Pairs { pairs: &found[..count], source_bound, target_bound }
     }
 
     /// Calls `visit` with the value of each column, what is `beside` it and the value that it leads to.

@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use exact2048_game::bitset::{BitSet, Number};
-use exact2048_game::rowset::Slot;
+use exact2048_game::bitset::Number;
 use exact2048_game::transitions::{Direction, MoveEdge};
 use exact2048_game::value::Value;
 use multiversion::multiversion;
 
 use super::index_map::{IndexMap, LANES};
+use super::wanted::{LONG_ROW_VALUES, WantedVectors};
 use super::{COLUMNS_AT_ONCE, MoveRun, Rows, rows_at_once};
+use crate::bits::Source;
 use crate::pieces::of_slots;
 
 /// The moves of a block into another.
@@ -17,8 +18,8 @@ use crate::pieces::of_slots;
 pub struct Maxima<'a, V> {
     /// The moves, by what they do to columns.
     pub runs: &'a [MoveRun<'a>],
-    /// The states' rows that are wanted.
-    pub wanted: &'a BitSet<Slot>,
+    /// The states that are wanted. Others hold anything.
+    pub wanted: Source<'a>,
     /// Values a row of states.
     pub stride: usize,
     /// The afterstates' rows.
@@ -67,6 +68,7 @@ pub fn best_moves<V: Value>(
 /// worked on at a time, which stay in a cache, as the maps' entries for these columns do.
 fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [B]) {
     let rows_each = rows_at_once(plan.stride);
+    let of_rows = if plan.stride >= LONG_ROW_VALUES { of_rows::<V, B, true> } else { of_rows::<V, B, false> };
     let of_slots = plan.runs.iter().filter_map(|run| {
         let edges = of_slots(run.edges, slots.clone(), |edge| edge.from);
         (!edges.is_empty()).then_some(MoveRun { edges, map: run.map })
@@ -93,12 +95,13 @@ fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, state
     }
 }
 
-/// The same for rows from slot `first` on, with the edges that are theirs.
+/// The same for rows from slot `first` on, with the edges that are theirs. Of `LONG` rows vectors without a wanted state are
+/// passed over.
 ///
 /// AVX-512 is left out: gathers of 16 values, which compilers then choose, take two to nine times as long as 16 loads (on
 /// an AMD EPYC).
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn of_rows<V: Value, B: Best>(
+fn of_rows<V: Value, B: Best, const LONG: bool>(
     plan: &Maxima<'_, V>,
     runs: &[MoveRun<'_>],
     first: usize,
@@ -106,8 +109,16 @@ fn of_rows<V: Value, B: Best>(
     best: &mut [B],
 ) {
     let stride = plan.stride;
+    let slots = first..first + states.len() / stride;
+    let (mut wanted, mut wanted_pairs) = (WantedVectors::default(), Vec::new());
     for begin in (0..stride).step_by(COLUMNS_AT_ONCE) {
         let columns = begin..(begin + COLUMNS_AT_ONCE).min(stride);
+        wanted.clear();
+        if LONG {
+            let words = columns.start / 64..columns.end.div_ceil(64).min(plan.wanted.words);
+            let rows = slots.clone().map(|slot| &plan.wanted.slot(slot)[words.clone()]);
+            rows.for_each(|words| wanted.add(words, columns.len()));
+        }
         for run in runs {
             match run.map {
                 IndexMap::Identity => for_each_edge(plan, run.edges, |from, direction, after| {
@@ -115,17 +126,17 @@ fn of_rows<V: Value, B: Best>(
                     let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
                     let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
                     let after = after[columns.clone()].as_chunks::<LANES>().0;
-                    for ((state, best), after) in state.iter_mut().zip(best).zip(after) {
-                        take_all(state, best, after, direction);
-                    }
+                    wanted.for_each::<LONG>(from - first, state.len(), |at| {
+                        take_all(&mut state[at], &mut best[at], &after[at], direction);
+                    });
                 }),
                 IndexMap::Dense(map) => for_each_edge(plan, run.edges, |from, direction, after| {
                     let row = (from - first) * stride..(from - first + 1) * stride;
                     let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
                     let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
-                    let vectors = state.iter_mut().zip(best);
-                    map.gather(after, columns.start / LANES, vectors, |(state, best), after| {
-                        take_all(state, best, &after, direction);
+                    let after = map.gather(after, columns.start / LANES..columns.end / LANES);
+                    wanted.for_each::<LONG>(from - first, state.len(), |at| {
+                        take_all(&mut state[at], &mut best[at], &after.vector(at), direction);
                     });
                 }),
                 IndexMap::Sparse(map) => {
@@ -135,6 +146,11 @@ fn of_rows<V: Value, B: Best>(
                     }
                     for_each_edge(plan, run.edges, |from, direction, after| {
                         let row = (from - first) * stride..(from - first + 1) * stride;
+                        let pairs = if LONG && !wanted.is_all(from - first) {
+                            pairs.of_marked(plan.wanted.slot(from), &mut wanted_pairs)
+                        } else {
+                            pairs
+                        };
                         pairs.for_each((&mut states[row.clone()], &mut best[row]), after, |target, after| {
                             take(target, after, direction);
                         });
@@ -171,7 +187,7 @@ fn for_each_edge<'a, V>(
     edges: &[MoveEdge],
     mut visit: impl FnMut(usize, Direction, &'a [V]),
 ) {
-    for edge in edges.iter().filter(|edge| plan.wanted.contains(edge.from)) {
+    for edge in edges.iter().filter(|edge| plan.wanted.occupied.contains(edge.from)) {
         let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
         visit(edge.from.index(), edge.direction(), after);
     }

@@ -10,6 +10,7 @@ use exact2048_game::value::{Backup, Divisor, Value};
 use multiversion::multiversion;
 
 use super::index_map::{LANES, Permutation};
+use super::wanted::{LONG_ROW_VALUES, WantedVectors};
 use super::{COLUMNS_AT_ONCE, Rows, rows_at_once};
 use crate::pieces::SlotBits;
 
@@ -26,6 +27,17 @@ pub struct Means<'a, V> {
     pub twos: Rows<'a, V>,
     /// The states' rows after a spawned 4.
     pub fours: Rows<'a, V>,
+    /// Which entries of `twos` are states, slot by slot, where that is known.
+    pub reached: Option<Marks<'a>>,
+}
+
+/// One bit a column, for rows of values.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<'a> {
+    /// Words a row.
+    pub words: usize,
+    /// The words of all rows.
+    pub bits: &'a [u64],
 }
 
 /// An afterstates' row and where its spawns lead.
@@ -36,6 +48,8 @@ struct Sources<'a> {
     /// States after a spawned 2, and as many after a spawned 4.
     twos: Range<usize>,
     fours: Range<usize>,
+    /// Which entries of those after a spawned 2 are states, where columns stay in order and where that is known.
+    marked: Range<usize>,
     /// Whether no spawn exchanges columns.
     plain: bool,
 }
@@ -43,28 +57,51 @@ struct Sources<'a> {
 /// A row of states and what leads there does to columns.
 type Source<'a, V> = (&'a [V], &'a Permutation);
 
+/// The sources of some rows.
+struct AllSources<'a, V> {
+    sources: Vec<Source<'a, V>>,
+    /// See [`Sources::marked`].
+    marked: Vec<&'a [u64]>,
+}
+
 /// [`Kernels::means`](super::Kernels::means).
 pub fn means<V: Value>(plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits {
     let mut computed = SlotBits::new(&slots);
     let stride = plan.twos.stride;
     let rows_each = rows_at_once(stride);
-    let (mut rows, mut sources) = (Vec::new(), Vec::new());
+    // Short rows are nearly full.
+    let plan = &Means { reached: plan.reached.filter(|_| stride >= LONG_ROW_VALUES), ..*plan };
+    let (mut rows, mut all) = (Vec::new(), AllSources { sources: Vec::new(), marked: Vec::new() });
     for (first, after) in slots.clone().step_by(rows_each).zip(after.chunks_mut(rows_each * stride)) {
         rows.clear();
-        sources.clear();
+        all.sources.clear();
+        all.marked.clear();
         for slot in first..(first + rows_each).min(slots.end) {
-            if let Some(row) = sources_of(plan, slot, slot - first, &mut sources) {
+            if let Some(row) = sources_of(plan, slot, slot - first, &mut all) {
                 computed.set(Slot::from_index(slot));
                 rows.push(row);
             }
         }
         match plan.backup.rule() {
-            SpawnRule::Mean(rule) => of_rows(rule, &rows, &sources, stride, after),
-            SpawnRule::Floating(rule) => of_rows(rule, &rows, &sources, stride, after),
-            SpawnRule::Worst(rule) => of_rows(rule, &rows, &sources, stride, after),
+            SpawnRule::Mean(rule) => of_all_rows(plan, rule, &rows, &all, after),
+            SpawnRule::Floating(rule) => of_all_rows(plan, rule, &rows, &all, after),
+            SpawnRule::Worst(rule) => of_all_rows(plan, rule, &rows, &all, after),
         }
     }
     computed
+}
+
+fn of_all_rows<V: Value, R: Spawning<V>>(
+    plan: &Means<'_, V>,
+    rule: R,
+    rows: &[Sources<'_>],
+    all: &AllSources<'_, V>,
+    after: &mut [V],
+) {
+    match plan.reached {
+        Some(_) => of_rows::<V, R, true>(rule, rows, all, plan.twos.stride, after),
+        None => of_rows::<V, R, false>(rule, rows, all, plan.twos.stride, after),
+    }
 }
 
 /// The sources of a slot, added to a list; `None` where not all of them were computed, or there is none.
@@ -72,7 +109,7 @@ fn sources_of<'a, V: Value>(
     plan: &Means<'a, V>,
     slot: usize,
     row: usize,
-    sources: &mut Vec<Source<'a, V>>,
+    all: &mut AllSources<'a, V>,
 ) -> Option<Sources<'a>> {
     let spawns = plan.spawns;
     let range = spawns.start[slot] as usize..spawns.start[slot + 1] as usize;
@@ -83,34 +120,52 @@ fn sources_of<'a, V: Value>(
     if !all_there {
         return None;
     }
-    let begin = sources.len();
+    let AllSources { sources, marked } = all;
+    let (begin, first_marked) = (sources.len(), marked.len());
     let source = |rows: Rows<'a, V>, edge: &SpawnEdge| (rows.row(edge.row), plan.maps[edge.pattern as usize]);
     sources.extend(twos.iter().map(|edge| source(plan.twos, edge)));
     let middle = sources.len();
     sources.extend(fours.iter().map(|edge| source(plan.fours, edge)));
-    let plain = sources[begin..].iter().all(|(_, map)| matches!(map, Permutation::Identity));
+    let is_plain = |map: &Permutation| matches!(map, Permutation::Identity);
+    let plain = sources[begin..].iter().all(|(_, map)| is_plain(map));
+    if let Some(Marks { words, bits }) = plan.reached {
+        let in_order = twos.iter().filter(|edge| is_plain(plan.maps[edge.pattern as usize]));
+        let slots = in_order.map(|edge| plan.twos.set.slot(edge.row).index());
+        marked.extend(slots.map(|slot| &bits[slot * words..][..words]));
+    }
+    let marked = first_marked..marked.len();
     let divisor = plan.backup.divisor(range.len());
     let (twos, fours) = (begin..middle, middle..sources.len());
-    Some(Sources { row, divisor, twos, fours, plain })
+    Some(Sources { row, divisor, twos, fours, marked, plain })
 }
 
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
-fn of_rows<V: Value, R: Spawning<V>>(
+fn of_rows<V: Value, R: Spawning<V>, const MARKED: bool>(
     rule: R,
     rows: &[Sources<'_>],
-    sources: &[Source<'_, V>],
+    all: &AllSources<'_, V>,
     stride: usize,
     after: &mut [V],
 ) {
+    let mut wanted = WantedVectors::default();
     for begin in (0..stride).step_by(COLUMNS_AT_ONCE) {
-        let vectors = begin / LANES..(begin + COLUMNS_AT_ONCE).min(stride) / LANES;
+        let columns = begin..(begin + COLUMNS_AT_ONCE).min(stride);
+        let (first, count) = (begin / LANES, columns.len() / LANES);
         for row in rows {
-            let (twos, fours) = (&sources[row.twos.clone()], &sources[row.fours.clone()]);
+            let (twos, fours) = (&all.sources[row.twos.clone()], &all.sources[row.fours.clone()]);
             let after = after[row.row * stride..][..stride].as_chunks_mut::<LANES>().0;
-            for vector in vectors.clone() {
+            if MARKED {
+                wanted.clear();
+                add_led_to_states(&all.marked[row.marked.clone()], &columns, &mut wanted);
+                if !wanted.is_all(0) {
+                    after[first..][..count].as_flattened_mut().fill(V::default());
+                }
+            }
+            wanted.for_each::<MARKED>(0, count, |number| {
+                let vector = first + number;
                 let (twos, fours) = if row.plain {
                     (sums::<V, R, true>(rule, twos, vector), sums::<V, R, true>(rule, fours, vector))
                 } else {
@@ -119,9 +174,21 @@ fn of_rows<V: Value, R: Spawning<V>>(
                 for lane in 0..LANES {
                     after[vector][lane] = rule.value(twos[lane], fours[lane], row.divisor);
                 }
-            }
+            });
         }
     }
+}
+
+/// Adds the vectors of some columns that may hold afterstates from which all spawns lead to states.
+#[inline(always)]
+fn add_led_to_states(marked: &[&[u64]], columns: &Range<usize>, wanted: &mut WantedVectors) {
+    let Some(first) = marked.first() else { return wanted.add_all() };
+    let words = columns.start / 64..columns.end.div_ceil(64).min(first.len());
+    let mut all = [u64::MAX; COLUMNS_AT_ONCE / 64];
+    for marked in marked {
+        all.iter_mut().zip(&marked[words.clone()]).for_each(|(all, marked)| *all &= marked);
+    }
+    wanted.add(&all[..words.len()], columns.len());
 }
 
 /// What the values of a vector of columns come to. `PLAIN` where no spawn exchanges columns.
@@ -158,7 +225,7 @@ fn for_each<V: Value, const PLAIN: bool>(
     for (row, map) in sources {
         match map {
             Permutation::Of(map) if !PLAIN => {
-                map.gather(row, vector, std::iter::once(()), |(), values| visit(&values));
+                visit(&map.gather(row, vector..vector + 1).vector(0));
             }
             _ => visit(&row.as_chunks::<LANES>().0[vector]),
         }

@@ -11,6 +11,7 @@ pub mod hashes;
 pub mod index_map;
 pub mod maxima;
 pub mod means;
+mod wanted;
 
 use std::ops::Range;
 
@@ -35,11 +36,12 @@ pub trait Kernels<V>: Send + Sync {
     fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>);
 
     /// Writes means over spawns for each of some slots whose spawns all lead to rows that were computed; gives these slots.
-    /// `after` are the rows of all the slots. That covers the reachable afterstates; others are read by no reachable state.
+    /// `after` are the rows of all the slots. That covers the reachable afterstates; others are read by no reachable state, and
+    /// may be 0 where a spawned 2 leads to a state that is not.
     fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
 
-    /// For each edge from one of the slots, if that is wanted: `state[c] = max(state[c], after[map[c]])`. `states` are the rows
-    /// of the slots.
+    /// For each edge from one of the slots, and each state that is wanted: `state[c] = max(state[c], after[map[c]])`. `states`
+    /// are the rows of the slots.
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]);
 
     /// The same, and in `best` the direction of the first move, in the order of their numbers, among those that are worth

@@ -1,0 +1,106 @@
+//! Which vectors of a row hold an entry that is wanted.
+//!
+//! In deep layers of large boards two fifths of the entries of occurring rows are reachable, and in the longest rows a tenth:
+//! there, many vectors are empty.
+
+use exact2048_game::bitset::ones;
+
+use super::COLUMNS_AT_ONCE;
+use super::index_map::LANES;
+
+/// Of longer rows the entries that are not wanted are passed over, as far as that saves anything. Shorter ones are nearly full.
+pub const LONG_ROW_VALUES: usize = 512;
+
+/// Lists of vectors of up to [`COLUMNS_AT_ONCE`] columns, by their numbers, one list a row.
+#[derive(Default)]
+pub struct WantedVectors {
+    vectors: Vec<u8>,
+    /// Where the list of each row begins and ends in `vectors`; `None` where all vectors are as good.
+    of_rows: Vec<Option<(u32, u32)>>,
+}
+
+/// The numbers of all vectors.
+const ALL_VECTORS: [u8; COLUMNS_AT_ONCE / LANES] = {
+    let mut all = [0; COLUMNS_AT_ONCE / LANES];
+    let mut number = 0;
+    while number < all.len() {
+        all[number] = number as u8;
+        number += 1;
+    }
+    all
+};
+
+impl WantedVectors {
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.vectors.clear();
+        self.of_rows.clear();
+    }
+
+    /// Adds a row of which all vectors are to be taken.
+    pub fn add_all(&mut self) {
+        self.of_rows.push(None);
+    }
+
+    /// Adds a row, from one bit a column, whether its entry is wanted; of `columns` columns.
+    #[inline(always)]
+    pub fn add(&mut self, words: &[u64], columns: usize) {
+        if ones(words) as usize * 4 > columns * 3 {
+            return self.add_all();
+        }
+        let begin = self.vectors.len();
+        self.vectors.resize(begin + words.len() * (64 / LANES), 0);
+        let mut end = begin;
+        let vectors = words.iter().flat_map(|word| [0, 16, 32, 48].map(|shift| word >> shift & 0xffff));
+        // Without a branch a vector: some are empty and some are not.
+        for (number, vector) in (0..).zip(vectors) {
+            self.vectors[end] = number;
+            end += usize::from(vector != 0);
+        }
+        self.vectors.truncate(end);
+        self.of_rows.push(Some((begin as u32, end as u32)));
+    }
+
+    /// Calls `visit` with each wanted vector of a row, of `count` vectors. Of rows that are not `LONG` nothing is known: all
+    /// are.
+    #[inline(always)]
+    pub fn for_each<const LONG: bool>(&self, row: usize, count: usize, mut visit: impl FnMut(usize)) {
+        if LONG {
+            let vectors = match self.of_rows[row] {
+                Some((begin, end)) => &self.vectors[begin as usize..end as usize],
+                None => &ALL_VECTORS[..count],
+            };
+            vectors.iter().for_each(|&number| visit(number.into()));
+        } else {
+            (0..count).for_each(visit);
+        }
+    }
+
+    /// Whether all vectors of a row are taken.
+    #[inline(always)]
+    pub fn is_all(&self, row: usize) -> bool {
+        self.of_rows[row].is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_those_with_a_bit() {
+        let mut wanted = WantedVectors::default();
+        wanted.add(&[1 << 16 | 1 << 31, 1 << 63], 128);
+        wanted.add(&[0, 0], 128);
+        wanted.add(&[u64::MAX, u64::MAX >> 20], 128);
+        let found = [0, 1, 2].map(|row| {
+            let mut vectors = Vec::new();
+            wanted.for_each::<true>(row, 8, |number| vectors.push(number));
+            vectors
+        });
+        let all: Vec<usize> = (0..8).collect();
+        assert_eq!(found, [vec![1, 7], vec![], all.clone()]);
+        wanted.for_each::<false>(9, 8, |number| assert_eq!(number, all[number]));
+        assert_eq!([0, 1, 2].map(|row| wanted.is_all(row)), [false, false, true]);
+    }
+}
