@@ -126,18 +126,32 @@ fn of_rows<V: Value, B: Best, const LONG: bool>(
                     let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
                     let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
                     let after = after[columns.clone()].as_chunks::<LANES>().0;
-                    wanted.for_each::<LONG>(from - first, state.len(), |at| {
-                        take_all(&mut state[at], &mut best[at], &after[at], direction);
-                    });
+                    if LONG {
+                        for &at in wanted.of_row(from - first, state.len()) {
+                            let at = usize::from(at);
+                            take_all(&mut state[at], &mut best[at], &after[at], direction);
+                        }
+                    } else {
+                        for ((state, best), after) in state.iter_mut().zip(best).zip(after) {
+                            take_all(state, best, after, direction);
+                        }
+                    }
                 }),
                 IndexMap::Dense(map) => for_each_edge(plan, run.edges, |from, direction, after| {
                     let row = (from - first) * stride..(from - first + 1) * stride;
                     let state = states[row.clone()][columns.clone()].as_chunks_mut::<LANES>().0;
                     let best = best[row][columns.clone()].as_chunks_mut::<LANES>().0;
                     let after = map.gather(after, columns.start / LANES..columns.end / LANES);
-                    wanted.for_each::<LONG>(from - first, state.len(), |at| {
-                        take_all(&mut state[at], &mut best[at], &after.vector(at), direction);
-                    });
+                    if LONG {
+                        for &at in wanted.of_row(from - first, state.len()) {
+                            let at = usize::from(at);
+                            take_all(&mut state[at], &mut best[at], &after.vector(at), direction);
+                        }
+                    } else {
+                        for (at, (state, best)) in state.iter_mut().zip(best).enumerate() {
+                            take_all(state, best, &after.vector(at), direction);
+                        }
+                    }
                 }),
                 IndexMap::Sparse(map) => {
                     let pairs = map.pairs_from(begin);

@@ -153,7 +153,7 @@ fn of_rows<V: Value, R: Spawning<V>, const MARKED: bool>(
     let mut wanted = WantedVectors::default();
     for begin in (0..stride).step_by(COLUMNS_AT_ONCE) {
         let columns = begin..(begin + COLUMNS_AT_ONCE).min(stride);
-        let (first, count) = (begin / LANES, columns.len() / LANES);
+        let vectors = columns.start / LANES..columns.end / LANES;
         for row in rows {
             let (twos, fours) = (&all.sources[row.twos.clone()], &all.sources[row.fours.clone()]);
             let after = after[row.row * stride..][..stride].as_chunks_mut::<LANES>().0;
@@ -161,22 +161,36 @@ fn of_rows<V: Value, R: Spawning<V>, const MARKED: bool>(
                 wanted.clear();
                 add_led_to_states(&all.marked[row.marked.clone()], &columns, &mut wanted);
                 if !wanted.is_all(0) {
-                    after[first..][..count].as_flattened_mut().fill(V::default());
+                    after[vectors.clone()].as_flattened_mut().fill(V::default());
+                }
+                for &number in wanted.of_row(0, vectors.len()) {
+                    let vector = vectors.start + usize::from(number);
+                    after[vector] = of_vector(rule, twos, fours, row, vector);
+                }
+            } else {
+                for vector in vectors.clone() {
+                    after[vector] = of_vector(rule, twos, fours, row, vector);
                 }
             }
-            wanted.for_each::<MARKED>(0, count, |number| {
-                let vector = first + number;
-                let (twos, fours) = if row.plain {
-                    (sums::<V, R, true>(rule, twos, vector), sums::<V, R, true>(rule, fours, vector))
-                } else {
-                    (sums::<V, R, false>(rule, twos, vector), sums::<V, R, false>(rule, fours, vector))
-                };
-                for lane in 0..LANES {
-                    after[vector][lane] = rule.value(twos[lane], fours[lane], row.divisor);
-                }
-            });
         }
     }
+}
+
+/// The means of a vector of columns.
+#[inline(always)]
+fn of_vector<V: Value, R: Spawning<V>>(
+    rule: R,
+    twos: &[Source<'_, V>],
+    fours: &[Source<'_, V>],
+    row: &Sources<'_>,
+    vector: usize,
+) -> [V; LANES] {
+    let (twos, fours) = if row.plain {
+        (sums::<V, R, true>(rule, twos, vector), sums::<V, R, true>(rule, fours, vector))
+    } else {
+        (sums::<V, R, false>(rule, twos, vector), sums::<V, R, false>(rule, fours, vector))
+    };
+    std::array::from_fn(|lane| rule.value(twos[lane], fours[lane], row.divisor))
 }
 
 /// Adds the vectors of some columns that may hold afterstates from which all spawns lead to states.

@@ -61,18 +61,12 @@ impl WantedVectors {
         self.of_rows.push(Some((begin as u32, end as u32)));
     }
 
-    /// Calls `visit` with each wanted vector of a row, of `count` vectors. Of rows that are not `LONG` nothing is known: all
-    /// are.
+    /// The vectors of a row, of `count` vectors.
     #[inline(always)]
-    pub fn for_each<const LONG: bool>(&self, row: usize, count: usize, mut visit: impl FnMut(usize)) {
-        if LONG {
-            let vectors = match self.of_rows[row] {
-                Some((begin, end)) => &self.vectors[begin as usize..end as usize],
-                None => &ALL_VECTORS[..count],
-            };
-            vectors.iter().for_each(|&number| visit(number.into()));
-        } else {
-            (0..count).for_each(visit);
+    pub fn of_row(&self, row: usize, count: usize) -> &[u8] {
+        match self.of_rows[row] {
+            Some((begin, end)) => &self.vectors[begin as usize..end as usize],
+            None => &ALL_VECTORS[..count],
         }
     }
 
@@ -93,14 +87,9 @@ mod tests {
         wanted.add(&[1 << 16 | 1 << 31, 1 << 63], 128);
         wanted.add(&[0, 0], 128);
         wanted.add(&[u64::MAX, u64::MAX >> 20], 128);
-        let found = [0, 1, 2].map(|row| {
-            let mut vectors = Vec::new();
-            wanted.for_each::<true>(row, 8, |number| vectors.push(number));
-            vectors
-        });
-        let all: Vec<usize> = (0..8).collect();
-        assert_eq!(found, [vec![1, 7], vec![], all.clone()]);
-        wanted.for_each::<false>(9, 8, |number| assert_eq!(number, all[number]));
+        assert_eq!(wanted.of_row(0, 8), [1, 7]);
+        assert!(wanted.of_row(1, 8).is_empty());
+        assert_eq!(wanted.of_row(2, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!([0, 1, 2].map(|row| wanted.is_all(row)), [false, false, true]);
     }
 }
