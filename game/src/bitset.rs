@@ -1,6 +1,7 @@
 //! Rows of bits in words of 64, the lowest bit of the first word first; and sets of numbers of one kind, a bit each.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A number of something: of a row, say, or of a slot.
 pub trait Number: Copy {
@@ -113,6 +114,16 @@ pub fn any(row: &[u64]) -> bool {
     row.iter().any(|&w| w != 0)
 }
 
+/// Clears the bits of a range.
+pub fn clear(row: &mut [u64], range: Range<usize>) {
+    let words = range.start / 64..range.end.div_ceil(64);
+    for (word, bits) in words.clone().zip(&mut row[words]) {
+        let before = range.start.saturating_sub(64 * word);
+        let behind = (64 * (word + 1)).saturating_sub(range.end);
+        *bits &= !(u64::MAX << before & u64::MAX >> behind);
+    }
+}
+
 /// Calls `visit` with the column of each bit, ascending.
 #[inline]
 pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
@@ -121,6 +132,21 @@ pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
         while rest != 0 {
             visit(w * 64 + rest.trailing_zeros() as usize);
             rest &= rest - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_a_range_are_cleared() {
+        for range in [0..64, 4..64, 3..4, 126..128, 127..129, 63..192, 5..5, 64..64] {
+            let mut row = [u64::MAX; 3];
+            clear(&mut row, range.clone());
+            let is_set = |bit: usize| row[bit / 64] >> (bit % 64) & 1 == 1;
+            assert!((0..192).all(|bit| is_set(bit) != range.contains(&bit)), "{range:?}");
         }
     }
 }

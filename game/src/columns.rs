@@ -35,6 +35,12 @@ impl Counts {
         Self(counts)
     }
 
+    /// How often an exponent is in the sequence.
+    #[inline]
+    pub fn of_exponent(self, exponent: u8) -> u64 {
+        self.0 >> (4 * exponent) & 15
+    }
+
     /// The counts with one of an exponent more.
     #[inline]
     pub fn with(self, exponent: u8) -> Self {

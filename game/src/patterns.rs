@@ -167,6 +167,12 @@ impl Rewriting {
         })
     }
 
+    /// Whether what becomes of some arrangement of a multiset is `wanted`. Taken for granted where several pairs merge.
+    pub(crate) fn may_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
+        let mut merging = (0..MAX_EXPONENT).filter(|&exponent| multiset.of_exponent(exponent) >= 2);
+        self.merges != 1 || merging.any(|exponent| wanted(self.with_births(multiset.merged(exponent))))
+    }
+
     /// What becomes of the multiset of a sequence. `None` where a tile would not fit: such a tile is on no reachable board.
     #[inline]
     pub(crate) fn apply_to_counts(&self, multiset: Counts, sequence: Sequence) -> Option<Counts> {
@@ -178,7 +184,11 @@ impl Rewriting {
             }
             image = image.merged(exponent);
         }
-        Some((0..self.births).fold(image, |image, _| image.with(self.born)))
+        Some(self.with_births(image))
+    }
+
+    fn with_births(&self, multiset: Counts) -> Counts {
+        (0..self.births).fold(multiset, |multiset, _| multiset.with(self.born))
     }
 }
 

@@ -76,7 +76,7 @@ impl IndexMap {
         let Some(pattern) = pattern else { return Self::Identity };
         let meeting = between.meeting(pattern);
         if pattern.merges() {
-            return Self::Sparse(SparseMap::new(between.pairs(pattern, &meeting)));
+            return Self::Sparse(SparseMap::new(between.pairs(pattern, meeting)));
         }
         let columns = between.source.len();
         let mut leads_to = vec![0; stride(columns)];
