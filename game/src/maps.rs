@@ -63,8 +63,8 @@ impl Between<'_> {
     }
 
     /// Where columns lead where tiles merge, of those that take part; ascending. `meeting` are the columns that meet the
-    /// pattern's conditions. Cost: ten nanoseconds for each of these, but for those whose multiset leads to
-    /// other lanes than this.
+    /// pattern's conditions. Cost: some ten nanoseconds for each pair, and two for each of these columns that leads to another
+    /// lane.
     pub fn pairs(&self, pattern: &KnownPattern, mut meeting: Vec<u64>) -> Vec<Pair> {
         let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
         let mut finder = self.target.finder();
@@ -89,7 +89,7 @@ impl Between<'_> {
         bitset::for_each_bit(&meeting, |column| {
             pairs.extend(leads_to(column, sequences[column]).map(|to| (column as u32, to)));
         });
-        // They are kept, and most of them lead elsewhere.
+        // Maps are kept, and most columns of some lead to another lane.
         pairs.shrink_to_fit();
         pairs
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::{Columns, Sequence, pack, unpack};
+use exact2048_game::columns::{Columns, Counts, Sequence, unpack};
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::{self, Move};
@@ -145,11 +145,9 @@ fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Bo
     }
 }
 
-/// The column of a sequence, by search among those with its multiset: a table of all would take gigabytes.
+/// The column of a sequence, by search among those with its multiset.
 fn column(columns: &Columns, sequence: u64) -> usize {
-    let mut exponents = unpack(sequence, columns.lane().k);
-    exponents.sort_unstable_by(|a, b| b.cmp(a));
-    let group = columns.group(pack(&exponents)).unwrap();
+    let group = columns.group(Counts::of(sequence)).unwrap();
     let of_group = &columns.sequences()[group.first as usize..][..group.count as usize];
     group.first as usize + of_group.binary_search(&sequence).unwrap()
 }
