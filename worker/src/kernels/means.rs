@@ -190,7 +190,11 @@ fn of_vector<V: Value, R: Spawning<V>>(
     } else {
         (sums::<V, R, false>(rule, twos, vector), sums::<V, R, false>(rule, fours, vector))
     };
-    std::array::from_fn(|lane| rule.value(twos[lane], fours[lane], row.divisor))
+    let mut means = [V::default(); LANES];
+    for lane in 0..LANES {
+        means[lane] = rule.value(twos[lane], fours[lane], row.divisor);
+    }
+    means
 }
 
 /// Adds the vectors of some columns that may hold afterstates from which all spawns lead to states.
