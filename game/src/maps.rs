@@ -136,3 +136,69 @@ impl Between<'_> {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::columns::unpack;
+    use crate::lane::lanes;
+    use crate::patterns::Pattern;
+    use crate::slide::TileSource;
+    use crate::{Objective, Precision, Spawn4};
+
+    /// The first two of seven tiles merge.
+    fn merge() -> Pattern {
+        let mut pattern = Pattern::empty();
+        pattern.set_item(0, TileSource::Merged(0));
+        (1..6).for_each(|item| pattern.set_item(item, TileSource::Plain(item as u8 + 1)));
+        pattern.set_condition(0, 1, true);
+        pattern
+    }
+
+    /// Groups of small boards have few columns. Those of some lanes here have thousands, and lead to several lanes.
+    #[test]
+    fn pairs_of_large_groups_are_those_found_column_by_column() {
+        let (board, spawn4) = ("4x3".parse().unwrap(), Spawn4::default());
+        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits64, None, 4).unwrap();
+        let params = params.with_huge(9).unwrap();
+        let patterns = Patterns::default();
+        let pattern = patterns.known(patterns.intern(&[merge()])).pop().flatten().unwrap();
+        let all = lanes(&params);
+        let of_seven = all.iter().filter(|lane| lane.k == 7).map(|&lane| Columns::new(&params, lane));
+        let has_large_groups = |columns: &Columns| {
+            columns.groups().len() > 1 && columns.len() >= LARGE_GROUP_COLUMNS * columns.groups().len()
+        };
+        let (mut several, mut found) = (0, 0);
+        for source in of_seven.filter(has_large_groups).step_by(20) {
+            let mut targets = 0;
+            for &lane in all.iter().filter(|lane| lane.k == 6 && lane.large_sum == source.lane().large_sum) {
+                let target = Columns::new(&params, lane);
+                let wanted = merged_one_by_one(&source, &target);
+                let (params, patterns) = (&params, &patterns);
+                let between = Between { params, patterns, source: &source, target: &target };
+                assert_eq!(between.pairs(&pattern, between.meeting(&pattern)), wanted, "{lane:?}");
+                targets += usize::from(!wanted.is_empty());
+                found += wanted.len();
+            }
+            several += usize::from(targets > 1);
+        }
+        assert!(several > 1 && found > 1000, "{several} lanes lead to several, by {found} pairs");
+    }
+
+    /// The pairs of [`merge`].
+    fn merged_one_by_one(source: &Columns, target: &Columns) -> Vec<Pair> {
+        let sequences = (0..).zip(target.sequences());
+        let numbers: BTreeMap<Vec<u8>, u32> =
+            sequences.map(|(number, &sequence)| (unpack(sequence, 6), number)).collect();
+        let merged = |(column, &sequence): (u32, &Sequence)| {
+            let mut exponents = unpack(sequence, 7);
+            let first = exponents.remove(0);
+            let merges = exponents[0] == first;
+            exponents[0] += 1;
+            merges.then(|| numbers.get(&exponents)).flatten().map(|&to| (column, to))
+        };
+        (0..).zip(source.sequences()).filter_map(merged).collect()
+    }
+}
