@@ -97,7 +97,7 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// The same, but gives the best moves as who follows games reads them ([`crate::follow`]); of a worker for a run that
+    /// The same, but gives the best moves as [`Follower`](crate::Follower) reads them; of a worker for a run that
     /// stores best moves.
     pub fn back_up_best_moves(
         &self,
