@@ -172,14 +172,14 @@ impl BitRows<'_> {
 impl<'a> Source<'a> {
     /// The row in a slot.
     #[inline(always)]
-    pub fn slot(&self, slot: usize) -> &'a [u64] {
-        &self.bits[slot * self.words..][..self.words]
+    pub fn slot(&self, slot: Slot) -> &'a [u64] {
+        &self.bits[slot.index() * self.words..][..self.words]
     }
 
     /// The row in a slot, where it has a bit.
     #[inline(always)]
     pub fn row(&self, slot: Slot) -> Option<&'a [u64]> {
-        self.occupied.contains(slot).then(|| &self.bits[slot.index() * self.words..][..self.words])
+        self.occupied.contains(slot).then(|| self.slot(slot))
     }
 }
 

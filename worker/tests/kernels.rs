@@ -160,7 +160,10 @@ fn leads_to_states<V>(plan: &Means<'_, V>, slot: usize, column: usize) -> bool {
 /// What some slots' rows hold of the states that are wanted.
 fn wanted_of<V, T: Copy>(plan: &Maxima<'_, V>, slots: &Range<usize>, all: &[T]) -> Vec<T> {
     let rows = slots.clone().zip(all.chunks(plan.stride));
-    rows.flat_map(|(slot, row)| columns_of(plan.wanted.slot(slot)).map(|column| row[column])).collect()
+    rows.flat_map(|(slot, row)| {
+        columns_of(plan.wanted.slot(Slot::from_index(slot))).map(|column| row[column])
+    })
+    .collect()
 }
 
 /// The product's kernels, each beside the plain one on the same block.

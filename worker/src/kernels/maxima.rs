@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use exact2048_game::bitset::Number;
+use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::{Direction, MoveEdge};
 use exact2048_game::value::Value;
 use multiversion::multiversion;
@@ -116,7 +117,7 @@ fn of_rows<V: Value, B: Best, const LONG: bool>(
         wanted.clear();
         if LONG {
             let words = columns.start / 64..columns.end.div_ceil(64).min(plan.wanted.words);
-            let rows = slots.clone().map(|slot| &plan.wanted.slot(slot)[words.clone()]);
+            let rows = slots.clone().map(|slot| &plan.wanted.slot(Slot::from_index(slot))[words.clone()]);
             rows.for_each(|words| wanted.add(words, columns.len()));
         }
         for run in runs {
@@ -161,7 +162,7 @@ fn of_rows<V: Value, B: Best, const LONG: bool>(
                     for_each_edge(plan, run.edges, |from, direction, after| {
                         let row = (from - first) * stride..(from - first + 1) * stride;
                         let pairs = if LONG && !wanted.is_all(from - first) {
-                            pairs.of_marked(plan.wanted.slot(from), &mut wanted_pairs)
+                            pairs.of_marked(plan.wanted.slot(Slot::from_index(from)), &mut wanted_pairs)
                         } else {
                             pairs
                         };
