@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Sequence, arrangements, pack, unpack};
+use crate::endings::{Endings, beginning, ending, endings};
 use crate::patterns::{Items, Patterns};
 
 /// A multiset of exponents, squeezed.
@@ -73,7 +74,7 @@ impl Shape {
 }
 
 impl Rearrangement {
-    /// What is done to some shapes, in order. Cost: some tens of nanoseconds an arrangement, the first time.
+    /// What is done to some shapes, in order. Cost: some nanoseconds an arrangement, the first time.
     pub(crate) fn maps(
         &self,
         items: Items,
@@ -106,8 +107,8 @@ impl ShapeMap {
         let image = |&sequence: &Sequence| rewriting.apply(sequence);
         let Some(first) = source.sequences.first().map(image) else { return Self::default() };
         let target = sorted_downward(first);
-        let arrangements = patterns.arrangements(target);
-        let number = |sequence: &Sequence| arrangements.number(image(sequence)).unwrap_or_default();
+        let (arrangements, endings) = (patterns.arrangements(target), endings());
+        let number = |sequence: &Sequence| arrangements.number(endings, image(sequence)).unwrap_or_default();
         Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
 }
@@ -116,7 +117,8 @@ impl ShapeMap {
 #[derive(Debug)]
 pub(crate) struct Arrangements {
     sequences: Vec<Sequence>,
-    numbers: FxHashMap<Sequence, u32>,
+    /// The first number of each way that sequences begin.
+    beginnings: FxHashMap<Sequence, u32>,
 }
 
 impl Arrangements {
@@ -125,13 +127,16 @@ impl Arrangements {
         let mut exponents = unpack(multiset, tiles_of(multiset));
         exponents.reverse();
         let sequences: Vec<Sequence> = arrangements(exponents).collect();
-        let numbers = sequences.iter().enumerate().map(|(i, &s)| (s, i as u32)).collect();
-        Self { sequences, numbers }
+        let mut beginnings = FxHashMap::default();
+        for (number, &sequence) in (0..).zip(&sequences) {
+            beginnings.entry(beginning(sequence)).or_insert(number);
+        }
+        Self { sequences, beginnings }
     }
 
-    /// The number of an arrangement, `None` where it is of another multiset.
-    fn number(&self, sequence: Sequence) -> Option<u32> {
-        self.numbers.get(&sequence).copied()
+    /// The number of an arrangement of the multiset; `endings` are those of [`endings`].
+    fn number(&self, endings: &Endings, sequence: Sequence) -> Option<u32> {
+        Some(self.beginnings.get(&beginning(sequence))? + ending(endings, sequence))
     }
 }
 

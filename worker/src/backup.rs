@@ -77,7 +77,7 @@ impl<V: Value> Worker<V> {
             if keep {
                 self.pack_values(layer, block)?;
             }
-            Ok(self.fingerprint(block, cache))
+            Ok(self.fingerprint(block, helpers, cache))
         })
     }
 
@@ -142,6 +142,7 @@ impl<V: Value> Worker<V> {
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
+        self.tables.settle_maps(&mut cache);
         self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
         Ok(found)
     }

@@ -18,13 +18,13 @@ use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
 
-use crate::Worker;
 use crate::backup::{BackedUp, BlockValues, stride};
 use crate::kernels::hashes::{
     self, BlockColumns, ColumnWords, PairTables, RowImage, Sums, WantedColumns, Words,
 };
 use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
+use crate::{Worker, most_pieces};
 
 /// Columns at a time that measured well, a multiple of 64: what they add to hashes fits a core's cache.
 const COLUMNS_AT_ONCE: usize = 1024;
@@ -33,12 +33,19 @@ const COLUMNS_AT_ONCE: usize = 1024;
 const ROWS_AT_ONCE: usize = 1024;
 
 impl<V: Value> Worker<V> {
-    /// Counts the states of a block, up to symmetry, and sums their hashes.
-    pub(crate) fn fingerprint(&self, block: &BackedUp<'_, V>, cache: &mut MapCache) -> BlockValues {
+    /// Counts the states of a block, up to symmetry, and sums their hashes. `helpers` threads have no task of their own.
+    pub(crate) fn fingerprint(
+        &self,
+        block: &BackedUp<'_, V>,
+        helpers: usize,
+        cache: &mut MapCache,
+    ) -> BlockValues {
         let BackedUp { tables, transitions, reach, .. } = *block;
         let occurs = |slot| reach.summary.occupied.contains(slot);
         let symmetric = self.tables.symmetric_rows(cache, tables, transitions, occurs);
         let pieces = self.value_pieces(reach.matrix.rows().len(), stride(tables));
+        // Every piece makes the words of a mask's columns anew.
+        let pieces = pieces.at_most(most_pieces(helpers));
         let found = pieces.map(|slots| self.fingerprint_of(block, slots, &symmetric));
         found.into_iter().fold(BlockValues::default(), |all, piece| BlockValues {
             states: all.states + piece.states,

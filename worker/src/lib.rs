@@ -266,7 +266,7 @@ impl<V: Value> Worker<V> {
         self.after_values.spill(&self.memory, enough)?;
         self.values.spill(&self.memory, enough)?;
         if !self.memory.fits(bytes) {
-            self.tables.forget_maps();
+            self.tables.forget_maps(enough);
         }
         Ok(())
     }

@@ -3,9 +3,11 @@
 //! All of them follow from the parameters, so they are made when first needed, kept while the
 //! memory budget allows, and made again after they were dropped.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::time::Instant;
 
 use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
@@ -57,6 +59,8 @@ pub struct LaneTables {
 struct PatternMaps {
     numbers: FxHashMap<PatternId, u32>,
     maps: Vec<IndexMap>,
+    /// How many of them, from the first on, stay when the task ends.
+    kept: usize,
 }
 
 impl PatternMaps {
@@ -71,6 +75,23 @@ pub struct MapCache {
     lanes: FxHashMap<(Lane, Lane), PatternMaps>,
     permutations: FxHashMap<PatternId, Arc<Permutation>>,
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
+    /// When a task last took them.
+    last_use: Option<Instant>,
+}
+
+impl MapCache {
+    /// When a task ends: keeps the maps that it made, or where there is no `room` drops them. Lanes come in the same order
+    /// layer by layer, so that of more maps than there is room for some that stay save more than any that go by turns.
+    fn settle(&mut self, room: bool) {
+        for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
+            if room {
+                *kept = maps.len();
+            } else {
+                maps.truncate(*kept);
+                numbers.retain(|_, &mut number| (number as usize) < *kept);
+            }
+        }
+    }
 }
 
 /// A row of a block that symmetries map to itself, and which of its columns stand for their orbits.
@@ -89,13 +110,15 @@ pub struct SymmetricColumns<'a> {
 impl LaneTables {
     /// The index maps of the lane's tasks, for the length of a task.
     pub fn maps(&self) -> MutexGuard<'_, MapCache> {
-        self.maps.lock().unwrap_or_else(|poisoned| {
+        let mut maps = self.maps.lock().unwrap_or_else(|poisoned| {
             // Maps may be half made.
             let mut maps = poisoned.into_inner();
             *maps = MapCache::default();
             self.maps.clear_poison();
             maps
-        })
+        });
+        maps.last_use = Some(Instant::now());
+        maps
     }
 
     /// Words of a row of bits.
@@ -205,17 +228,28 @@ impl Tables {
         Maker { space: &self.space, patterns: &self.patterns }
     }
 
-    /// Drops the index maps of lanes that no task is working in; they are made again where they are needed.
-    pub fn forget_maps(&self) {
-        for slot in self.lanes.values() {
-            if let Some(lane) = free_now(slot.try_lock())
-                && let Some(lane) = &*lane
-                && let Some(mut maps) = free_now(lane.maps.try_lock())
-            {
+    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of shapes; all
+    /// are made again where they are needed. Layer by layer lanes come in about the same order: the maps that were used last
+    /// are those that nobody needs for longest.
+    pub fn forget_maps(&self, enough: impl Fn() -> bool) {
+        let known = self.lanes.values().filter_map(|slot| free_now(slot.try_lock())?.clone());
+        let last_use = |lane: Arc<LaneTables>| {
+            let last_use = free_now(lane.maps.try_lock())?.last_use;
+            Some((last_use, lane))
+        };
+        let mut lanes: Vec<_> = known.filter_map(last_use).collect();
+        lanes.sort_unstable_by_key(|&(last_use, _)| Reverse(last_use));
+        for (_, lane) in lanes {
+            if enough() {
+                return;
+            }
+            if let Some(mut maps) = free_now(lane.maps.try_lock()) {
                 *maps = MapCache::default();
             }
         }
-        self.patterns.forget_shapes();
+        if !enough() {
+            self.patterns.forget_shapes();
+        }
     }
 
     /// The tables of a lane; `None` where the run has no such lane.
@@ -250,6 +284,12 @@ impl Tables {
     ) -> LaneMaps<'a> {
         let lanes = (source.columns.lane(), target.columns.lane());
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
+    }
+
+    /// At the end of a task: keeps the index maps that it made, unless what is left of the memory would be too little for
+    /// blocks to come. Fresh pages for these cost more than maps do.
+    pub fn settle_maps(&self, cache: &mut MapCache) {
+        cache.settle(self.memory.fits(self.memory.limit_bytes() / LEFT_BY_MAPS));
     }
 
     /// What patterns of spawns or symmetries do to the columns of a lane, in order.
@@ -332,6 +372,9 @@ pub struct LaneMaps<'a> {
     maps: &'a mut PatternMaps,
 }
 
+/// Of the memory limit, the part that is left free by maps that are kept.
+const LEFT_BY_MAPS: usize = 8;
+
 /// Of the memory limit, the part that maps may take which are made side by side: whether memory is short is
 /// looked at after them.
 const MADE_AT_ONCE: usize = 32;
@@ -403,5 +446,65 @@ fn free_now<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use exact2048_game::patterns::Pattern;
+    use exact2048_game::slide::TileSource;
+    use exact2048_game::{Objective, Precision, Spawn4};
+
+    use super::*;
+
+    fn tables() -> Tables {
+        let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
+        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        Tables::new(&params, Arc::new(Memory::new(usize::MAX, || 0, std::env::temp_dir().into())), 0)
+    }
+
+    #[test]
+    fn maps_that_a_task_made_stay_where_there_is_room() {
+        let tables = tables();
+        let ids = tables.patterns.intern(&[1, 2, 3].map(|births| {
+            let mut pattern = Pattern::empty();
+            (0..births).for_each(|item| pattern.set_item(item, TileSource::Born));
+            pattern
+        }));
+        let lane = tables.lane(Lane::new(0, 0)).unwrap();
+        let mut cache = lane.maps();
+        let mut number_after = |patterns: &[PatternId], room: bool| {
+            tables.maps(&mut cache, &lane, &lane).for_each_some(patterns, |which, maps| {
+                assert_eq!((which, maps.len()), (0..patterns.len(), patterns.len()));
+            });
+            cache.settle(room);
+            let PatternMaps { numbers, maps, .. } = cache.lanes.values().next().unwrap();
+            assert_eq!(numbers.len(), maps.len());
+            maps.len()
+        };
+        assert_eq!(number_after(&ids[..1], true), 1);
+        assert_eq!(number_after(&ids, false), 1);
+        assert_eq!(number_after(&ids[1..], true), 3);
+        assert_eq!(number_after(&ids, false), 3);
+    }
+
+    #[test]
+    fn maps_that_were_used_last_are_dropped_first() {
+        let tables = tables();
+        let lanes = lane::lanes(tables.params())[..4].to_vec().into_iter();
+        let lanes: Vec<Arc<LaneTables>> = lanes.filter_map(|lane| tables.lane(lane)).collect();
+        let with_maps = || lanes.iter().filter(|lane| !lane.maps.lock().unwrap().lanes.is_empty()).count();
+        for lane in &lanes {
+            let mut cache = lane.maps();
+            tables.maps(&mut cache, lane, lane).for_each_some(&[PatternId::IDENTITY], |_, _| {});
+        }
+        assert_eq!(with_maps(), 4);
+        let in_use = lanes[3].maps();
+        tables.forget_maps(|| lanes[1].maps.lock().unwrap().lanes.is_empty());
+        drop(in_use);
+        let left: Vec<bool> = lanes.iter().map(|lane| !lane.maps().lanes.is_empty()).collect();
+        assert_eq!(left, [true, false, false, true], "the last one is in use");
+        tables.forget_maps(|| false);
+        assert_eq!(with_maps(), 0);
     }
 }
