@@ -162,6 +162,16 @@ mod tests {
     use crate::slide::TileSource;
     use crate::{Objective, Precision, Spawn4};
 
+    #[test]
+    fn arrangements_are_numbered_in_order() {
+        for exponents in [&[][..], &[5], &[5, 4, 4], &[6, 6, 5, 5, 4], &[15, 9, 8, 7, 6, 5, 4]] {
+            let arrangements = Arrangements::new(pack(exponents));
+            for (number, &sequence) in (0..).zip(&arrangements.sequences) {
+                assert_eq!(arrangements.number(endings(), sequence), Some(number), "{exponents:?}");
+            }
+        }
+    }
+
     /// Sources of the target's tiles, and pairs that must be equal or differ.
     type Plan = (Vec<TileSource>, Vec<(u8, u8, bool)>);
 
