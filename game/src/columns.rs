@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::endings::{Endings, beginning, ending, endings};
+use crate::endings::{self, Endings, beginning, ending, endings};
 use crate::lane::Lane;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
@@ -154,14 +154,8 @@ impl Columns {
             let mut beginnings = FxHashMap::default();
             for (i, group) in (0..).zip(&self.groups) {
                 let sequences = &self.sequences[group.first as usize..][..group.count as usize];
-                let columns = (group.first..).zip(sequences);
-                let mut last = None;
-                for (column, begins) in columns.map(|(column, &sequence)| (column, beginning(sequence))) {
-                    if last != Some(begins) {
-                        beginnings.insert((i, begins), column);
-                        last = Some(begins);
-                    }
-                }
+                let firsts = endings::beginnings(sequences);
+                beginnings.extend(firsts.map(|(begins, number)| ((i, begins), group.first + number)));
             }
             beginnings
         });

@@ -22,6 +22,15 @@ pub(crate) fn beginning(sequence: Sequence) -> Sequence {
     sequence >> BITS
 }
 
+/// Each way that sequences in lexicographic order begin, with the number of the first of them.
+pub(crate) fn beginnings(sequences: &[Sequence]) -> impl Iterator<Item = (Sequence, u32)> {
+    let mut last = None;
+    (0..).zip(sequences).filter_map(move |(number, &sequence)| {
+        let begins = beginning(sequence);
+        (last.replace(begins) != Some(begins)).then_some((begins, number))
+    })
+}
+
 /// The number of each ending among its arrangements, by the ending itself. A sequence of fewer exponents has zeros in front,
 /// which are the least of all, so that its arrangements come first and are numbered as if there were none.
 pub(crate) fn endings() -> &'static Endings {

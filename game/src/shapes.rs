@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Sequence, arrangements, pack, unpack};
-use crate::endings::{Endings, beginning, ending, endings};
+use crate::endings::{Endings, beginning, beginnings, ending, endings};
 use crate::patterns::{Items, Patterns};
 
 /// A multiset of exponents, squeezed.
@@ -127,10 +127,7 @@ impl Arrangements {
         let mut exponents = unpack(multiset, tiles_of(multiset));
         exponents.reverse();
         let sequences: Vec<Sequence> = arrangements(exponents).collect();
-        let mut beginnings = FxHashMap::default();
-        for (number, &sequence) in (0..).zip(&sequences) {
-            beginnings.entry(beginning(sequence)).or_insert(number);
-        }
+        let beginnings = beginnings(&sequences).collect();
         Self { sequences, beginnings }
     }
 
