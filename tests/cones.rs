@@ -15,9 +15,18 @@ use exact2048_game::rules;
 use exact2048_game::{Board, BoardSize, Layer};
 use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Oracle, QueryError, Run};
+use exact2048_worker::Tuning;
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
 use tonic_types::StatusExt;
+
+/// As much memory as it likes.
+const UNLIMITED: Tuning = Tuning {
+    limit_bytes: usize::MAX / 2,
+    heap_bytes: || 0,
+    dense_rows: Tuning::DENSE_ROWS,
+    piece_bytes: Tuning::PIECE_BYTES,
+};
 
 static FEW: LazyLock<Solved> = LazyLock::new(|| Solved::new("--board 4x2 --keep 128"));
 static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new("--board 4x2"));
@@ -124,7 +133,7 @@ fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     let size: BoardSize = "3x3".parse().unwrap();
     let [first, later] =
         ["2 2 0 / 4 0 0 / 0 0 0", "64 8 2 / 2 0 0 / 0 0 0"].map(|text| Board::parse(text, size).unwrap());
-    let oracle = || Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run));
+    let oracle = || Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, UNLIMITED));
     let ask = |oracle: &Oracle, board, cone_bytes, wanted: &(dyn Fn() -> bool + Sync)| {
         let spent = CostSum::default();
         let asking = Asking::new(wanted, cone_bytes, &spent);
@@ -151,6 +160,53 @@ fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     let patient = || asked.fetch_add(1, Ordering::Relaxed) < most_often;
     let given_up = ask(&oracle(), first, most, &patient).unwrap_err();
     assert!(matches!(given_up, QueryError::GivenUp), "{given_up}");
+}
+
+/// Where the states of layers are not stored any more they are found again, below the board that is asked for as well as above
+/// it: values are those of a run that stores all states, with little memory too, and a board that no game comes to has the
+/// answer that its cone has.
+#[test]
+fn layers_whose_states_were_removed_are_enumerated_again() {
+    let (job, size) = ("--board 3x3 --objective reach:128", "3x3".parse().unwrap());
+    let whole = Solved::new(&format!("{job} --keep starts"));
+    let alone = Oracle::new(&Run::open(&whole.run()).unwrap()).unwrap();
+    let board = |text| Board::parse(text, size).unwrap();
+    let reachable = [
+        "2 2 0 / 4 0 0 / 0 0 0",
+        "8 2 4 / 2 8 0 / 0 0 0",
+        "64 8 2 / 2 0 0 / 0 0 0",
+        "32 8 2 / 16 4 2 / 2 0 0",
+    ]
+    .map(board);
+    let by_no_game = ["2 2 2 / 2 2 2 / 2 2 2", "4 4 4 / 4 4 4 / 4 4 4"].map(board);
+    let little = Tuning { limit_bytes: 1 << 20, heap_bytes: || 2 << 20, ..UNLIMITED };
+    for keep in ["starts", "32"] {
+        let limited = Solved::new(&format!("{job} --keep {keep} --disk 20MB"));
+        let run = Run::open(&limited.run()).unwrap();
+        let in_cone = Oracle::new(&run).unwrap();
+        let of_layers = layer_solver(&run, UNLIMITED).bytes(Layer(40));
+        // In the last the states of a few layers are kept at most.
+        for (tuning, cone_bytes) in
+            [(UNLIMITED, 1 << 30), (little, 1 << 30), (UNLIMITED, of_layers + (1 << 20))]
+        {
+            let with_kernels = Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, tuning));
+            let ask = |asked: Board, spent: &CostSum| {
+                let mut answers =
+                    with_kernels.evaluate_as(&[asked], &Asking::new(&|| true, cone_bytes, spent))?;
+                answers.remove(0)
+            };
+            for asked in reachable {
+                let spent = CostSum::default();
+                assert_eq!(ask(asked, &spent).unwrap(), alone.evaluate(asked, &|| true).unwrap(), "{keep}");
+                let (computed, found) = (spent.computed_states(), spent.found_states());
+                assert!(keep != "starts" || (computed > 1_000_000) == (found == 0), "{computed}, {found}");
+            }
+            for asked in by_no_game {
+                let (found, expected) = (ask(asked, &CostSum::default()), in_cone.evaluate(asked, &|| true));
+                assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{keep}");
+            }
+        }
+    }
 }
 
 /// A sample of such a run says what part it covered.

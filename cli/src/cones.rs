@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::KeptLayers;
-use exact2048_solution::ConeProgress;
+use exact2048_solution::{ConeProgress, LayerSolver, Run};
 use exact2048_storage::Location;
 use serde::Serialize;
 
 use crate::display::ProgressLine;
-use crate::units;
+use crate::{limits, units};
 
 /// Bytes that kept cones may take on disk unless told otherwise.
 const KEPT_BYTES: u64 = 4 << 30;
@@ -118,6 +118,10 @@ impl ConeWatch {
         let mut now = self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let layer = if let ConeProgress::Up(layer, _) = at { layer.0 } else { 0 };
         let shown = now.get_or_insert_with(|| Shown { begun: Instant::now(), first: layer, line: None });
+        if let ConeProgress::Up(layer, _) = at {
+            // Where states have to be found again, that begins below those that are asked for.
+            shown.first = shown.first.min(layer.0);
+        }
         if shown.begun.elapsed() < SILENT {
             return;
         }
@@ -148,7 +152,12 @@ impl ConeWatch {
     }
 }
 
+/// What backs up whole layers of a run for this process, which may take so many bytes of memory.
+pub fn layer_solver(run: &Run, memory_bytes: u64) -> Box<dyn LayerSolver> {
+    exact2048_run::layer_solver(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()))
+}
+
 /// Bytes that cones may take: as asked for, or half of what there is.
 pub fn memory_for_cones(asked: Option<ByteSize>) -> u64 {
-    asked.map_or_else(|| crate::limits::memory_bytes() / 2, |size| size.as_u64())
+    asked.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64())
 }

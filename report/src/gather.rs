@@ -23,8 +23,8 @@ use crate::gathered::{
 /// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
 const AT_ONCE: usize = 4096;
 
-/// Gives the kernels for a run.
-pub type SolverOfRun = fn(&Run) -> Box<dyn LayerSolver>;
+/// Gives the kernels for a run, which may take so many bytes of memory.
+pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 
 /// What is gathered, and what that may take.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl ReportOptions {
     fn oracle(&self, run: &Run, options: OracleOptions) -> Result<Oracle, QueryError> {
         let oracle = Oracle::with_options(run, options)?;
         Ok(match self.layer_solver {
-            Some(solver_of) => oracle.with_layer_solver(solver_of(run)),
+            Some(solver_of) => oracle.with_layer_solver(solver_of(run, self.memory_bytes)),
             None => oracle,
         })
     }

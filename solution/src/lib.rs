@@ -34,8 +34,8 @@ pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
 pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Advice, Asking, CacheUse, CostSum, Evaluation, LayerSolver, LayerStates, MoveOutcome, MoveValue, Oracle,
-    OracleOptions, QueryError, StartValues, StateReader, ValueItems, Wanted,
+    Advice, Asking, CacheUse, CostSum, Evaluation, LayerItems, LayerSolver, LayerStates, LayerStep,
+    MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, StartValues, StateReader, Wanted,
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};

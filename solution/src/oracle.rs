@@ -43,7 +43,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
-pub use layer_solver::{LayerSolver, ValueItems};
+pub use layer_solver::{LayerItems, LayerSolver, LayerStep};
 pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
 
@@ -262,7 +262,7 @@ impl Oracle {
         let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
         for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
             match self.evaluate_some(boards, entries, asking, &mut answers) {
-                Err(error) if is_state_missing(&error) => {
+                Err(error) if is_state_missing(&error) && entries.len() > 1 => {
                     for entry in entries {
                         match self.evaluate_some(boards, std::slice::from_ref(entry), asking, &mut answers) {
                             Err(error) if is_state_missing(&error) && !self.has_reach(entry.0.layer()) => {}
@@ -270,6 +270,7 @@ impl Oracle {
                         }
                     }
                 }
+                Err(error) if is_state_missing(&error) && !self.has_reach(entries[0].0.layer()) => {}
                 done => done?,
             }
         }

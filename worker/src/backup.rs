@@ -97,6 +97,11 @@ impl<V: Value> Worker<V> {
         })
     }
 
+    /// The same, but gives nothing: for the layers below.
+    pub fn back_up_values(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
+        self.states_of(layer, lane, helpers, |_, _, _| Ok(()))
+    }
+
     /// The same, but gives the best moves as [`Follower`](crate::Follower) reads them; of a worker for a run that
     /// stores best moves.
     pub fn back_up_best_moves(

@@ -11,11 +11,11 @@ use exact2048_export::{
     ExportError, ExportOptions, ExportProgress, ExportTable, Exported, FileFormat, export,
 };
 use exact2048_game::{Layer, Params};
-use exact2048_run::layer_solver;
 use exact2048_solution::{Oracle, OracleOptions, Run};
 use serde_json::json;
 
 use super::verify::parse_layers;
+use crate::cones::layer_solver;
 use crate::display::ProgressLine;
 use crate::place::RunPlace;
 use crate::units::{self, count};
@@ -80,8 +80,8 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
     let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
-    let oracle = oracle.with_layer_solver(layer_solver(&run));
     let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let oracle = oracle.with_layer_solver(layer_solver(&run, memory));
     let options = ExportOptions {
         table: table(args.what, run.params()),
         layers: args.layers.clone().map(|layers| Layer(*layers.start())..=Layer(*layers.end())),

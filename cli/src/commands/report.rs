@@ -10,12 +10,12 @@ use bytesize::ByteSize;
 use exact2048_report::{
     ReportError, ReportOptions, ReportProgress, ReportedValues, RunReport, figures, gather, page,
 };
-use exact2048_run::layer_solver;
 use exact2048_solution::Run;
 use exact2048_stats::FollowerOfRun;
 use serde_json::json;
 
 use super::stats::{chance, follower_of};
+use crate::cones::layer_solver;
 use crate::display::ProgressLine;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};

@@ -6,25 +6,22 @@
 //! what solving it did, and reach that was removed is enumerated again.
 
 mod checkpoint;
-mod span;
 mod sums;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Params, Precision};
-use exact2048_solution::{Archive, LayerCounts, QueryError, ReadError, Run, ShardArchive};
+use exact2048_game::{Layer, Params, Precision};
+use exact2048_solution::{LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
-use exact2048_worker::{BestMoves, FollowSums, Follower, Tuning, Worker, WorkerError};
+use exact2048_worker::{BestMoves, FollowSums, Follower, Tuning, WorkerError};
 
+use crate::layers::{LayerPasses, lost_layers, packed};
 use checkpoint::Checkpoint;
-use span::SpanArchive;
 use sums::PlaySums;
 
 /// Layers that are worked on together at least, where values are stored more often: each span reads those of two layers.
@@ -53,12 +50,11 @@ pub fn play_follower(
     if let Some(missing) = run.why_not_solved() {
         return Err(missing.into());
     }
-    let is_lost = |layer: &Layer| !run.catalog().covers(ShardKind::Reach, layer.0);
     Ok(Box::new(SolvedRun {
         params: run.params().clone(),
         archive: Arc::clone(run.archive()),
         counts: run.layer_counts(),
-        lost: Layer::FIRST.to(run.params().last_layer()).filter(is_lost).collect(),
+        lost: lost_layers(run),
         tuning,
         scratch: std::env::temp_dir().into(),
         run_id: run.dir().run_id().to_string(),
@@ -111,18 +107,14 @@ const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
 
 struct Pass<'a, V> {
     run: &'a SolvedRun,
-    lanes: Vec<Lane>,
-    archive: Arc<SpanArchive>,
-    worker: Worker<V>,
+    passes: LayerPasses<V>,
 }
 
 impl<'a, V: Value> Pass<'a, V> {
     fn new(run: &'a SolvedRun) -> Self {
-        let archive = Arc::new(SpanArchive::new(Arc::clone(&run.archive), run.scratch.clone()));
         let params = run.params.clone().with_best_moves(true);
-        let worker =
-            Worker::new(&params, run.tuning, run.scratch.clone(), Arc::clone(&archive) as Arc<dyn Archive>);
-        Self { run, lanes: lanes(&params), archive, worker }
+        let (lost, scratch) = (run.lost.clone(), run.scratch.clone());
+        Self { run, passes: LayerPasses::new(params, lost, &run.archive, scratch, run.tuning) }
     }
 
     fn follow(
@@ -132,8 +124,8 @@ impl<'a, V: Value> Pass<'a, V> {
     ) -> Result<PlayStatistics, WorkerError> {
         let (run, params) = (self.run, &self.run.params);
         let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
-        let follower = Follower::new(&self.worker, best_moves, least_chance.max(LEAST_CHANCE));
-        let new_sums = || PlaySums::new(params, self.lanes.len());
+        let follower = Follower::new(&self.passes.worker, best_moves, least_chance.max(LEAST_CHANCE));
+        let new_sums = || PlaySums::new(params, self.passes.lane_count());
         let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
             (Checkpoint::new(file.clone(), &run.run_id, run.fingerprint, least_chance), *interval)
         });
@@ -148,15 +140,17 @@ impl<'a, V: Value> Pass<'a, V> {
             if !params.best_moves {
                 // The way down needs the memory.
                 follower.set_aside()?;
-                self.enumerate(first, last, &mut |layer| progress(work.told(0, layer, &sums)))?;
+                self.passes.enumerate(first, last, &mut |layer| {
+                    progress(work.told(0, layer, &sums));
+                    true
+                })?;
                 self.back_up(first, last, &mut |layer| progress(work.told(1, layer, &sums)))?;
             }
             for layer in first.to(last) {
                 self.follow_layer(&follower, layer, &mut sums)?;
                 progress(work.told(2, layer, &sums));
             }
-            let is_over = |lane: &&Lane| layer_range(params, **lane).1 < last;
-            self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release_lane(lane));
+            self.passes.release_lanes_below(last);
             if let Some((checkpoint, interval)) = &kept
                 && written.elapsed() >= *interval
             {
@@ -187,80 +181,17 @@ impl<'a, V: Value> Pass<'a, V> {
         spans
     }
 
-    /// The lanes that may have boards in a layer.
-    fn lanes_of(&self, layer: Layer) -> Vec<Lane> {
-        let is_there = |lane: &Lane| {
-            let (first, last) = layer_range(&self.run.params, *lane);
-            (first..=last).contains(&layer)
-        };
-        self.lanes.iter().copied().filter(is_there).collect()
-    }
-
-    /// Does something for each lane of a layer, side by side; what comes of it in their order.
-    fn for_lanes<T: Send>(
-        &self,
-        layer: Layer,
-        of_lane: impl Fn(Lane, usize) -> Result<T, WorkerError> + Sync,
-    ) -> Result<Vec<T>, WorkerError> {
-        let helpers = rayon::current_num_threads() - 1;
-        let (lanes, next) = (self.lanes_of(layer), AtomicUsize::new(0));
-        let found = Mutex::new(Vec::new());
-        // Threads that wait for pieces of a block must not take up another block: that one might wait for the memory which
-        // they hold. Hence no parallel iterator.
-        rayon::broadcast(|_| {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&lane) = lanes.get(number) else { break };
-                let of_this = of_lane(lane, helpers);
-                found.lock().unwrap_or_else(PoisonError::into_inner).push((number, of_this));
-            }
-        });
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_unstable_by_key(|&(number, _)| number);
-        found.into_iter().map(|(_, of_lane)| of_lane).collect()
-    }
-
-    /// Enumerates the layers of a span again of which it is not stored which states they have.
-    fn enumerate(&self, first: Layer, last: Layer, done: &mut dyn FnMut(Layer)) -> Result<(), WorkerError> {
-        for layer in first.to(last) {
-            if self.run.is_lost(layer) {
-                let items = self.for_lanes(layer, |lane, helpers| {
-                    let items = self.worker.enumerate_items(layer, lane, helpers)?;
-                    Ok(span::packed(items)?)
-                })?;
-                self.archive.add(ShardKind::Reach, layer, items, self.worker.is_memory_short())?;
-                self.for_lanes(layer, |lane, helpers| {
-                    self.worker.enumerate_afterstates(layer, lane, helpers)
-                })?;
-                done(layer);
-            }
-            if let Some(passed) = layer.down(2) {
-                self.worker.release_states(passed);
-                self.worker.release_afterstates(passed);
-            }
-        }
-        self.worker.release_all();
-        Ok(())
-    }
-
     /// Finds the best moves of a span.
     fn back_up(&self, first: Layer, last: Layer, done: &mut dyn FnMut(Layer)) -> Result<(), WorkerError> {
+        let LayerPasses { worker, archive, .. } = &self.passes;
         for layer in first.to(last).rev() {
-            self.for_lanes(layer, |lane, helpers| {
-                self.worker.back_up_afterstates(layer, lane, helpers)?;
-                self.worker.release_block_states(layer.up(2), lane);
-                Ok(())
+            let items = self.passes.back_up(layer, &|lane, helpers| {
+                Ok(packed(worker.back_up_best_moves(layer, lane, helpers)?)?)
             })?;
-            self.worker.release_states(layer.up(2));
-            let items = self.for_lanes(layer, |lane, helpers| {
-                let items = self.worker.back_up_best_moves(layer, lane, helpers)?;
-                Ok(span::packed(items)?)
-            })?;
-            self.worker.release_afterstates(layer);
-            self.archive.add(ShardKind::Values, layer, items, self.worker.is_memory_short())?;
+            archive.add(ShardKind::Values, layer, items, worker.is_memory_short())?;
             done(layer);
         }
-        self.worker.release_all();
+        worker.release_all();
         Ok(())
     }
 
@@ -271,13 +202,14 @@ impl<'a, V: Value> Pass<'a, V> {
         layer: Layer,
         sums: &mut PlaySums,
     ) -> Result<(), WorkerError> {
-        let states: Vec<FollowSums> = self.for_lanes(layer, |lane, _| follower.follow_states(layer, lane))?;
-        let terms = self.for_lanes(layer, |lane, _| follower.follow_moves(layer, lane))?;
+        let states: Vec<FollowSums> =
+            self.passes.for_lanes(layer, &|lane, _| follower.follow_states(layer, lane))?;
+        let terms = self.passes.for_lanes(layer, &|lane, _| follower.follow_moves(layer, lane))?;
         follower.release_states(layer);
         if let Some(passed) = layer.down(2) {
             follower.release_afterstates(passed);
         }
-        self.archive.release(layer);
+        self.passes.archive.release(layer);
         sums.take_layer(layer, &states, terms.into_iter().max().unwrap_or(0));
         Ok(())
     }

@@ -52,6 +52,11 @@ impl ConeFiles {
         Self { folder, most_bytes, run, width }
     }
 
+    /// Bytes that they take at most, all together.
+    pub fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
     /// The values of states that a solved cone has, by canonical board, in the order given; `None` for the others. The
     /// states are of layers below one cut.
     pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<Stored>> {

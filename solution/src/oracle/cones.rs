@@ -10,6 +10,7 @@ use exact2048_game::{Board, Layer};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::layer_solver::FromLayers;
 use super::{Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 
@@ -132,6 +133,11 @@ impl SolvedCones {
         }
     }
 
+    /// Bytes that they take at most.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().iter().map(|cone| cone.bytes()).sum()
@@ -222,7 +228,7 @@ impl Oracle {
         known: &mut Known,
         asking: &Asking<'_>,
     ) -> Result<(), QueryError> {
-        let (solved, computed) = match self.solve_cone_or_layers(states, asking) {
+        let FromLayers { values, solved, computed } = match self.solve_cone_or_layers(states, asking) {
             Err(QueryError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
                 let (first, rest) = states.split_at(states.len() / 2);
                 self.solve(first, known, asking)?;
@@ -231,9 +237,7 @@ impl Oracle {
             solved => solved?,
         };
         asking.spent.computed.fetch_add(computed, Ordering::Relaxed);
-        for &(layer, board) in states {
-            known.extend(solved.value(layer, board).map(|value| (board, value)));
-        }
+        known.extend(states.iter().zip(&values).filter_map(|(&(_, board), value)| Some((board, (*value)?))));
         if self.is_shallow(states[0].0) {
             self.keep_in_parts(&solved)?;
         } else if solved.states() >= LEAST_KEPT_STATES {
@@ -245,30 +249,38 @@ impl Oracle {
         Ok(())
     }
 
-    /// The cone of some states, or where kernels are at hand and the cone is no longer a small part of its layers, these
-    /// whole; and how many states were backed up for it.
+    /// The values of some states by their cone, or where kernels are at hand and the cone is no longer a small part of its
+    /// layers, by these whole.
     fn solve_cone_or_layers(
         &self,
         states: &[(Layer, Board)],
         asking: &Asking<'_>,
-    ) -> Result<(Solved, u64), QueryError> {
-        let with_count = |solved: Solved| {
-            let states = solved.states();
-            (solved, states)
+    ) -> Result<FromLayers, QueryError> {
+        let of_cone = |solved: Solved| {
+            let values = states.iter().map(|&(layer, board)| solved.value(layer, board)).collect();
+            FromLayers { values, computed: solved.states(), solved }
         };
         if self.layer_solver.is_some() && !self.is_shallow(states[0].0) {
             let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);
             if few_bytes < asking.cone_bytes {
                 match self.solve_cone(states, few_bytes, asking) {
                     Err(QueryError::TooLarge(_)) => {}
-                    solved => return solved.map(with_count),
+                    solved => return solved.map(of_cone),
                 }
-                if let Some(solved) = self.solve_layers(states, asking)? {
-                    return Ok(solved);
+                if let Some(mut found) = self.solve_layers(states, asking)? {
+                    // No states, which the run could not tell; they may be worth something all the same.
+                    let open = open_of(states, &found.values);
+                    if !open.is_empty() {
+                        let cone = self.solve_cone(&open, asking.cone_bytes, asking)?;
+                        let values =
+                            states.iter().zip(&mut found.values).filter(|(_, value)| value.is_none());
+                        values.for_each(|(&(layer, board), value)| *value = cone.value(layer, board));
+                    }
+                    return Ok(found);
                 }
             }
         }
-        self.solve_cone(states, asking.cone_bytes, asking).map(with_count)
+        self.solve_cone(states, asking.cone_bytes, asking).map(of_cone)
     }
 
     /// The cone of some states, where it takes no more than some bytes of memory.

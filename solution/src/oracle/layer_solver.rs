@@ -2,24 +2,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_cone::{self as cone, Progress, SolvedLayer, Values};
-use exact2048_game::value::Value;
-use exact2048_game::{Board, Layer, Precision};
-use exact2048_storage::ItemKey;
+use exact2048_game::value::{Stored, Value};
+use exact2048_game::{Board, KeptLayers, Layer, Params, Precision};
+use exact2048_storage::{ItemKey, ShardKind};
 
+use super::cone_files::ConeFiles;
+use super::decoded::PartCache;
 use super::layers::value_bytes;
 use super::{Asking, Oracle, QueryError};
-use crate::archive::ReadError;
+use crate::archive::{Archive, ReadError};
+use crate::parts::Parts;
 
-/// Values of states as shards hold them: items by their keys.
-pub type ValueItems = BTreeMap<ItemKey, Vec<u8>>;
+/// Items as shards hold them, by their keys.
+type Items = BTreeMap<ItemKey, Vec<u8>>;
+
+/// What a [`LayerSolver`] has worked out of some layers.
+#[derive(Default, Debug)]
+pub struct LayerItems {
+    /// Which states there are, of the layers whose reach the run does not store.
+    pub reach: Items,
+    /// The values of all of them.
+    pub values: Items,
+}
+
+/// A step that a [`LayerSolver`] has done with a layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayerStep {
+    /// It was found which states it has, since the run does not store that.
+    Enumerated,
+    /// Its states have values.
+    BackedUp,
+}
 
 /// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
 /// [`Oracle::with_layer_solver`].
 pub trait LayerSolver: Send + Sync {
-    /// The values of a range of layers, above which two are stored or nothing is. Threads are those of the rayon pool that it
-    /// is called in. Asks before each layer whether they are still wanted, and else gives none.
+    /// Backs up a range of layers, above which two are stored or nothing is, and gives what it found of those up to `highest`.
+    /// Where it is not stored which states they have, that is found out first, from the next two layers below of which it is.
+    /// Threads are those of the rayon pool that it is called in. After each step it asks whether to go on, and else gives
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -27,18 +52,82 @@ pub trait LayerSolver: Send + Sync {
     fn back_up(
         &self,
         layers: RangeInclusive<Layer>,
-        wanted: &(dyn Fn(Layer) -> bool + Sync),
-    ) -> Result<Option<ValueItems>, ReadError>;
+        highest: Layer,
+        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+    ) -> Result<Option<LayerItems>, ReadError>;
 
-    /// Bytes that it takes at most while it is at a layer, beside the values that it gives.
+    /// Bytes that it should have while it is at a layer, beside what it gives.
     fn bytes(&self, layer: Layer) -> u64;
 }
 
-/// Values that a [`LayerSolver`] has worked out.
-#[derive(Default)]
+/// Layers that a [`LayerSolver`] has worked out.
+#[derive(Default, Debug)]
 pub(super) struct SolvedLayers {
     pub(super) layers: BTreeSet<Layer>,
-    pub(super) values: ValueItems,
+    /// Those among them whose reach the run does not store.
+    pub(super) lost: BTreeSet<Layer>,
+    pub(super) items: LayerItems,
+}
+
+impl SolvedLayers {
+    /// Lets go of what is below a layer.
+    pub(super) fn forget(&mut self, layer: Layer) {
+        let first = ItemKey { layer: layer.0, ..ItemKey::default() };
+        self.layers = self.layers.split_off(&layer);
+        self.lost = self.lost.split_off(&layer);
+        self.items.reach = self.items.reach.split_off(&first);
+        self.items.values = self.items.values.split_off(&first);
+    }
+
+    /// The keys of the parts of a layer that have states, of a layer that is lost otherwise.
+    pub(super) fn parts_of(&self, layer: Layer) -> impl Iterator<Item = ItemKey> {
+        let first = ItemKey { layer: layer.0, ..ItemKey::default() };
+        self.items.reach.range(first..).map(|(key, _)| *key).take_while(move |key| key.layer == layer.0)
+    }
+
+    /// Which entries of a part are reachable, row by row; `None` where none is, or where the run itself says so.
+    pub(super) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
+        let Some(item) = self.items.reach.get(&key) else { return Ok(None) };
+        let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
+        parts.decode_reach_part(key, item, &mut rows)?;
+        Ok(Some(rows))
+    }
+}
+
+/// The shards of a run, and what was worked out beside them.
+struct WithSolved {
+    run: Arc<dyn Archive>,
+    solved: Arc<SolvedLayers>,
+}
+
+impl Archive for WithSolved {
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+        let (layers, items) = match kind {
+            ShardKind::Reach => (&self.solved.lost, &self.solved.items.reach),
+            ShardKind::Values => (&self.solved.layers, &self.solved.items.values),
+        };
+        if layers.contains(&Layer(key.layer)) {
+            Ok(items.get(&key).cloned())
+        } else {
+            self.run.read(kind, key)
+        }
+    }
+}
+
+/// Bytes of decoded parts of solved layers that are kept while states are looked up in them.
+const CACHE_BYTES: u64 = 16 << 20;
+
+/// Of how many states a byte of reach says that they are there, at least.
+const STATES_A_BYTE_OF_REACH: u64 = 4;
+
+/// The answers of whole layers.
+pub(super) struct FromLayers {
+    /// The values of the states that were asked for; `None` for one that is none.
+    pub(super) values: Vec<Option<Stored>>,
+    /// All states of the lower layers, as far as there was memory for them.
+    pub(super) solved: cone::Solved,
+    /// How many states were backed up.
+    pub(super) computed: u64,
 }
 
 impl Oracle {
@@ -54,9 +143,9 @@ impl Oracle {
         reader.between(first).into_iter().map(|layer| reader.states_of(layer)).sum()
     }
 
-    /// All states of the layers from the first of those that are asked for up to the next stored ones, by the kernels, where
-    /// these are at hand and that fits the memory that a cone may take; of the upper layers those are left out that would
-    /// take more. Also how many states were backed up.
+    /// The values of states by all states of the layers from the first of theirs up to the next stored ones, by the kernels,
+    /// where these are at hand and the memory that a cone may take is enough. As many of the lower layers as fit are given
+    /// whole.
     ///
     /// # Errors
     ///
@@ -65,7 +154,7 @@ impl Oracle {
         &self,
         asked: &[(Layer, Board)],
         asking: &Asking<'_>,
-    ) -> Result<Option<(cone::Solved, u64)>, QueryError> {
+    ) -> Result<Option<FromLayers>, QueryError> {
         let (Some(solver), Some(&(lowest, _)), Some(&(highest, _))) =
             (&self.layer_solver, asked.first(), asked.last())
         else {
@@ -74,29 +163,51 @@ impl Oracle {
         let mut reader = self.state_reader(asking.wanted);
         let between = reader.between(lowest);
         let Some(&last) = between.last() else { return Ok(None) };
-        let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
-        let values_bytes = value_bytes(&self.params) * all;
         let solver_bytes = between.iter().map(|&layer| solver.bytes(layer)).max().unwrap_or(0);
-        let fits = values_bytes + solver_bytes <= asking.cone_bytes;
-        if !fits || between.iter().any(|&layer| !self.has_reach(layer)) {
+        let value_bytes = value_bytes(&self.params);
+        // As they are found, and as boards with their values.
+        let found_bytes =
+            |layer| reader.states_of(layer) * value_bytes + reader.states_of(layer) / STATES_A_BYTE_OF_REACH;
+        let listed_bytes = |layer| reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes);
+        let asked_bytes: u64 = lowest.to(highest).map(found_bytes).sum();
+        if solver_bytes + asked_bytes > asking.cone_bytes {
             return Ok(None);
         }
+        // What is not kept for the next who asks need not be listed; files have a table too.
+        let kept_bytes =
+            self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
+        let kept_bytes = kept_bytes - kept_bytes / 16;
+        let sums = between.iter().scan((solver_bytes, 0), |(bytes, listed), &layer| {
+            *bytes += found_bytes(layer) + listed_bytes(layer);
+            *listed += listed_bytes(layer);
+            Some((layer, *bytes <= asking.cone_bytes && *listed <= kept_bytes))
+        });
+        let listed: Vec<Layer> = sums.take_while(|&(_, fits)| fits).map(|(layer, _)| layer).collect();
+        let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
         (asking.progress)(Progress::Up(lowest, 0));
-        let goes_on = |layer| {
-            let left = lowest.to(layer).map(|layer| reader.states_of(layer)).sum();
-            (asking.progress)(Progress::Down(left, all));
+        let (found, left) = (AtomicU64::new(0), AtomicU64::new(all));
+        let goes_on = |step, layer| {
+            let states = reader.states_of(layer);
+            (asking.progress)(match step {
+                LayerStep::Enumerated => {
+                    Progress::Up(layer, found.fetch_add(states, Ordering::Relaxed) + states)
+                }
+                LayerStep::BackedUp => {
+                    Progress::Down(left.fetch_sub(states, Ordering::Relaxed) - states, all)
+                }
+            });
             (asking.wanted)()
         };
-        let values = solver.back_up(lowest..=last, &goes_on)?.ok_or(QueryError::GivenUp)?;
-        let stored: u64 = last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum();
-        asking.spent.add_stored(stored);
-        reader.solved = SolvedLayers { layers: between.iter().copied().collect(), values };
-        let (mut layers, mut bytes) = (Vec::new(), values_bytes);
-        for layer in between {
-            bytes += reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes(&self.params));
-            if layer > highest && bytes > asking.cone_bytes {
-                break;
-            }
+        let highest = listed.last().copied().unwrap_or(highest).max(highest);
+        let items = solver.back_up(lowest..=last, highest, &goes_on)?.ok_or(QueryError::GivenUp)?;
+        asking.spent.add_stored(last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum());
+        let layers: BTreeSet<Layer> = lowest.to(highest).collect();
+        let lost = layers.iter().copied().filter(|&layer| !self.has_reach(layer)).collect();
+        let solved = Arc::new(SolvedLayers { layers, lost, items });
+        let values = self.look_up_in(&solved, asked)?;
+        reader.solved = Arc::into_inner(solved).unwrap_or_default();
+        let mut layers = Vec::new();
+        for layer in listed {
             let states = reader.states(layer)?;
             let values = states.values.iter();
             let values = match self.params.precision {
@@ -105,6 +216,23 @@ impl Oracle {
             };
             layers.push(SolvedLayer { layer, boards: states.boards.clone().into(), values });
         }
-        Ok(Some((cone::Solved::new(layers), all)))
+        Ok(Some(FromLayers { values, solved: cone::Solved::new(layers), computed: all }))
+    }
+
+    /// The values of states of layers that were worked out; `None` for those that are none.
+    fn look_up_in(
+        &self,
+        solved: &Arc<SolvedLayers>,
+        states: &[(Layer, Board)],
+    ) -> Result<Vec<Option<Stored>>, QueryError> {
+        let archive = WithSolved { run: Arc::clone(self.parts.archive()), solved: Arc::clone(solved) };
+        let params: Params = self.params.clone().with_kept(KeptLayers::ALL);
+        let parts = PartCache::new(Arc::new(archive), &params, CACHE_BYTES);
+        let value = |&(_, board): &(Layer, Board)| {
+            let Some(entry) = self.entry(board) else { return Ok(None) };
+            let Some(part) = parts.get(entry.key, entry.parts, false)? else { return Ok(None) };
+            part.rank(entry.number).map_or(Ok(None), |rank| Ok(part.value(rank)?))
+        };
+        states.iter().map(value).collect()
     }
 }

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
-use super::layer_solver::{LayerSolver, SolvedLayers, ValueItems};
+use super::layer_solver::{LayerSolver, SolvedLayers};
 use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
@@ -178,8 +178,7 @@ impl StateReader<'_> {
     fn forget(&mut self, layer: Layer) {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);
-        self.solved.layers = self.solved.layers.split_off(&layer);
-        self.solved.values = self.solved.values.split_off(&ItemKey { layer: layer.0, ..ItemKey::default() });
+        self.solved.forget(layer);
         let small = (self.oracle.params.cells() as u32) << (self.oracle.params.large - 1);
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
@@ -202,8 +201,8 @@ impl StateReader<'_> {
             return Err(QueryError::ReachRemoved(layer));
         }
         if let (Some(&first), Some(&last)) = (between.first(), between.last()) {
-            let values = solver.back_up(first..=last, &|_| (self.wanted)())?;
-            self.solved.values.append(&mut values.ok_or(QueryError::GivenUp)?);
+            let items = solver.back_up(first..=last, last, &|_, _| (self.wanted)())?;
+            self.solved.items.values.append(&mut items.ok_or(QueryError::GivenUp)?.values);
             self.solved.layers.extend(between);
         }
         Ok(())
@@ -273,24 +272,22 @@ impl StateReader<'_> {
     /// The boards of a layer, ascending, each with its value or its best move where those are wanted.
     fn decode(&mut self, layer: Layer, kind: ItemKind) -> Result<(Vec<Board>, Vec<u64>), QueryError> {
         let oracle = self.oracle;
-        if !oracle.has_reach(layer) {
-            return Err(QueryError::ReachRemoved(layer));
+        let keys = if self.solved.lost.contains(&layer) {
+            self.solved.parts_of(layer).collect()
+        } else {
+            oracle.parts_of(layer)?
+        };
+        let mut places = Vec::with_capacity(keys.len());
+        for key in keys {
+            let lane = Lane::from_code(key.lane).ok_or(ReadError::ItemMissing(key))?;
+            let columns =
+                self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
+            let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::ItemMissing(key))?;
+            let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
+            let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
+            places.push(PartPlace { key, lane, parts, columns, skeletons });
         }
-        let mut places = Vec::new();
-        for shard in oracle.catalog.find_layer(ShardKind::Reach, layer.0) {
-            let items = shard.reader().map_err(ReadError::from)?.items();
-            let first = items.partition_point(|entry| entry.key.layer < layer.0);
-            for entry in items[first..].iter().take_while(|entry| entry.key.layer == layer.0) {
-                let lane = Lane::from_code(entry.key.lane).ok_or(ReadError::ItemMissing(entry.key))?;
-                let columns =
-                    self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
-                let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::ItemMissing(entry.key))?;
-                let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
-                let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
-                places.push(PartPlace { key: entry.key, lane, parts, columns, skeletons });
-            }
-        }
-        let (solved, wanted) = (&self.solved.values, self.wanted);
+        let (solved, wanted) = (&self.solved, self.wanted);
         let decode = |place| decode_part(oracle, place, kind, solved, wanted);
         let decoded: Result<Vec<_>, QueryError> = places.par_iter().map(decode).collect();
         Ok(sorted(&decoded?))
@@ -329,14 +326,18 @@ fn decode_part(
     oracle: &Oracle,
     place: &PartPlace,
     kind: ItemKind,
-    solved: &ValueItems,
+    solved: &SolvedLayers,
     wanted: Wanted<'_>,
 ) -> Result<Vec<(Board, u64)>, QueryError> {
     if !wanted() {
         return Err(QueryError::GivenUp);
     }
     let PartPlace { key, lane, parts, ref columns, ref skeletons } = *place;
-    let Some(states) = oracle.parts.states(key, parts)? else { return Ok(Vec::new()) };
+    let states = match solved.states(key, parts)? {
+        None => oracle.parts.states(key, parts)?,
+        states => states,
+    };
+    let Some(states) = states else { return Ok(Vec::new()) };
     let mut next = Answers::read(oracle, place, kind, solved)?;
     let rules = oracle.cones.packed();
     let mut found = Vec::with_capacity(ones(&states) as usize);
@@ -405,13 +406,13 @@ impl Answers {
         oracle: &Oracle,
         place: &PartPlace,
         kind: ItemKind,
-        solved: &ValueItems,
+        solved: &SolvedLayers,
     ) -> Result<Self, QueryError> {
         let PartPlace { key, parts, .. } = *place;
         Ok(match kind {
             ItemKind::Reach => Self::Nothing,
             ItemKind::Values => {
-                let item = match solved.get(&key) {
+                let item = match solved.items.values.get(&key) {
                     Some(item) => item.clone(),
                     None => oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing(key))?,
                 };

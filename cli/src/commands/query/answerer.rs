@@ -6,7 +6,6 @@ use std::time::Instant;
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
-use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
 
 use super::Args;
@@ -61,7 +60,8 @@ impl Answerer {
                 let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
                 let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
                 let run = Run::open(location)?;
-                let oracle = Oracle::with_options(&run, options)?.with_layer_solver(layer_solver(&run));
+                let solver = cones::layer_solver(&run, cone_bytes);
+                let oracle = Oracle::with_options(&run, options)?.with_layer_solver(solver);
                 let (watch, turn) = (ConeWatch::default(), Mutex::default());
                 Source::Run(Box::new(LocalRun { oracle, watch, turn }))
             }

@@ -56,6 +56,11 @@ impl SpanArchive {
         Ok(())
     }
 
+    /// The keys of what was added of a kind and a layer.
+    pub fn keys(&self, kind: ShardKind, layer: Layer) -> Vec<ItemKey> {
+        self.layers().get(&(layer, kind)).into_iter().flat_map(|items| items.keys().copied()).collect()
+    }
+
     /// Forgets what was added for a layer.
     pub fn release(&self, layer: Layer) {
         let mut layers = self.layers.write().unwrap_or_else(PoisonError::into_inner);

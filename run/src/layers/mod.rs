@@ -1,0 +1,163 @@
+//! Values of whole layers that a run does not store, by the kernels that solve runs.
+
+mod archive;
+mod pass;
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use exact2048_coordinator::Workload;
+use exact2048_game::value::Value;
+use exact2048_game::{Layer, Params, Precision};
+use exact2048_solution::{Archive, LayerItems, LayerSolver, LayerStep, ReadError, Run, ShardArchive};
+use exact2048_storage::ShardKind;
+use exact2048_worker::{Tuning, WorkerError, least_memory_bytes};
+
+pub(crate) use archive::packed;
+pub(crate) use pass::{LayerPasses, lost_layers};
+
+/// What backs up layers of a run that it does not store, for [`Oracle::with_layer_solver`]. What does not fit the memory
+/// waits in files in the folder for temporary files.
+///
+/// [`Oracle::with_layer_solver`]: exact2048_solution::Oracle::with_layer_solver
+pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
+    match run.params().precision {
+        Precision::Bits32 => Box::new(WhenNeeded::<u32>::new(run, tuning)),
+        Precision::Bits64 => Box::new(WhenNeeded::<u64>::new(run, tuning)),
+    }
+}
+
+/// Kernels that are set up when they are first asked for: most questions need none.
+struct WhenNeeded<V> {
+    params: Params,
+    lost: Vec<Layer>,
+    shards: Arc<ShardArchive>,
+    tuning: Tuning,
+    kernels: OnceLock<Kernels<V>>,
+}
+
+impl<V: Value> WhenNeeded<V> {
+    fn new(run: &Run, tuning: Tuning) -> Self {
+        // Values alone are asked for, also of a run that stores best moves.
+        let params = run.params().clone().with_best_moves(false);
+        let (lost, shards) = (lost_layers(run), Arc::clone(run.archive()));
+        Self { params, lost, shards, tuning, kernels: OnceLock::new() }
+    }
+
+    fn kernels(&self) -> &Kernels<V> {
+        self.kernels.get_or_init(|| Kernels {
+            workload: Workload::new(&self.params),
+            least_bytes: least_memory_bytes(&self.params, rayon::current_num_threads()),
+            last_layer: self.params.last_layer(),
+            passes: Mutex::new(LayerPasses::new(
+                self.params.clone(),
+                self.lost.clone(),
+                &self.shards,
+                std::env::temp_dir().into(),
+                self.tuning,
+            )),
+        })
+    }
+}
+
+impl<V: Value> LayerSolver for WhenNeeded<V> {
+    fn back_up(
+        &self,
+        layers: RangeInclusive<Layer>,
+        highest: Layer,
+        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+    ) -> Result<Option<LayerItems>, ReadError> {
+        self.kernels().back_up(layers, highest, goes_on).map_err(|error| match error {
+            WorkerError::Read(error) => error,
+            WorkerError::Storage(error) => error.into(),
+            WorkerError::Payload(error) => error.into(),
+        })
+    }
+
+    fn bytes(&self, layer: Layer) -> u64 {
+        self.kernels().bytes(layer)
+    }
+}
+
+struct Kernels<V> {
+    workload: Workload,
+    /// With less memory they would not do.
+    least_bytes: u64,
+    last_layer: Layer,
+    /// One range at a time: blocks are let go of by layer.
+    passes: Mutex<LayerPasses<V>>,
+}
+
+impl<V: Value> Kernels<V> {
+    fn back_up(
+        &self,
+        layers: RangeInclusive<Layer>,
+        highest: Layer,
+        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+    ) -> Result<Option<LayerItems>, WorkerError> {
+        let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, last) = layers.into_inner();
+        let found = enumerate(&passes, first, last, goes_on).and_then(|was_wanted| {
+            if was_wanted { back_up(&passes, first, last, highest, goes_on) } else { Ok(None) }
+        });
+        passes.worker.release_all();
+        Layer::FIRST.to(self.last_layer).for_each(|layer| passes.archive.release(layer));
+        passes.release_lanes_below(first);
+        found
+    }
+
+    fn bytes(&self, layer: Layer) -> u64 {
+        // States of this layer and the two above, and afterstates of this one; where these are many, some wait in files.
+        let entries = self.workload.entries(layer, layer.up(3)) + self.workload.entries(layer, layer.up(1));
+        self.least_bytes + ((entries * size_of::<V>() as f64) as u64).min(self.least_bytes)
+    }
+}
+
+/// Enumerates what is not stored of the reach of some layers, from the next two layers below whose reach is stored.
+fn enumerate<V: Value>(
+    passes: &LayerPasses<V>,
+    first: Layer,
+    last: Layer,
+    goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+) -> Result<bool, WorkerError> {
+    let Some(lowest_lost) = first.to(last).find(|&layer| passes.is_lost(layer)) else { return Ok(true) };
+    let is_stored = |layer: Option<Layer>| layer.is_none_or(|layer| !passes.is_lost(layer));
+    let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(2));
+    let begin = Layer::FIRST.to(lowest_lost).rev().find(can_begin).unwrap_or(Layer::FIRST);
+    passes.enumerate(begin, last, &mut |layer| {
+        // States below are asked for no more, two layers above.
+        if let Some(passed) = layer.down(2).filter(|&passed| passed < first) {
+            passes.archive.release(passed);
+        }
+        goes_on(LayerStep::Enumerated, layer)
+    })
+}
+
+/// Backs some layers up, and gives what is found of those up to the highest that is asked for.
+fn back_up<V: Value>(
+    passes: &LayerPasses<V>,
+    first: Layer,
+    last: Layer,
+    highest: Layer,
+    goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+) -> Result<Option<LayerItems>, WorkerError> {
+    let mut found = LayerItems::default();
+    for layer in first.to(last).rev() {
+        if layer > highest {
+            passes.back_up(layer, &|lane, helpers| passes.worker.back_up_values(layer, lane, helpers))?;
+        } else {
+            let items =
+                passes.back_up(layer, &|lane, helpers| passes.worker.back_up_items(layer, lane, helpers))?;
+            found.values.extend(items.into_iter().flatten());
+            for key in passes.archive.keys(ShardKind::Reach, layer) {
+                let item = passes.archive.read(ShardKind::Reach, key)?;
+                found.reach.extend(item.map(|item| (key, item)));
+            }
+        }
+        passes.archive.release(layer.up(2));
+        if !goes_on(LayerStep::BackedUp, layer) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,132 @@
+//! Passes through whole layers of a run that is there already, by the kernels: all lanes of a layer side by side, one layer
+//! after the other.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use exact2048_game::lane::{lanes, layer_range};
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer, Params};
+use exact2048_solution::{Archive, Run, ShardArchive};
+use exact2048_storage::{ScratchPlace, ShardKind};
+use exact2048_worker::{Tuning, Worker, WorkerError};
+
+use super::archive::{SpanArchive, packed};
+
+/// What happens in a layer with each of its lanes, beside so many threads that may help.
+type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
+
+/// A worker on the shards of a run, and on what it has worked out beside them.
+pub struct LayerPasses<V> {
+    params: Params,
+    lanes: Vec<Lane>,
+    /// Layers whose reach is not stored, ascending.
+    lost: Vec<Layer>,
+    pub archive: Arc<SpanArchive>,
+    pub worker: Worker<V>,
+}
+
+/// The layers of a run whose reach is not stored, ascending.
+pub fn lost_layers(run: &Run) -> Vec<Layer> {
+    let is_lost = |layer: &Layer| !run.catalog().covers(ShardKind::Reach, layer.0);
+    Layer::FIRST.to(run.params().last_layer()).filter(is_lost).collect()
+}
+
+impl<V: Value> LayerPasses<V> {
+    /// Through the layers of a run with these parameters. What does not fit the memory waits in scratch files.
+    pub fn new(
+        params: Params,
+        lost: Vec<Layer>,
+        shards: &Arc<ShardArchive>,
+        scratch: ScratchPlace,
+        tuning: Tuning,
+    ) -> Self {
+        let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone()));
+        let worker = Worker::new(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
+        Self { lanes: lanes(&params), params, lost, archive, worker }
+    }
+
+    /// Whether it is not stored which states a layer has.
+    pub fn is_lost(&self, layer: Layer) -> bool {
+        self.lost.binary_search(&layer).is_ok()
+    }
+
+    /// How many lanes there are.
+    pub fn lane_count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Does something for each lane that may have boards in a layer, side by side; what comes of it in their order.
+    pub fn for_lanes<T: Send>(&self, layer: Layer, of_lane: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
+        let is_there = |lane: &Lane| {
+            let (first, last) = layer_range(&self.params, *lane);
+            (first..=last).contains(&layer)
+        };
+        let lanes: Vec<Lane> = self.lanes.iter().copied().filter(is_there).collect();
+        let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
+        let found = Mutex::new(Vec::new());
+        // Threads that wait for pieces of a block must not take up another block: that one might wait for the memory which
+        // they hold. Hence no parallel iterator.
+        rayon::broadcast(|_| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&lane) = lanes.get(number) else { break };
+                let of_this = of_lane(lane, helpers);
+                found.lock().unwrap_or_else(PoisonError::into_inner).push((number, of_this));
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_unstable_by_key(|&(number, _)| number);
+        found.into_iter().map(|(_, of_lane)| of_lane).collect()
+    }
+
+    /// Enumerates the layers of a span again of which it is not stored which states they have; the two layers below the
+    /// lowest of these are stored. After each it is asked whether to go on; the result says whether it went to the end.
+    pub fn enumerate(
+        &self,
+        first: Layer,
+        last: Layer,
+        goes_on: &mut dyn FnMut(Layer) -> bool,
+    ) -> Result<bool, WorkerError> {
+        for layer in first.to(last) {
+            if self.is_lost(layer) {
+                let items = self.for_lanes(layer, &|lane, helpers| {
+                    Ok(packed(self.worker.enumerate_items(layer, lane, helpers)?)?)
+                })?;
+                self.archive.add(ShardKind::Reach, layer, items, self.worker.is_memory_short())?;
+                self.for_lanes(layer, &|lane, helpers| {
+                    self.worker.enumerate_afterstates(layer, lane, helpers)
+                })?;
+                if !goes_on(layer) {
+                    return Ok(false);
+                }
+            }
+            if let Some(passed) = layer.down(2) {
+                self.worker.release_states(passed);
+                self.worker.release_afterstates(passed);
+            }
+        }
+        self.worker.release_all();
+        Ok(true)
+    }
+
+    /// Backs up a layer, of which the two above were backed up just before or are stored: first its afterstates, then with
+    /// each lane of states what is wanted of them, in the order of the lanes.
+    pub fn back_up<T: Send>(&self, layer: Layer, states: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
+        self.for_lanes(layer, &|lane, helpers| {
+            self.worker.back_up_afterstates(layer, lane, helpers)?;
+            self.worker.release_block_states(layer.up(2), lane);
+            Ok(())
+        })?;
+        self.worker.release_states(layer.up(2));
+        let found = self.for_lanes(layer, states)?;
+        self.worker.release_afterstates(layer);
+        Ok(found)
+    }
+
+    /// Lets go of what is kept for lanes all of whose layers lie below one.
+    pub fn release_lanes_below(&self, layer: Layer) {
+        let is_over = |lane: &&Lane| layer_range(&self.params, **lane).1 < layer;
+        self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release_lane(lane));
+    }
+}
