@@ -1,8 +1,10 @@
 //! Which layers' values a run keeps where the disk is limited, and what that means for who asks it.
 
-use exact2048_coordinator::{Forecast, ForecastTotals, Workload};
+use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload};
 use exact2048_game::{KeptLayers, Params};
 use exact2048_run::alone::disk;
+use exact2048_solution::Phase;
+use exact2048_worker::Tuning;
 
 use crate::job::kept_text;
 use crate::plan;
@@ -85,31 +87,75 @@ pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// States that a state half way between kept layers leads to, where two are kept in every 16, and how that grows with the
-/// number of layers: measured on 5x2.
+/// States within 8 layers that a state half way up a game leads to, where two layers in every 16 are kept, and how that
+/// grows with the number of layers: measured on 5x2 and 4x3, up to where it is a good part of their layers.
 const CONE_STATES: f64 = 40e3;
-const CONE_GROWTH: f64 = 3.1;
+const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
+const CONE_GROWTH_A_CELL: f64 = 1.65;
 
 /// Seconds of one thread for each of them.
 const CONE_SECONDS: f64 = 1.2e-6;
 
-/// How long a query of a state half way between kept layers takes, in seconds, about.
-pub fn query_seconds(kept: KeptLayers, threads: usize) -> f64 {
-    let periods = f64::from(kept.period()) / 16.0;
-    CONE_STATES * periods.powf(CONE_GROWTH) * CONE_SECONDS / threads.max(1) as f64
+/// The same for a state of a layer that is backed up whole, to list it as well.
+const LISTED_SECONDS: f64 = 0.1e-6;
+
+/// States that are listed at most, since more are not kept.
+const MOST_LISTED: f64 = 300e6;
+
+/// What the layers of a run cost that are worked out for a question, about: on average, as questions are about any of them.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerCost {
+    /// States of a layer.
+    states: f64,
+    /// Seconds to enumerate a layer, and to back it up.
+    seconds: [f64; 2],
+    threads: f64,
+    cells: f64,
 }
 
-/// The same in words.
-pub fn query_text(kept: KeptLayers, threads: usize) -> String {
-    match query_seconds(kept, threads) {
-        seconds if seconds < 0.05 => "some milliseconds".to_owned(),
-        seconds => format!("about {}", units::about(seconds)),
+impl LayerCost {
+    /// Of a run whose passes take so many seconds with so many threads.
+    pub fn new(params: &Params, workload: &Workload, seconds: [f64; 2], threads: usize) -> Self {
+        let layers = f64::from(params.last_layer().number() + 1);
+        Self {
+            states: plan::states(params, workload.whole()) / layers,
+            seconds: seconds.map(|seconds| seconds / layers),
+            threads: threads.max(1) as f64,
+            cells: params.cells() as f64,
+        }
+    }
+
+    /// The same by the speed of the machine that [`PassCost`] was measured on.
+    pub fn usual(params: &Params, workload: &Workload, threads: usize) -> Self {
+        let cost = PassCost::new(params, Tuning::DENSE_ROWS);
+        let seconds = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase));
+        Self::new(params, workload, seconds.map(|seconds| seconds / threads.max(1) as f64), threads)
+    }
+
+    /// How long a query of a state half way between kept layers takes, in seconds, about: that of its cone, or that of all
+    /// layers above it and, since their reach is not stored any more, of all that are between the same kept ones.
+    pub fn query_seconds(&self, kept: KeptLayers) -> f64 {
+        let (period, above) = (f64::from(kept.period()), f64::from(kept.period()) / 2.0);
+        let growth = CONE_GROWTH_OF_10_CELLS + CONE_GROWTH_A_CELL * (self.cells - 10.0);
+        let in_cone = CONE_STATES * (above / 8.0).powf(growth.max(1.0));
+        let of_cone = in_cone * CONE_SECONDS / self.threads;
+        let [up, down] = self.seconds;
+        let listed = (self.states * above).min(MOST_LISTED) * LISTED_SECONDS / self.threads;
+        of_cone.min(up * period + down * above + listed)
+    }
+
+    /// The same in words.
+    pub fn query_text(&self, kept: KeptLayers) -> String {
+        match self.query_seconds(kept) {
+            seconds if seconds < 0.05 => "some milliseconds".to_owned(),
+            seconds => format!("about {}", units::about(seconds)),
+        }
     }
 }
 
 impl Choice {
     /// What is chosen, in some sentences.
-    pub fn text(&self, limit_bytes: u64, threads: usize) -> String {
+    pub fn text(&self, limit_bytes: u64, layer_cost: &LayerCost) -> String {
         let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
         let kept = kept_text(self.kept, false);
         let peak = units::size(peak_bytes.min(limit_bytes));
@@ -117,7 +163,7 @@ impl Choice {
         let mut text = format!(
             "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; layers whose values are \
              kept: {kept}; a query of a state half way between them takes {}",
-            query_text(self.kept, threads)
+            layer_cost.query_text(self.kept)
         );
         if self.is_tight {
             text += "; most layers are enumerated twice, which takes about a third longer";
@@ -137,10 +183,13 @@ mod tests {
     use super::*;
     use exact2048_game::{Objective, Precision, Spawn4};
 
+    fn params(board: &str) -> Params {
+        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    }
+
     fn choices(board: &str, limit_bytes: u64) -> Choices {
-        let params =
-            Params::new(board.parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None);
-        Choices::new(&params.unwrap(), limit_bytes)
+        Choices::new(&params(board), limit_bytes)
     }
 
     #[test]
@@ -175,8 +224,14 @@ mod tests {
 
     #[test]
     fn queries_take_longer_where_less_is_kept() {
-        let seconds = |period| query_seconds(KeptLayers::new(period, 2).unwrap(), 2);
-        assert!((0.01..0.2).contains(&seconds(16)) && (10.0..45.0).contains(&seconds(128)));
-        assert_eq!(query_text(KeptLayers::TWO_IN_FOUR, 2), "some milliseconds");
+        let costs = ["5x2", "4x3"].map(|board| {
+            let params = params(board);
+            LayerCost::usual(&params, &Workload::new(&params), 2)
+        });
+        let seconds = |cost: &LayerCost, period| cost.query_seconds(KeptLayers::new(period, 2).unwrap());
+        let [small, large] = costs.each_ref().map(|cost| [16, 32, 128].map(|period| seconds(cost, period)));
+        assert!((0.01..0.2).contains(&small[0]) && (2.0..10.0).contains(&small[2]), "{small:?}");
+        assert!((2.0..30.0).contains(&large[1]) && (60.0..600.0).contains(&large[2]), "{large:?}");
+        assert_eq!(costs[1].query_text(KeptLayers::TWO_IN_FOUR), "some milliseconds");
     }
 }

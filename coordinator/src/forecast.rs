@@ -3,12 +3,15 @@
 use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
-/// Bytes of a stored value of 32 bits, compressed, measured: a score takes 1.5 to 2.0, a probability 2.2.
-const SCORE_BYTES: f64 = 1.8;
+/// Bytes of a stored score of 32 bits, compressed, by the powers of ten of states of its layer: measured on 3x3, 5x2 and, with
+/// 64 bits, 4x3. The more states there are, the more values come twice.
+const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
+
+/// Of a stored probability.
 const PROBABILITY_BYTES: f64 = 2.2;
 
 /// How much more a value of 64 bits takes.
-const WIDE: f64 = 1.5;
+const WIDE: f64 = 1.46;
 
 /// Bytes of the best move of a state, coded, measured: 0.08 on 5x2, 0.1 on 3x3.
 const BEST_MOVE_BYTES: f64 = 0.09;
@@ -19,19 +22,19 @@ const OVERHEAD: f64 = 1.01;
 /// Bytes of a run without a layer: manifest, lock, folders, and some records.
 const FIXED_BYTES: f64 = 200e3;
 
-/// Bytes of the reach of a state, by the number of states of its layer, measured. The more states a layer has, the larger
-/// is the part of its entries that is reachable, and the less there is to say about each.
-fn reach_bytes_of_state(states_of_layer: f64) -> f64 {
+/// Bytes of the reach of a state by the powers of ten of states of its layer: measured on whole runs of 4x2, 3x3, 5x2 and 4x3.
+/// The more states a layer has, the larger is the part of its entries that is reachable, and the less there is to say about
+/// each.
+const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
+
+/// Bytes of a state between those that were measured.
+fn bytes_of_state(measured: &[(f64, f64)], states_of_layer: f64) -> f64 {
     let tens = states_of_layer.max(1.0).log10();
-    let at = REACH_BYTES.partition_point(|point| point.0 < tens).clamp(1, REACH_BYTES.len() - 1);
-    let ((low, few), (high, many)) = (REACH_BYTES[at - 1], REACH_BYTES[at]);
+    let at = measured.partition_point(|point| point.0 < tens).clamp(1, measured.len() - 1);
+    let ((low, few), (high, many)) = (measured[at - 1], measured[at]);
     let share = ((tens - low) / (high - low)).clamp(0.0, 1.0);
     few + share * (many - few)
 }
-
-/// Powers of ten of states of a layer, each with bytes of a state: measured on whole runs of 4x2, 3x3 and 5x2, and on the
-/// first two thirds of 4x3.
-const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.0, 0.037)];
 
 /// In the first layers of a large board a smaller part of the entries is reachable, and a state takes so many times as much.
 const OF_FIRST_LAYERS: f64 = 2.0;
@@ -82,19 +85,20 @@ pub struct Relief {
 impl Forecast {
     /// Of a run whose layers have about so many states.
     pub fn new(params: &Params, states: impl Fn(Layer) -> f64) -> Self {
-        let value = match params.precision {
+        let wide = match params.precision {
             Precision::Bits32 => 1.0,
             Precision::Bits64 => WIDE,
-        } * match params.objective {
-            Objective::Score => SCORE_BYTES,
-            Objective::Reach { .. } | Objective::Lose { .. } => PROBABILITY_BYTES,
+        };
+        let value = |states| match params.objective {
+            Objective::Score => wide * bytes_of_state(&SCORE_BYTES, states),
+            Objective::Reach { .. } | Objective::Lose { .. } => wide * PROBABILITY_BYTES,
         };
         let of_first_layers = if params.until_layer.is_some() { OF_FIRST_LAYERS } else { 1.0 };
         let of_layer = |layer| {
             let states = states(layer);
-            let reach = states * reach_bytes_of_state(states) * of_first_layers * OVERHEAD;
+            let reach = states * bytes_of_state(&REACH_BYTES, states) * of_first_layers * OVERHEAD;
             let best_moves = if params.best_moves { states * BEST_MOVE_BYTES * OVERHEAD } else { 0.0 };
-            LayerBytes { reach, values: states * value * OVERHEAD, best_moves }
+            LayerBytes { reach, values: states * value(states) * OVERHEAD, best_moves }
         };
         let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
         Self { layers, params: params.clone() }

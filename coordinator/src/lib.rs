@@ -5,6 +5,7 @@
 
 pub mod cluster;
 mod forecast;
+mod pass_cost;
 mod planner;
 mod ranges;
 mod rate;
@@ -13,6 +14,7 @@ mod task;
 mod workload;
 
 pub use forecast::{Forecast, ForecastTotals, Relief};
+pub use pass_cost::PassCost;
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};

@@ -59,14 +59,6 @@ impl Workload {
         }
     }
 
-    /// What a pass through all layers costs, in the same unit.
-    pub fn whole_cost(&self, phase: Phase) -> f64 {
-        match phase {
-            Phase::Enumerate => self.whole(),
-            Phase::BackUp => BACK_UP_COST * self.whole(),
-        }
-    }
-
     /// Entries of the run.
     pub fn whole(&self) -> f64 {
         self.entries_below.last().copied().unwrap_or_default()

@@ -16,7 +16,7 @@ use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
-use crate::choice::Choices;
+use crate::choice::{Choices, LayerCost};
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
@@ -151,7 +151,8 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
                 },
             ))
         })?;
-        display::say(&choice.text(limit, threads));
+        let layer_cost = LayerCost::usual(&params, &Workload::new(&params), threads);
+        display::say(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);
     }
     Ok(params)
