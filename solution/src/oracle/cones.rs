@@ -10,7 +10,7 @@ use exact2048_game::{Board, Layer};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::layer_solver::FromLayers;
+use super::layer_solver::FoundValues;
 use super::{Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 
@@ -228,7 +228,7 @@ impl Oracle {
         known: &mut Known,
         asking: &Asking<'_>,
     ) -> Result<(), QueryError> {
-        let FromLayers { values, solved, computed } = match self.solve_cone_or_layers(states, asking) {
+        let FoundValues { values, solved, computed } = match self.solve_cone_or_layers(states, asking) {
             Err(QueryError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
                 let (first, rest) = states.split_at(states.len() / 2);
                 self.solve(first, known, asking)?;
@@ -255,10 +255,10 @@ impl Oracle {
         &self,
         states: &[(Layer, Board)],
         asking: &Asking<'_>,
-    ) -> Result<FromLayers, QueryError> {
+    ) -> Result<FoundValues, QueryError> {
         let of_cone = |solved: Solved| {
             let values = states.iter().map(|&(layer, board)| solved.value(layer, board)).collect();
-            FromLayers { values, computed: solved.states(), solved }
+            FoundValues { values, computed: solved.states(), solved }
         };
         if self.layer_solver.is_some() && !self.is_shallow(states[0].0) {
             let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);

@@ -12,7 +12,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use super::cone_files::ConeFiles;
 use super::decoded::PartCache;
-use super::layers::value_bytes;
+use super::layers::{StateReader, value_bytes};
 use super::{Asking, Oracle, QueryError};
 use crate::archive::{Archive, ReadError};
 use crate::parts::Parts;
@@ -120,11 +120,11 @@ const CACHE_BYTES: u64 = 16 << 20;
 /// Of how many states a byte of reach says that they are there, at least.
 const STATES_A_BYTE_OF_REACH: u64 = 4;
 
-/// The answers of whole layers.
-pub(super) struct FromLayers {
-    /// The values of the states that were asked for; `None` for one that is none.
+/// Values that were asked for, by a cone or by whole layers.
+pub(super) struct FoundValues {
+    /// In the order of the states; `None` for a board that is none.
     pub(super) values: Vec<Option<Stored>>,
-    /// All states of the lower layers, as far as there was memory for them.
+    /// What is worth keeping for the next who asks: the cone, or all states of the lower layers, as far as there is room.
     pub(super) solved: cone::Solved,
     /// How many states were backed up.
     pub(super) computed: u64,
@@ -154,7 +154,7 @@ impl Oracle {
         &self,
         asked: &[(Layer, Board)],
         asking: &Asking<'_>,
-    ) -> Result<Option<FromLayers>, QueryError> {
+    ) -> Result<Option<FoundValues>, QueryError> {
         let (Some(solver), Some(&(lowest, _)), Some(&(highest, _))) =
             (&self.layer_solver, asked.first(), asked.last())
         else {
@@ -164,25 +164,11 @@ impl Oracle {
         let between = reader.between(lowest);
         let Some(&last) = between.last() else { return Ok(None) };
         let solver_bytes = between.iter().map(|&layer| solver.bytes(layer)).max().unwrap_or(0);
-        let value_bytes = value_bytes(&self.params);
-        // As they are found, and as boards with their values.
-        let found_bytes =
-            |layer| reader.states_of(layer) * value_bytes + reader.states_of(layer) / STATES_A_BYTE_OF_REACH;
-        let listed_bytes = |layer| reader.states_of(layer) * (size_of::<Board>() as u64 + value_bytes);
-        let asked_bytes: u64 = lowest.to(highest).map(found_bytes).sum();
+        let asked_bytes: u64 = lowest.to(highest).map(|layer| self.found_bytes(&reader, layer)).sum();
         if solver_bytes + asked_bytes > asking.cone_bytes {
             return Ok(None);
         }
-        // What is not kept for the next who asks need not be listed; files have a table too.
-        let kept_bytes =
-            self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
-        let kept_bytes = kept_bytes - kept_bytes / 16;
-        let sums = between.iter().scan((solver_bytes, 0), |(bytes, listed), &layer| {
-            *bytes += found_bytes(layer) + listed_bytes(layer);
-            *listed += listed_bytes(layer);
-            Some((layer, *bytes <= asking.cone_bytes && *listed <= kept_bytes))
-        });
-        let listed: Vec<Layer> = sums.take_while(|&(_, fits)| fits).map(|(layer, _)| layer).collect();
+        let listed = self.worth_listing(&reader, &between, asking.cone_bytes - solver_bytes);
         let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
         (asking.progress)(Progress::Up(lowest, 0));
         let (found, left) = (AtomicU64::new(0), AtomicU64::new(all));
@@ -206,17 +192,45 @@ impl Oracle {
         let solved = Arc::new(SolvedLayers { layers, lost, items });
         let values = self.look_up_in(&solved, asked)?;
         reader.solved = Arc::into_inner(solved).unwrap_or_default();
-        let mut layers = Vec::new();
-        for layer in listed {
+        Ok(Some(FoundValues { values, solved: self.list(&mut reader, listed)?, computed: all }))
+    }
+
+    /// Bytes of a layer as a [`LayerSolver`] gives it.
+    fn found_bytes(&self, reader: &StateReader<'_>, layer: Layer) -> u64 {
+        let states = reader.states_of(layer);
+        states * value_bytes(&self.params) + states / STATES_A_BYTE_OF_REACH
+    }
+
+    /// The lowest of some layers, as many as there is room for while all their states are listed, and where they are kept for
+    /// the next who asks.
+    fn worth_listing(&self, reader: &StateReader<'_>, between: &[Layer], bytes: u64) -> Vec<Layer> {
+        let kept_bytes =
+            self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
+        // Files have a table as well.
+        let kept_bytes = kept_bytes - kept_bytes / 16;
+        let of_state = size_of::<Board>() as u64 + value_bytes(&self.params);
+        let sums = between.iter().scan((0, 0), |(held, listed), &layer| {
+            let bytes = reader.states_of(layer) * of_state;
+            *held += self.found_bytes(reader, layer) + bytes;
+            *listed += bytes;
+            Some((layer, *held, *listed))
+        });
+        let fitting = sums.take_while(|&(_, held, listed)| held <= bytes && listed <= kept_bytes);
+        fitting.map(|(layer, ..)| layer).collect()
+    }
+
+    /// All states of some layers that were worked out, ascending.
+    fn list(&self, reader: &mut StateReader<'_>, layers: Vec<Layer>) -> Result<cone::Solved, QueryError> {
+        let of_layer = |layer| {
             let states = reader.states(layer)?;
             let values = states.values.iter();
             let values = match self.params.precision {
                 Precision::Bits32 => Values::Bits32(values.map(|&value| u32::of_stored(value)).collect()),
                 Precision::Bits64 => Values::Bits64(values.map(|&value| u64::of_stored(value)).collect()),
             };
-            layers.push(SolvedLayer { layer, boards: states.boards.clone().into(), values });
-        }
-        Ok(Some(FromLayers { values, solved: cone::Solved::new(layers), computed: all }))
+            Ok(SolvedLayer { layer, boards: states.boards.clone().into(), values })
+        };
+        Ok(cone::Solved::new(layers.into_iter().map(of_layer).collect::<Result<_, QueryError>>()?))
     }
 
     /// The values of states of layers that were worked out; `None` for those that are none.
