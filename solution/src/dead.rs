@@ -81,8 +81,7 @@ impl<'a> DeadStates<'a> {
         let parts = Parts::new(rows as usize, columns.len());
         let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(0) };
         let first = parts.rows_of(key)?.start;
-        let mut states = vec![0u64; parts.rows(key.part).len() * parts.words()];
-        parts.decode_reach_part(key, &item, &mut states)?;
+        let states = parts.reach_rows(key, &item)?;
         let mut masks: BTreeMap<usize, MaskLegality<'_>> = BTreeMap::new();
         let mut dead = 0;
         let occupied = states.chunks_exact(parts.words().max(1)).enumerate();

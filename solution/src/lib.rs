@@ -35,7 +35,7 @@ pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
     Advice, Asking, CacheUse, CostSum, Evaluation, LayerItems, LayerSolver, LayerStates, LayerStep,
-    MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, StartValues, StateReader, Wanted,
+    MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, StartValues, StateReader, Wanted, WantedStep,
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};

@@ -43,7 +43,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
-pub use layer_solver::{LayerItems, LayerSolver, LayerStep};
+pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
 

@@ -167,6 +167,13 @@ impl Parts {
         item
     }
 
+    /// The rows of a part, by its reach item.
+    pub fn reach_rows(self, key: ItemKey, item: &[u8]) -> Result<Vec<u64>, PayloadError> {
+        let mut rows = vec![0u64; self.rows(key.part).len() * self.words()];
+        self.decode_reach_part(key, item, &mut rows)?;
+        Ok(rows)
+    }
+
     /// Reads a reach item into the rows of its part alone.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());

@@ -33,7 +33,7 @@ Examples:
 What a solve takes with each choice of layers whose values are kept: disk at most and in the end, and how long a query of \
 a state half way between kept layers takes. With less disk than that, reach is enumerated twice, down to the least. \
 Hours are by the speed with which 3x3 is solved here and now, which takes some seconds, and by what there is to do beside \
-it: they were off by up to a quarter on boards that were measured.")]
+it: they were off by up to a third on boards that were measured.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
@@ -202,7 +202,7 @@ const MEASURED_MEMORY: u64 = 1 << 30;
 /// How often it is solved: what else a machine does can only make it slower.
 const TIMES: usize = 2;
 
-/// Solves 3x3 in folders of its own, which takes some seconds and 50 MB of the disk.
+/// Solves 3x3 in folders of its own, which takes some seconds and 100 MB of the disk.
 fn measure(threads: usize, best_moves: bool) -> Result<Rates> {
     display::say("note: measuring how fast 3x3 is solved here");
     let folder = Folder(std::env::temp_dir().join(format!("exact2048-plan-{}", std::process::id())));

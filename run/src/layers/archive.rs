@@ -69,6 +69,11 @@ impl SpanArchive {
         drop(released); // after the lock
     }
 
+    /// Forgets all that was added.
+    pub fn release_all(&self) {
+        drop(std::mem::take(&mut *self.layers.write().unwrap_or_else(PoisonError::into_inner)));
+    }
+
     fn layers(&self) -> RwLockReadGuard<'_, Layers> {
         self.layers.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use exact2048_coordinator::Workload;
 use exact2048_game::value::Value;
 use exact2048_game::{Layer, Params, Precision};
-use exact2048_solution::{Archive, LayerItems, LayerSolver, LayerStep, ReadError, Run, ShardArchive};
+use exact2048_solution::{
+    Archive, LayerItems, LayerSolver, LayerStep, ReadError, Run, ShardArchive, WantedStep,
+};
 use exact2048_storage::ShardKind;
 use exact2048_worker::{Tuning, WorkerError, least_memory_bytes};
 
@@ -48,7 +50,6 @@ impl<V: Value> WhenNeeded<V> {
         self.kernels.get_or_init(|| Kernels {
             workload: Workload::new(&self.params),
             least_bytes: least_memory_bytes(&self.params, rayon::current_num_threads()),
-            last_layer: self.params.last_layer(),
             passes: Mutex::new(LayerPasses::new(
                 self.params.clone(),
                 self.lost.clone(),
@@ -65,7 +66,7 @@ impl<V: Value> LayerSolver for WhenNeeded<V> {
         &self,
         layers: RangeInclusive<Layer>,
         highest: Layer,
-        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+        goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError> {
         self.kernels().back_up(layers, highest, goes_on).map_err(|error| match error {
             WorkerError::Read(error) => error,
@@ -83,7 +84,6 @@ struct Kernels<V> {
     workload: Workload,
     /// With less memory they would not do.
     least_bytes: u64,
-    last_layer: Layer,
     /// One range at a time: blocks are let go of by layer.
     passes: Mutex<LayerPasses<V>>,
 }
@@ -93,7 +93,7 @@ impl<V: Value> Kernels<V> {
         &self,
         layers: RangeInclusive<Layer>,
         highest: Layer,
-        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+        goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, WorkerError> {
         let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = layers.into_inner();
@@ -101,7 +101,7 @@ impl<V: Value> Kernels<V> {
             if was_wanted { back_up(&passes, first, last, highest, goes_on) } else { Ok(None) }
         });
         passes.worker.release_all();
-        Layer::FIRST.to(self.last_layer).for_each(|layer| passes.archive.release(layer));
+        passes.archive.release_all();
         passes.release_lanes_below(first);
         found
     }
@@ -118,7 +118,7 @@ fn enumerate<V: Value>(
     passes: &LayerPasses<V>,
     first: Layer,
     last: Layer,
-    goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+    goes_on: WantedStep<'_>,
 ) -> Result<bool, WorkerError> {
     let Some(lowest_lost) = first.to(last).find(|&layer| passes.is_lost(layer)) else { return Ok(true) };
     let is_stored = |layer: Option<Layer>| layer.is_none_or(|layer| !passes.is_lost(layer));
@@ -139,7 +139,7 @@ fn back_up<V: Value>(
     first: Layer,
     last: Layer,
     highest: Layer,
-    goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+    goes_on: WantedStep<'_>,
 ) -> Result<Option<LayerItems>, WorkerError> {
     let mut found = LayerItems::default();
     for layer in first.to(last).rev() {

@@ -88,9 +88,7 @@ impl PartCache {
     /// Which entries of a part are reachable, row by row; `None` where none is.
     pub(crate) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
         let Some(item) = self.read(ItemKind::Reach, key)? else { return Ok(None) };
-        let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
-        parts.decode_reach_part(key, &item, &mut rows)?;
-        Ok(Some(rows))
+        Ok(Some(parts.reach_rows(key, &item)?))
     }
 
     fn load(&self, key: ItemKey, parts: Parts, keeps_values: bool) -> Result<Option<Arc<Part>>, ReadError> {

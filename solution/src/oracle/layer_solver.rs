@@ -38,6 +38,9 @@ pub enum LayerStep {
     BackedUp,
 }
 
+/// Whether what follows a step is still wanted; asked after each.
+pub type WantedStep<'a> = &'a (dyn Fn(LayerStep, Layer) -> bool + Sync);
+
 /// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
 /// [`Oracle::with_layer_solver`].
 pub trait LayerSolver: Send + Sync {
@@ -53,7 +56,7 @@ pub trait LayerSolver: Send + Sync {
         &self,
         layers: RangeInclusive<Layer>,
         highest: Layer,
-        goes_on: &(dyn Fn(LayerStep, Layer) -> bool + Sync),
+        goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError>;
 
     /// Bytes that it should have while it is at a layer, beside what it gives.
@@ -87,10 +90,7 @@ impl SolvedLayers {
 
     /// Which entries of a part are reachable, row by row; `None` where none is, or where the run itself says so.
     pub(super) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
-        let Some(item) = self.items.reach.get(&key) else { return Ok(None) };
-        let mut rows = vec![0u64; parts.rows(key.part).len() * parts.words()];
-        parts.decode_reach_part(key, item, &mut rows)?;
-        Ok(Some(rows))
+        Ok(self.items.reach.get(&key).map(|item| parts.reach_rows(key, item)).transpose()?)
     }
 }
 
