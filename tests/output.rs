@@ -240,7 +240,7 @@ fn the_disk_that_a_job_takes_is_said_before() {
     let said = said.map(Result::unwrap).unwrap_or_default();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.contains("this takes about 1.2 T states, 1.0 TiB on disk"), "{said}");
+    assert!(said.contains("this takes about 1.2 T states, 789.3 GiB on disk"), "{said}");
     assert!(said.contains("are free there"), "{said}");
 }
 
