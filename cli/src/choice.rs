@@ -126,8 +126,8 @@ impl LayerCost {
     }
 
     /// The same by the speed of the machine that [`PassCost`] was measured on.
-    pub fn usual(params: &Params, workload: &Workload, threads: usize) -> Self {
-        let cost = PassCost::new(params, Tuning::DENSE_ROWS);
+    pub fn usual(params: &Params, workload: &Workload, tuning: Tuning, threads: usize) -> Self {
+        let cost = PassCost::new(params, tuning.for_run(params).dense_rows);
         let seconds = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase));
         Self::new(params, workload, seconds.map(|seconds| seconds / threads.max(1) as f64), threads)
     }
@@ -181,6 +181,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
+    use crate::limits;
     use exact2048_game::{Objective, Precision, Spawn4};
 
     fn params(board: &str) -> Params {
@@ -226,7 +227,7 @@ mod tests {
     fn queries_take_longer_where_less_is_kept() {
         let costs = ["5x2", "4x3"].map(|board| {
             let params = params(board);
-            LayerCost::usual(&params, &Workload::new(&params), 2)
+            LayerCost::usual(&params, &Workload::new(&params), limits::worker_tuning(2 << 30, 2), 2)
         });
         let seconds = |cost: &LayerCost, period| cost.query_seconds(KeptLayers::new(period, 2).unwrap());
         let [small, large] = costs.each_ref().map(|cost| [16, 32, 128].map(|period| seconds(cost, period)));

@@ -68,6 +68,11 @@ impl JobArgs {
         self.keep
     }
 
+    /// Whether it is said how boards are split.
+    pub fn has_split(&self) -> bool {
+        self.large.is_some() || self.huge.is_some()
+    }
+
     /// The parameters; wrong usage where there is no such run.
     pub fn params(&self) -> Result<Params> {
         let precision = if self.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };

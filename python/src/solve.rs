@@ -168,12 +168,13 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
     }
     // What the interpreter and others have on the heap is not the solver's.
     let limit_bytes = heap_limit_bytes(limit, threads) + heap_bytes() as u64;
-    Ok(Tuning {
+    let tuning = Tuning {
         limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
         heap_bytes,
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
-    })
+    };
+    Ok(tuning.for_run(params))
 }
 
 fn heap_bytes() -> usize {

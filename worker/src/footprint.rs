@@ -43,6 +43,12 @@ pub fn heap_limit_bytes(memory_bytes: u64, threads: usize) -> u64 {
 /// The least memory with which a run is possible, in bytes. Boards of 15 and 16 cells, whose blocks hold only
 /// the rows that occur, can need more.
 pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
+    let heap = least_heap_bytes(params, Tuning::DENSE_ROWS);
+    heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
+}
+
+/// The least heap, where blocks of classes with at most `dense_rows` rows hold all of them.
+pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     let space = Space::new(params);
     let until = params.until_layer.unwrap_or(params.last_layer().0);
     let (mut largest, mut kept) = (0, BTreeMap::<u32, i64>::new());
@@ -56,7 +62,7 @@ pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
         *kept.entry(first.0).or_default() += lane_bytes;
         *kept.entry(last.up(1).0).or_default() -= lane_bytes;
         let classes = first.to(last.min(Layer(until))).filter_map(|layer| ClassId::of(layer, lane));
-        let rows = classes.map(|id| space.rows_about(id)).max().unwrap_or(0).min(Tuning::DENSE_ROWS as u64);
+        let rows = classes.map(|id| space.rows_about(id)).max().unwrap_or(0).min(dense_rows as u64);
         let task = if params.until_layer.is_some() {
             enumerate_bytes(rows, columns)
         } else {
@@ -70,8 +76,7 @@ pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
         now
     });
     let lanes = lanes.max().unwrap_or(0) as u64;
-    let heap = SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until);
-    heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
+    SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until)
 }
 
 /// To enumerate a block: the matrix in the making, one being read, items; the transitions of one class.

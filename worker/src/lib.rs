@@ -11,6 +11,7 @@ mod backup;
 pub mod bits;
 mod blocks;
 mod bytes_list;
+mod dense;
 mod enumerate;
 mod exchange;
 mod extents;
@@ -100,7 +101,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The number of rows that measured well on all boards; see `docs/dev/performance.md`.
+    /// The number of rows that measured well on all boards; see `docs/dev/performance.md`, and [`Tuning::for_run`].
     pub const DENSE_ROWS: usize = 1 << 18;
 
     /// So much that handing a piece to another thread takes no time beside it.

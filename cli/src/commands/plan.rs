@@ -93,9 +93,11 @@ struct Policy {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let params = args.job.params()?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let tuning = limits::worker_tuning(memory_bytes, threads);
+    let asked = args.job.params()?;
+    let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
     // Before the seconds of measuring.
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()));
     let chosen = args.disk.map(|_| match args.job.keep() {
@@ -103,7 +105,7 @@ pub fn main(args: &Args) -> Result<()> {
         None => choices.best(),
     });
     let rates = measure(threads, params.best_moves)?;
-    let seconds = rates.seconds(&PassCost::new(&params, Tuning::DENSE_ROWS));
+    let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
     let policies = match args.job.keep() {
@@ -117,7 +119,7 @@ pub fn main(args: &Args) -> Result<()> {
         states: known.map(|states| states as u64),
         states_about: known.is_none().then(|| states(&params, workload.whole())),
         states_at_most: if known.is_none() { at_most(&params)? } else { None },
-        least_memory_bytes: exact2048_worker::least_memory_bytes(&params, threads),
+        least_memory_bytes: exact2048_worker::least_memory_bytes(&asked, threads),
         memory_bytes,
         measured_states_per_second: rates.seconds.map(|seconds| rates.states / seconds),
         policies: policies.collect(),

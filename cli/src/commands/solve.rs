@@ -124,12 +124,17 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What is to be computed: where the disk is limited and it is not said which layers are kept, those that the run keeps
-/// already, or as many as there is room for.
+/// What is to be computed: split as the run is already, or as suits the memory; where the disk is limited and it is not said
+/// which layers are kept, those that the run keeps already, or as many as there is room for.
 fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
-    let mut params = args.job.params()?;
+    let (mut params, held) = (args.job.params()?, Run::find_params(location)?);
+    let tuning = limits::worker_tuning(memory_limit(args), threads);
+    if let Some(held) = &held {
+        params = Params { large: held.large, huge: held.huge, ..params };
+    } else if !args.job.has_split() {
+        params = tuning.split(params);
+    }
     let Some(limit) = args.disk.map(|limit| limit.as_u64()) else { return Ok(params) };
-    let held = Run::find_params(location)?;
     if let Some(held) = &held
         && args.job.keep().is_none()
     {
@@ -151,7 +156,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
                 },
             ))
         })?;
-        let layer_cost = LayerCost::usual(&params, &Workload::new(&params), threads);
+        let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::say(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);
     }
@@ -181,7 +186,7 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failur
     limits::require_memory(limit, params, threads)?;
     let usual = limits::worker_tuning(limit, threads);
     limits::tune_allocator(usual.limit_bytes, threads);
-    let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
+    let dense_rows = args.dense_rows.unwrap_or_else(|| usual.for_run(params).dense_rows);
     let piece_bytes = args.piece_bytes.unwrap_or(usual.piece_bytes);
     Ok(Tuning { dense_rows, piece_bytes, ..usual })
 }

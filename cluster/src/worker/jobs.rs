@@ -113,7 +113,8 @@ impl Jobs {
         let mut run = Run::open(&location).map_err(failed)?;
         require_same(run.params(), &share.params)?;
         wait_for_inputs(&mut run, share, stop)?;
-        let worker = Worker::new(run.params(), self.tuning, self.scratch.clone(), run.archive().clone());
+        let (params, scratch) = (run.params(), self.scratch.clone());
+        let worker = Worker::new(params, self.tuning.for_run(params), scratch, run.archive().clone());
         Ok(OpenJob { run, worker: Arc::new(worker) })
     }
 

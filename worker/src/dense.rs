@@ -1,0 +1,122 @@
+//! Which classes keep the transitions of all their rows.
+
+use std::collections::BTreeMap;
+
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::{Layer, Params, lane};
+
+use crate::Tuning;
+use crate::footprint::least_heap_bytes;
+
+/// Rows whose transitions may be kept.
+const MOST_ROWS: u64 = 1 << 27;
+
+/// So many blocks must share what is made of a row of a class, of which about a third occurs in a block.
+const LEAST_USES: u64 = 16;
+
+/// Bytes of memory for each row whose transitions are kept: they take twice as many, and what is used least is in scratch files.
+const ROW_BYTES: u64 = 50;
+
+impl Tuning {
+    /// The same for a run of which all classes keep their transitions, where that pays and there is room: where their rows
+    /// are few enough and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a step a block, 0.1 s for 4x3.
+    #[must_use]
+    pub fn for_run(self, params: &Params) -> Self {
+        let Rows { of_classes, of_largest, of_blocks } = Rows::of(params);
+        let dense_rows = self.dense_rows.max(of_largest as usize);
+        let pays = of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes;
+        let has_room = || {
+            // Some blocks beside the one that is made: below that they go to scratch files all the time.
+            let least = least_heap_bytes(params, dense_rows) / 5 * 7;
+            self.limit_bytes as u64 >= least.max(ROW_BYTES * of_classes)
+        };
+        if dense_rows > self.dense_rows && pays && has_room() { Self { dense_rows, ..self } } else { self }
+    }
+
+    /// The same run, split between small and large tiles as is fastest with so much memory.
+    pub fn split(&self, params: Params) -> Params {
+        let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
+        params.roomy().filter(keeps_all).unwrap_or(params)
+    }
+}
+
+/// Rows of a run, about.
+#[derive(Default, Debug)]
+struct Rows {
+    of_classes: u64,
+    of_largest: u64,
+    of_blocks: u64,
+}
+
+impl Rows {
+    fn of(params: &Params) -> Self {
+        let space = Space::new(params);
+        let until = params.until_layer.map_or(params.last_layer(), Layer);
+        let mut classes = BTreeMap::new();
+        let mut rows = Self::default();
+        for lane in lane::lanes(params) {
+            let (first, last) = lane::layer_range(params, lane);
+            let layers = first.to(last.min(until));
+            for id in layers.filter_map(|layer| ClassId::of(layer, lane)) {
+                rows.of_blocks += *classes.entry(id).or_insert_with(|| space.rows_about(id));
+            }
+        }
+        rows.of_classes = classes.values().sum();
+        rows.of_largest = classes.values().copied().max().unwrap_or(0);
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exact2048_game::{Precision, Spawn4};
+
+    fn params(board: &str, objective: &str, precision: Precision, until_layer: Option<u32>) -> Params {
+        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
+        Params::new(board, objective, Spawn4::default(), precision, until_layer).unwrap()
+    }
+
+    fn tuning(gib: usize) -> Tuning {
+        let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
+        Tuning { limit_bytes: gib << 30, heap_bytes: || 0, dense_rows, piece_bytes }
+    }
+
+    #[test]
+    fn all_classes_keep_their_transitions_where_these_are_few_and_used_often() {
+        for (board, objective, until_layer, all) in [
+            ("3x3", "score", None, false), // No class is larger than those that keep them anyway.
+            ("5x2", "score", None, false),
+            ("4x3", "score", None, false), // Split at 32: 839 million rows.
+            ("4x3", "score", Some(400), false),
+            ("4x3", "reach:256", None, false),
+            ("4x3", "reach:512", None, true),
+            ("4x3", "reach:2048", None, true),
+            ("4x4", "reach:64", None, false),
+            ("4x4", "score", Some(40), false), // Each is used by a block or two.
+            ("5x3", "score", Some(60), false),
+        ] {
+            let params = params(board, objective, Precision::Bits32, until_layer);
+            let keeps_all = |gib| tuning(gib).for_run(&params).dense_rows > Tuning::DENSE_ROWS;
+            assert_eq!(keeps_all(12), all, "{board} {objective}");
+            assert!(!keeps_all(1), "{board} {objective} with little memory");
+        }
+    }
+
+    #[test]
+    fn a_whole_4x3_is_split_by_the_memory_that_there_is() {
+        for (precision, gib, large) in [
+            (Precision::Bits32, 5, 5),
+            (Precision::Bits32, 8, 4),
+            (Precision::Bits64, 8, 5),
+            (Precision::Bits64, 16, 4),
+        ] {
+            let params = params("4x3", "score", precision, None);
+            let split = tuning(gib).split(params.clone());
+            assert_eq!((params.large, split.large, split.huge), (5, large, params.huge), "{gib} GiB");
+            assert_eq!(tuning(gib).split(split.clone()), split);
+        }
+        let small = params("3x3", "score", Precision::Bits32, None);
+        assert_eq!(tuning(64).split(small.clone()), small);
+    }
+}
