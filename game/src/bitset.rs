@@ -44,10 +44,8 @@ impl<N> BitSet<N> {
     /// All numbers below an end.
     pub fn below(end: usize) -> Self {
         let mut words = vec![u64::MAX; end.div_ceil(64)];
-        if let Some(last) = words.last_mut()
-            && !end.is_multiple_of(64)
-        {
-            *last = (1 << (end % 64)) - 1;
+        if let Some(last) = words.last_mut() {
+            *last = last_word(end);
         }
         Self::from_words(words)
     }
@@ -60,6 +58,11 @@ impl<N> BitSet<N> {
     /// One bit a number.
     pub fn words(&self) -> &[u64] {
         &self.words
+    }
+
+    /// The bits by themselves.
+    pub fn into_words(self) -> Vec<u64> {
+        self.words
     }
 
     /// How many numbers are in the set.
@@ -88,8 +91,7 @@ impl<N: Number> BitSet<N> {
     /// If there is no room for it.
     #[inline(always)]
     pub fn insert(&mut self, number: N) {
-        let index = number.index();
-        self.words[index / 64] |= 1 << (index % 64);
+        set(&mut self.words, number.index());
     }
 
     /// The numbers, ascending.
@@ -114,6 +116,30 @@ pub fn any(row: &[u64]) -> bool {
     row.iter().any(|&w| w != 0)
 }
 
+/// Whether a bit is set.
+#[inline(always)]
+pub fn is_set(row: &[u64], bit: usize) -> bool {
+    row[bit / 64] >> (bit % 64) & 1 == 1
+}
+
+/// Sets a bit.
+#[inline(always)]
+pub fn set(row: &mut [u64], bit: usize) {
+    row[bit / 64] |= 1 << (bit % 64);
+}
+
+/// The lowest bits of a word, fewer than 64.
+#[inline(always)]
+pub fn lowest(count: usize) -> u64 {
+    (1 << count) - 1
+}
+
+/// The bits of the last word of a row of so many, at least one.
+#[inline(always)]
+pub fn last_word(bits: usize) -> u64 {
+    u64::MAX >> (bits.next_multiple_of(64) - bits)
+}
+
 /// Clears the bits of a range.
 pub fn clear(row: &mut [u64], range: Range<usize>) {
     let words = range.start / 64..range.end.div_ceil(64);
@@ -136,9 +162,84 @@ pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
     }
 }
 
+/// How many bits of a row are set before each of its words: with these, set bits are counted and found by their numbers in
+/// constant and in logarithmic time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranks {
+    before: Box<[u32]>,
+    ones: u32,
+}
+
+impl Ranks {
+    /// Of a row, which is the one that all functions have to be called with.
+    pub fn of(row: &[u64]) -> Self {
+        let mut ones = 0;
+        let before = row.iter().map(|word| {
+            let before = ones;
+            ones += word.count_ones();
+            before
+        });
+        Self { before: before.collect(), ones }
+    }
+
+    /// How many bits are set.
+    #[inline(always)]
+    pub fn ones(&self) -> usize {
+        self.ones as usize
+    }
+
+    /// How many bits are set before a bit of the row.
+    #[inline(always)]
+    pub fn before(&self, row: &[u64], bit: usize) -> u32 {
+        self.before[bit / 64] + (row[bit / 64] & lowest(bit % 64)).count_ones()
+    }
+
+    /// The set bit before which so many are; `None` where there are no more.
+    pub fn bit(&self, row: &[u64], number: u32) -> Option<usize> {
+        if number >= self.ones {
+            return None;
+        }
+        let word = self.before.partition_point(|&before| before <= number) - 1;
+        let below = number - self.before[word];
+        let rest = (0..below).fold(row[word], |rest, _| rest & (rest - 1));
+        Some(word * 64 + rest.trailing_zeros() as usize)
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.before)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn set_bits_are_counted_and_found_by_their_numbers() {
+        let mut row = [0u64; 5];
+        let bits = [0, 1, 63, 64, 130, 191, 256, 319];
+        bits.iter().for_each(|&bit| set(&mut row, bit));
+        let ranks = Ranks::of(&row);
+        assert_eq!(ranks.ones(), bits.len());
+        for bit in 0..320 {
+            let before = bits.iter().filter(|&&set| set < bit).count();
+            assert_eq!(ranks.before(&row, bit) as usize, before, "{bit}");
+            assert_eq!(is_set(&row, bit), bits.contains(&bit), "{bit}");
+        }
+        let found = (0..9).map(|number| ranks.bit(&row, number));
+        assert!(found.eq(bits.map(Some).into_iter().chain([None])));
+        assert_eq!(Ranks::of(&[]).bit(&[], 0), None);
+    }
+
+    #[test]
+    fn the_last_word_of_a_row_has_the_bits_that_are_left() {
+        for bits in [1, 63, 64, 65, 128, 129] {
+            let all = BitSet::<u32>::below(bits);
+            assert_eq!(all.words().last(), Some(&last_word(bits)), "{bits}");
+            assert_eq!(ones(all.words()) as usize, bits);
+        }
+    }
 
     #[test]
     fn bits_of_a_range_are_cleared() {

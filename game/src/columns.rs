@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::bitset;
 use crate::endings::{self, Endings, beginning, ending, endings};
 use crate::lane::Lane;
 use crate::params::Params;
@@ -187,7 +188,7 @@ impl Columns {
                 let exponent = |i: usize| sequence >> (4 * (k - 1 - i)) & 15;
                 for second in 1..k {
                     for first in (0..second).filter(|&first| exponent(first) == exponent(second)) {
-                        bits[pair(first, second) * words + column / 64] |= 1 << (column % 64);
+                        bitset::set(&mut bits[pair(first, second) * words..], column);
                     }
                 }
             }

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::bitset::{Ranks, set};
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
 use crate::columns::{Column, Sequence};
@@ -317,11 +318,11 @@ fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
     [in_cycles[0], in_cycles[1] / 2, in_cycles[2] / 4]
 }
 
-/// A set of ranks as bits, with the number of those before every 64th.
+/// A set of ranks as bits, which can be numbered.
 #[derive(Debug)]
 struct RankSet {
     words: Box<[u64]>,
-    before: Box<[u32]>,
+    numbers: Ranks,
 }
 
 impl RankSet {
@@ -330,29 +331,19 @@ impl RankSet {
         let mut words: Vec<u64> = Vec::new();
         for rank in ranks {
             words.resize(rank as usize / 64 + 1, 0);
-            words[rank as usize / 64] |= 1 << (rank % 64);
+            set(&mut words, rank as usize);
         }
-        let mut count = 0;
-        let before = words.iter().map(|word| {
-            let before = count;
-            count += word.count_ones();
-            before
-        });
-        Self { before: before.collect(), words: words.into() }
+        Self { numbers: Ranks::of(&words), words: words.into() }
     }
 
     /// The rank of which as many of the set are below; `None` where the set has no more.
     fn rank(&self, number: u32) -> Option<u32> {
-        let word = self.before.partition_point(|&before| before <= number).checked_sub(1)?;
-        let below = number - self.before[word];
-        let bits = (0..below).fold(self.words[word], |rest, _| rest & rest.wrapping_sub(1));
-        (bits != 0).then(|| word as u32 * 64 + bits.trailing_zeros())
+        self.numbers.bit(&self.words, number).map(|rank| rank as u32)
     }
 
     /// How many ranks of the set are below one of them.
     fn number(&self, rank: u32) -> u32 {
-        let (word, bit) = (rank as usize / 64, rank % 64);
-        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
+        self.numbers.before(&self.words, rank as usize)
     }
 }
 

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
+use crate::bitset::BitSet;
 use crate::board::MAX_EXPONENT;
-use crate::columns::{Columns, Counts, Sequence};
+use crate::columns::{Column, Columns, Counts, Sequence};
 use crate::shapes::{Arrangements, Rearrangement};
 use crate::slide::TileSource;
 
@@ -74,12 +75,7 @@ impl Pattern {
 
     /// The columns whose sequences meet the conditions, one bit a column.
     pub(crate) fn meeting(&self, columns: &Columns) -> Vec<u64> {
-        let mut bits = vec![u64::MAX; columns.words()];
-        if let Some(last) = bits.last_mut()
-            && !columns.len().is_multiple_of(64)
-        {
-            *last = (1 << (columns.len() % 64)) - 1;
-        }
+        let mut bits = BitSet::<Column>::below(columns.len()).into_words();
         for condition in self.conditions() {
             let equal = columns.equal_at(condition.first, condition.second);
             if condition.equal {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::bitset::{BitSet, Number};
+use crate::bitset::{BitSet, Number, Ranks, last_word};
 
 /// A row of a class: the number of a canonical skeleton among all of the class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
@@ -44,9 +44,7 @@ impl Number for Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
     rows: BitSet<Row>,
-    /// Rows of the set before each word of bits.
-    before: Vec<u32>,
-    len: usize,
+    ranks: Ranks,
     /// Whether the rows are the first ones of the class: then slots are rows.
     without_gap: bool,
 }
@@ -59,26 +57,21 @@ impl RowSet {
 
     /// The set of some rows.
     pub fn new(rows: BitSet<Row>) -> Self {
-        let (bits, mut len) = (rows.words(), 0);
-        let before = bits.iter().map(|word| {
-            let before = len as u32;
-            len += word.count_ones() as usize;
-            before
-        });
-        let before = before.collect();
+        let (bits, ranks) = (rows.words(), Ranks::of(rows.words()));
         let last = bits.iter().rposition(|&word| word != 0);
         let end = last.map_or(0, |word| word * 64 + 64 - bits[word].leading_zeros() as usize);
-        Self { rows, before, len, without_gap: end == len }
+        let without_gap = end == ranks.ones();
+        Self { rows, ranks, without_gap }
     }
 
     /// Number of rows in the set.
     pub fn len(&self) -> usize {
-        self.len
+        self.ranks.ones()
     }
 
     /// Whether no row is in the set.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Whether a row is in the set.
@@ -93,9 +86,7 @@ impl RowSet {
         if self.without_gap {
             return Slot(row.0);
         }
-        let (word, bit) = (row.index() / 64, row.0 % 64);
-        let below = self.rows.words()[word] & ((1u64 << bit) - 1);
-        Slot(self.before[word] + below.count_ones())
+        Slot(self.ranks.before(self.rows.words(), row.index()))
     }
 
     /// The row in a slot; for a slot after the last one a row after the last one.
@@ -103,11 +94,8 @@ impl RowSet {
         if self.without_gap {
             return Row(slot.0);
         }
-        let word = self.before.partition_point(|&before| before <= slot.0).saturating_sub(1);
-        let Some(&bits) = self.rows.words().get(word) else { return Row(0) };
-        let below = slot.0 - self.before[word];
-        let in_word = (0..below.min(64)).fold(bits, |rest, _| rest & rest.wrapping_sub(1));
-        Row(word as u32 * 64 + in_word.trailing_zeros())
+        let words = self.rows.words();
+        Row::from_index(self.ranks.bit(words, slot.0).unwrap_or(64 * words.len()))
     }
 
     /// The rows in some slots.
@@ -131,7 +119,7 @@ impl RowSet {
                 word &= u64::MAX << (range.start % 64);
             }
             if (w + 1) * 64 > range.end {
-                word &= (1u64 << (range.end % 64)) - 1;
+                word &= last_word(range.end);
             }
             std::iter::successors((word != 0).then_some(word), |&rest| {
                 let rest = rest & (rest - 1);
@@ -143,12 +131,9 @@ impl RowSet {
 
     /// How many rows of the set are within a range of numbers.
     pub fn count_in(&self, range: Range<usize>) -> usize {
-        let before = |end: usize| match self.rows.words().get(end / 64) {
-            Some(word) => {
-                let below = word & ((1u64 << (end % 64)) - 1);
-                self.before[end / 64] as usize + below.count_ones() as usize
-            }
-            None => self.len,
+        let words = self.rows.words();
+        let before = |end: usize| {
+            if end < 64 * words.len() { self.ranks.before(words, end) as usize } else { self.len() }
         };
         before(range.end).saturating_sub(before(range.start))
     }

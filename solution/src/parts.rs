@@ -3,7 +3,7 @@
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
 
-use exact2048_game::bitset::{Number, any, for_each_bit, ones};
+use exact2048_game::bitset::{Number, any, for_each_bit, last_word, ones};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
@@ -195,8 +195,7 @@ impl Parts {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 *word = u64::from_le_bytes(padded);
             }
-            if !self.columns.is_multiple_of(64) && row.last().is_some_and(|&w| w >> (self.columns % 64) != 0)
-            {
+            if row.last().is_some_and(|last| last & !last_word(self.columns) != 0) {
                 let expected = format!("no bit behind column {}", self.columns);
                 return Err(PayloadError::new(key, expected, format!("one in row {i}")));
             }

@@ -163,7 +163,7 @@ impl BitRows<'_> {
     /// Clears the bits behind the last column of every row.
     pub fn clear_padding(&mut self, columns: usize) {
         if !columns.is_multiple_of(64) {
-            let keep = (1u64 << (columns % 64)) - 1;
+            let keep = bitset::last_word(columns);
             self.bits.iter_mut().skip(self.words - 1).step_by(self.words).for_each(|word| *word &= keep);
         }
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use exact2048_game::bitset::{BitSet, any, ones};
+use exact2048_game::bitset::{BitSet, any, last_word, ones};
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
@@ -212,8 +212,8 @@ fn take_bits(payload: &mut impl Buf, count: usize) -> Option<Vec<u64>> {
     }
     let mut bits = vec![0u64; words];
     payload.copy_to_slice(bytemuck::cast_slice_mut(&mut bits));
-    let behind = count % 64;
-    (behind == 0 || bits[words - 1] >> behind == 0).then_some(bits)
+    let is_within = bits.last().is_none_or(|last| last & !last_word(count) == 0);
+    is_within.then_some(bits)
 }
 
 /// The next item of a payload, taken off its front.

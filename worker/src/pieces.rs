@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use exact2048_game::bitset::{BitSet, Number, for_each_bit};
+use exact2048_game::bitset::{self, BitSet, Number, for_each_bit};
 use exact2048_game::rowset::Slot;
 use exact2048_solution::Parts;
 use rayon::prelude::*;
@@ -114,7 +114,7 @@ impl SlotBits {
     /// Sets the bit of a slot.
     #[inline(always)]
     pub fn set(&mut self, slot: Slot) {
-        self.words[slot.index() / 64 - self.before] |= 1 << (slot.0 % 64);
+        bitset::set(&mut self.words, slot.index() - 64 * self.before);
     }
 
     /// Calls `visit` with each slot whose bit is set, ascending.

@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Instant;
 
+use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::class::{Class, ClassId, Space};
-use exact2048_game::columns::Columns;
+use exact2048_game::columns::{Column, Columns};
 use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
@@ -323,15 +324,12 @@ impl Tables {
         if let Some(found) = cache.representatives.get(patterns) {
             return Arc::clone(found);
         }
-        let mut bits = vec![0u64; lane.words()];
-        for column in 0..lane.columns.len() {
-            bits[column / 64] |= 1 << (column % 64);
-        }
+        let mut bits = BitSet::<Column>::below(lane.columns.len()).into_words();
         for permutation in self.permutations(cache, lane, patterns) {
             if let Permutation::Of(map) = &*permutation {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
-                    bits[column / 64] &= !(1 << (column % 64));
+                    bitset::clear(&mut bits, column..column + 1);
                 }
             }
         }

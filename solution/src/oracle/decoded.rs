@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use exact2048_game::bitset::{Ranks, is_set};
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
@@ -219,11 +220,11 @@ fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<Stored> {
     Some(V::read_from(bytes.get(rank * width..)?.get(..width)?).stored())
 }
 
-/// A set of entries, with the number of those before every 64th.
+/// A set of entries, which are numbered in order.
 #[derive(Debug)]
 pub(super) struct Marked {
     words: Vec<u64>,
-    before: Vec<u32>,
+    numbers: Ranks,
 }
 
 impl Marked {
@@ -241,28 +242,20 @@ impl Marked {
                 }
             }
         }
-        let mut count = 0;
-        let before = words.iter().map(|word| {
-            let before = count;
-            count += word.count_ones();
-            before
-        });
-        Self { before: before.collect(), words }
+        Self { numbers: Ranks::of(&words), words }
     }
 
     fn count(&self) -> usize {
-        let last = self.before.last().zip(self.words.last());
-        last.map_or(0, |(before, word)| (before + word.count_ones()) as usize)
+        self.numbers.ones()
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.words.len() * 12) as u64
+        (size_of_val(&*self.words) + self.numbers.bytes()) as u64
     }
 
     pub(super) fn rank(&self, entry: usize) -> Option<usize> {
-        let (word, bit) = (*self.words.get(entry / 64)?, entry % 64);
-        let below = word & ((1 << bit) - 1);
-        (word >> bit & 1 == 1).then(|| (self.before[entry / 64] + below.count_ones()) as usize)
+        let is_marked = entry < 64 * self.words.len() && is_set(&self.words, entry);
+        is_marked.then(|| self.numbers.before(&self.words, entry) as usize)
     }
 }
 
