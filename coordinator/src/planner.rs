@@ -122,7 +122,7 @@ impl Planner {
     pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
         let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
         self.segment.contains(layer)
-            && layer.0.is_multiple_of(2)
+            && Layer::of_sum(layer.0).is_some()
             && !plan.owned
             && (plan.first..plan.end).contains(&self.position(layer))
     }

@@ -21,7 +21,7 @@ pub struct KeptLayers {
 }
 
 /// Layers that make a cut.
-const CUT_WIDTH: u32 = 2;
+const CUT_WIDTH: u32 = Layer::RISE;
 
 /// The longest period: more layers than any board has, so that it never begins again.
 const MOST_PERIOD: u32 = 1 << 20;

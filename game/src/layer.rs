@@ -22,6 +22,10 @@ impl Layer {
     /// How far the sums of neighbouring layers are apart.
     pub const STEP: u32 = 2;
 
+    /// How many layers a spawn rises at most: as many layers below a layer lead to it, and every game passes one of as many
+    /// neighbours.
+    pub const RISE: u32 = SpawnKind::Four.tile() / Self::STEP;
+
     /// The layer of boards whose tiles sum to this, if there can be such boards in a game.
     pub fn of_sum(sum: u32) -> Option<Self> {
         let is_one = sum >= Self::FIRST.0 && (sum - Self::FIRST.0).is_multiple_of(Self::STEP);
@@ -80,7 +84,7 @@ impl SpawnKind {
     pub const ALL: [SpawnKind; 2] = [SpawnKind::Two, SpawnKind::Four];
 
     /// The exponent of the tile.
-    pub fn exponent(self) -> u8 {
+    pub const fn exponent(self) -> u8 {
         match self {
             SpawnKind::Two => 1,
             SpawnKind::Four => 2,
@@ -88,7 +92,7 @@ impl SpawnKind {
     }
 
     /// The tile: how far the sum rises.
-    pub fn tile(self) -> u32 {
+    pub const fn tile(self) -> u32 {
         1 << self.exponent()
     }
 

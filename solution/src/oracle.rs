@@ -415,7 +415,7 @@ impl Oracle {
             return Some(": it holds the wanted tile, and won boards are not expanded");
         }
         let layer = self.layer(board).0;
-        if layer < 4 {
+        if layer < Layer::FIRST.0 {
             return Some(": a game starts with two tiles");
         }
         (layer > self.params.last_layer().0).then_some(": its tiles sum to more than any reachable board's")

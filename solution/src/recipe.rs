@@ -250,7 +250,7 @@ impl<'a> Recipe<'a> {
 }
 
 /// How many layers below a layer lead to it, and how many above it leads to.
-const LED_FROM: usize = 2;
+const LED_FROM: usize = Layer::RISE as usize;
 
 /// Layers by their numbers, both ends included.
 #[derive(Clone, Copy)]

@@ -122,11 +122,11 @@ fn enumerate<V: Value>(
 ) -> Result<bool, WorkerError> {
     let Some(lowest_lost) = first.to(last).find(|&layer| passes.is_lost(layer)) else { return Ok(true) };
     let is_stored = |layer: Option<Layer>| layer.is_none_or(|layer| !passes.is_lost(layer));
-    let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(2));
+    let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(Layer::RISE));
     let begin = Layer::FIRST.to(lowest_lost).rev().find(can_begin).unwrap_or(Layer::FIRST);
     passes.enumerate(begin, last, &mut |layer| {
         // States below are asked for no more, two layers above.
-        if let Some(passed) = layer.down(2).filter(|&passed| passed < first) {
+        if let Some(passed) = layer.down(Layer::RISE).filter(|&passed| passed < first) {
             passes.archive.release(passed);
         }
         goes_on(LayerStep::Enumerated, layer)
@@ -154,7 +154,7 @@ fn back_up<V: Value>(
                 found.reach.extend(item.map(|item| (key, item)));
             }
         }
-        passes.archive.release(layer.up(2));
+        passes.archive.release(layer.up(Layer::RISE));
         if !goes_on(LayerStep::BackedUp, layer) {
             return Ok(None);
         }

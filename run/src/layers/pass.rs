@@ -101,7 +101,7 @@ impl<V: Value> LayerPasses<V> {
                     return Ok(false);
                 }
             }
-            if let Some(passed) = layer.down(2) {
+            if let Some(passed) = layer.down(Layer::RISE) {
                 self.worker.release_states(passed);
                 self.worker.release_afterstates(passed);
             }
@@ -115,10 +115,10 @@ impl<V: Value> LayerPasses<V> {
     pub fn back_up<T: Send>(&self, layer: Layer, states: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
         self.for_lanes(layer, &|lane, helpers| {
             self.worker.back_up_afterstates(layer, lane, helpers)?;
-            self.worker.release_block_states(layer.up(2), lane);
+            self.worker.release_block_states(layer.up(Layer::RISE), lane);
             Ok(())
         })?;
-        self.worker.release_states(layer.up(2));
+        self.worker.release_states(layer.up(Layer::RISE));
         let found = self.for_lanes(layer, states)?;
         self.worker.release_afterstates(layer);
         Ok(found)

@@ -22,9 +22,6 @@ pub struct Checkpoint {
     of: String,
 }
 
-/// Layers of afterstates from which spawns lead to a layer.
-const LAYERS_BELOW: u32 = 2;
-
 impl Checkpoint {
     /// In a file, which is of one run, its values and a cutoff.
     pub fn new(place: PathBuf, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
@@ -136,10 +133,7 @@ impl Checkpoint {
 
 /// The layers whose afterstates are needed to go on with a layer.
 fn below(next: Layer) -> impl Iterator<Item = Layer> {
-    (1..=LAYERS_BELOW)
-        .rev()
-        .filter_map(move |layers| next.down(layers))
-        .filter(|&layer| layer >= Layer::FIRST)
+    (1..=Layer::RISE).rev().filter_map(move |layers| next.down(layers)).filter(|&layer| layer >= Layer::FIRST)
 }
 
 /// What is written, and its checksum.

@@ -206,7 +206,7 @@ impl<'a, V: Value> Pass<'a, V> {
             self.passes.for_lanes(layer, &|lane, _| follower.follow_states(layer, lane))?;
         let terms = self.passes.for_lanes(layer, &|lane, _| follower.follow_moves(layer, lane))?;
         follower.release_states(layer);
-        if let Some(passed) = layer.down(2) {
+        if let Some(passed) = layer.down(Layer::RISE) {
             follower.release_afterstates(passed);
         }
         self.passes.archive.release(layer);

@@ -73,7 +73,7 @@ impl PlaySums {
         // A spawn divides and multiplies; the chance of a start is rounded once.
         let of_states = sent + 2 + u64::from(all.terms);
         let of_afterstates = of_states + u64::from(terms);
-        self.roundings.retain(|&passed, _| passed.up(2) >= layer);
+        self.roundings.retain(|&passed, _| passed.up(Layer::RISE) >= layer);
         self.roundings.insert(layer, of_afterstates);
         self.most_roundings = self.most_roundings.max(of_afterstates);
         self.longest = self.longest.max(all.longest);

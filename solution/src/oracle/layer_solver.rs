@@ -186,7 +186,9 @@ impl Oracle {
         };
         let highest = listed.last().copied().unwrap_or(highest).max(highest);
         let items = solver.back_up(lowest..=last, highest, &goes_on)?.ok_or(QueryError::GivenUp)?;
-        asking.spent.add_stored(last.up(1).to(last.up(2)).map(|layer| reader.states_of(layer)).sum());
+        asking
+            .spent
+            .add_stored(last.up(1).to(last.up(Layer::RISE)).map(|layer| reader.states_of(layer)).sum());
         let layers: BTreeSet<Layer> = lowest.to(highest).collect();
         let lost = layers.iter().copied().filter(|&layer| !self.has_reach(layer)).collect();
         let solved = Arc::new(SolvedLayers { layers, lost, items });

@@ -18,7 +18,7 @@ use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::transitions::Direction;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, Lane, Layer, Params, Precision};
+use exact2048_game::{Board, Lane, Layer, Params, Precision, SpawnKind};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -235,7 +235,8 @@ impl StateReader<'_> {
 
     /// The moves of the states of a layer, by the values of the two layers above.
     fn moves_of(&mut self, layer: Layer, states: &[Board]) -> Result<LayerMoves, QueryError> {
-        let [two, four] = [self.table(layer.up(1))?, self.table(layer.up(2))?];
+        let [two, four] =
+            [self.table(layer.after(SpawnKind::Two))?, self.table(layer.after(SpawnKind::Four))?];
         let afterstates = self.counts.get(&layer).map_or(0, |of| of.afterstates as usize);
         let found = self.oracle.cones.whole_layer(states, afterstates, [&two, &four]);
         found.map_err(|board| self.missing(board))

@@ -2,7 +2,7 @@
 
 use exact2048_game::board::Board;
 use exact2048_game::value::ToCome;
-use exact2048_game::{Layer, Spawner, rules};
+use exact2048_game::{Layer, SpawnKind, Spawner, rules};
 
 use super::{Asking, CostSum, Oracle, QueryError};
 
@@ -32,7 +32,10 @@ impl Oracle {
     /// [`QueryError::Read`] where a shard cannot be read.
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
-        let weight = |e: u8| u64::from(if e == 2 { spawn4.weight4() } else { spawn4.weight2() });
+        let weight = |exponent: u8| {
+            let kind = SpawnKind::ALL.into_iter().find(|kind| kind.exponent() == exponent);
+            kind.map_or(0, |kind| u64::from(kind.weight(spawn4)))
+        };
         let (boards, exponents): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
         let spent = CostSum::default();
         let values = self.stored(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
@@ -51,13 +54,13 @@ impl Oracle {
             Spawner::Random => self.scale.mean(weighted),
             Spawner::Worst => self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default()),
         };
-        let layers = [4, 6, 8].map(Layer);
+        let layers = Layer::FIRST.to(Layer::LAST_START);
         let of_layer = |layer: Layer| {
             let mut of_layer =
                 starts.iter().filter(|start| start.layer == layer).map(|start| (start.value, 1));
             (layer, worth(&mut of_layer))
         };
-        let by_layer: Vec<_> = layers.into_iter().map(of_layer).collect();
+        let by_layer: Vec<_> = layers.map(of_layer).collect();
         let mut all = starts.iter().filter(|start| start.weight > 0).map(|start| (start.value, start.weight));
         Ok(StartValues { expected: worth(&mut all), error_bound, by_layer })
     }
