@@ -29,6 +29,8 @@ pub enum ErrorKind {
     NewerVersion,
     /// No space is left.
     Full,
+    /// The run would take more of the disk than it may.
+    OverLimit,
     /// The system or the store does not do its part now. The same call may succeed later.
     Unavailable,
     /// A setting, a permission or a property of the place has to be changed first.
@@ -397,7 +399,8 @@ impl StorageError {
             | Self::NotAFolder { .. }
             | Self::ManifestMissing { .. } => ErrorKind::DataLoss,
             Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
-            Self::Full { .. } | Self::OverLimit { .. } => ErrorKind::Full,
+            Self::Full { .. } => ErrorKind::Full,
+            Self::OverLimit { .. } => ErrorKind::OverLimit,
             Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => ErrorKind::Unavailable,
             Self::UnsafeCache { .. } => ErrorKind::UnsafeCache,
             Self::NotWritable { .. } | Self::UnsafeStore { .. } | Self::Settings { .. } => ErrorKind::Refused,

@@ -229,7 +229,7 @@ fn too_many_jobs() -> Status {
 /// The status of a job that is there already: what it is, and what to do.
 fn exists(job: &v1::Job) -> Status {
     let advice = match job.state() {
-        v1::JobState::Cancelled | v1::JobState::Failed => "go on with it by resume",
+        v1::JobState::Cancelled | v1::JobState::Failed => "resume it",
         _ => "look at it with status",
     };
     let state = job.state().as_str_name().trim_start_matches("JOB_STATE_").to_lowercase();
@@ -254,7 +254,7 @@ pub(super) fn of_run(error: &RunError) -> Status {
                         limit (ulimit -n)";
             status_with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what)
         }
-        ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::NotFound => {
+        ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::OverLimit | ErrorKind::NotFound => {
             tracing::warn!(error = what, "the store failed");
             unavailable(what)
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::{FetchRequest, FetchResponse};
 use exact2048_storage::{RunId, StoreSettings};
 use metrics::counter;
@@ -13,7 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::exchange::invalid;
 use super::observe;
 
 /// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.

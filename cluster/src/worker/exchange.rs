@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId, spell_epoch};
 use exact2048_game::{Lane, Layer};
+use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
 use exact2048_proto::v1::{
@@ -255,16 +256,11 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
 }
 
 /// Requires that a peer speaks this protocol.
-pub(super) fn require_version(protocol_version: u32) -> Result<(), Status> {
+fn require_version(protocol_version: u32) -> Result<(), Status> {
     if protocol_version == PROTOCOL_VERSION {
         return Ok(());
     }
     Err(Status::failed_precondition(format!(
         "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
     )))
-}
-
-/// The status of a field that is not what it should be.
-pub(super) fn invalid(field: &str, found: &str) -> Status {
-    exact2048_net::status::invalid_argument(field, found)
 }

@@ -117,7 +117,7 @@ fn solve_in<V: Value>(
         match ended {
             Ok(SegmentEnd::Done) => short = 0,
             Ok(SegmentEnd::Stopped) => return Err(RunSolveError::Stopped(run.dir().place().clone())),
-            Err(error) if error.is_over_limit() && short < MOST_SHORT => {
+            Err(error) if error.kind() == ErrorKind::OverLimit && short < MOST_SHORT => {
                 short = if run.records() > records { 1 } else { short + 1 };
             }
             Err(error) => {

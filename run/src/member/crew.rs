@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
 use exact2048_game::value::Value;
-use exact2048_solution::{Blame, ReadError, RunError, kind_of};
+use exact2048_solution::{Blame, RunError, kind_of};
 use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::{Worker, WorkerError};
 
@@ -58,18 +58,6 @@ impl CrewError {
             Self::Threads { .. } => ErrorKind::Refused,
             Self::Panicked => ErrorKind::Internal,
         }
-    }
-
-    /// Whether the run would have taken more of the disk than it may.
-    #[must_use]
-    pub fn is_over_limit(&self) -> bool {
-        let error = match self {
-            Self::Worker(WorkerError::Storage(error) | WorkerError::Read(ReadError::Storage(error)))
-            | Self::Storage(error)
-            | Self::Run(RunError::Storage(error)) => error,
-            _ => return false,
-        };
-        matches!(error, StorageError::OverLimit { .. })
     }
 
     /// What is to blame.
