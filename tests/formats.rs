@@ -5,6 +5,7 @@ use crate::common;
 use std::path::Path;
 
 use common::forge::Forge;
+use common::serving::Server;
 use common::{
     Place, Solved, content_of, files, format_run, format_run_unfinished, layers, on_run, query, shards,
     solve, text, try_solve,
@@ -29,7 +30,14 @@ fn runs_of_every_format_are_read() {
         let reachable = |board: &&String| on_run(&run, "query", &["--json", board]).code == Some(0);
         let boards: Vec<String> = boards.iter().filter(reachable).cloned().collect();
         assert!(boards.len() >= 3, "{boards:?}");
-        assert_eq!(query(&run, &boards), query(&today.run(), &boards));
+        let answers = query(&run, &boards);
+        assert_eq!(answers, query(&today.run(), &boards));
+        let server = Server::start(&run, &[]);
+        for (board, answer) in boards.iter().zip(&answers) {
+            let served =
+                common::exact2048(["query", "--server", &server.url, "--json", board]).exits(0).json();
+            assert_eq!(served["value"], answer["value"], "{board}, format {format}");
+        }
         for shard in shards(&run) {
             common::exact2048(["inspect", shard.to_str().unwrap()]).exits(0);
         }

@@ -3,7 +3,8 @@
 //! A plan holds what a block needs: source rows, edges between rows, and an index map for each run of edges. A kernel
 //! writes the target's rows of some slots; who calls it for which slots changes no result. [`Kernels`] lists them, and
 //! [`Vectors`] is how they are computed here; another machine's would be another implementation. A slow and obvious one is
-//! in `worker/tests/kernels.rs`, where both are compared block by block.
+//! in `worker/tests/kernels.rs`, where both are compared block by block. The fingerprint's hashes and the chances of
+//! statistics are functions beside it, and are tested against boards one by one.
 
 pub mod bit_moves;
 pub mod chances;
