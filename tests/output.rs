@@ -226,22 +226,31 @@ fn progress_does_not_disturb_the_result() {
     assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
 }
 
-/// What a large job takes is said before it begins (C2).
+/// What a large job takes is said before it begins (C2); and a whole 4x3 is split by the memory that there is, once and for all.
 #[test]
-fn the_disk_that_a_job_takes_is_said_before() {
+fn what_a_job_takes_is_said_before_and_goes_by_the_memory() {
     let place = Place::new();
-    let run = place.join("run");
-    let args =
-        ["solve", "--board", "4x3", "--threads", "1", "--memory", "9GiB", "--run", run.to_str().unwrap()];
-    let mut solving = command(args);
-    let mut child = solving.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // Before all else: what comes after it is the progress of hours.
-    let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().next();
-    let said = said.map(Result::unwrap).unwrap_or_default();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(said.contains("this takes about 1.2 T states, 789.3 GiB on disk"), "{said}");
-    assert!(said.contains("are free there"), "{said}");
+    for (memory, large) in [("4GiB", 5), ("9GiB", 4)] {
+        let run = place.join(memory);
+        let args =
+            ["solve", "--board", "4x3", "--threads", "1", "--memory", memory, "--run", run.to_str().unwrap()];
+        let mut child = command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Before all else: what comes after it is the progress of hours.
+        let said = std::io::BufReader::new(child.stderr.take().unwrap()).lines().next();
+        let said = said.map(Result::unwrap).unwrap_or_default();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (_, size) = said.split_once("this takes about 1.2 T states, ").expect(&said);
+        let gib: f64 = size.split_once(" GiB on disk").expect(&said).0.parse().unwrap();
+        assert!((600.0..1000.0).contains(&gib), "{said}");
+        assert!(said.contains("are free there"), "{said}");
+        let manifest = std::fs::read_to_string(run.join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        assert_eq!(manifest["body"]["params"]["large"], large, "{manifest}");
+    }
+    let begun = place.join("9GiB");
+    let less = ["solve", "--board", "4x3", "--memory", "4GiB", "--run", begun.to_str().unwrap()];
+    exact2048(less).exits(2).says(&["--memory 4.0 GiB is too small", "at least 5."]);
 }
 
 /// With `--spawn4 0` no game starts with a 4; that is said where starts are told (C38).
