@@ -57,7 +57,7 @@ pub struct Args {
 struct Plan {
     params: Params,
     threads: usize,
-    /// States, where they are published.
+    /// States, where they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states: Option<u64>,
     /// About as many, where they are not.
