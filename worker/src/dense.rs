@@ -23,14 +23,14 @@ impl Tuning {
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let Rows { of_classes, of_largest, of_blocks } = Rows::of(params);
-        let dense_rows = self.dense_rows.max(of_largest as usize);
+        let is_one_left_out = of_largest > self.dense_rows as u64;
         let pays = of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes;
         let has_room = || {
             // Some blocks beside the one that is made: below that they go to scratch files all the time.
-            let least = least_heap_bytes(params, dense_rows) / 5 * 7;
+            let least = least_heap_bytes(params, usize::MAX) / 5 * 7;
             self.limit_bytes as u64 >= least.max(ROW_BYTES * of_classes)
         };
-        if dense_rows > self.dense_rows && pays && has_room() { Self { dense_rows, ..self } } else { self }
+        if is_one_left_out && pays && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
     /// The same run, split between small and large tiles as is fastest with so much memory.
