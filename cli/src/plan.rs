@@ -69,10 +69,12 @@ pub fn forecast(params: &Params, workload: &Workload) -> Forecast {
 
 /// States of a whole run with these parameters, where they are known.
 pub fn known_states(params: &Params) -> Option<f64> {
+    if params.until_layer.is_some() {
+        return None;
+    }
     let (rows, cols) = (params.board.rows(), params.board.cols());
     let run = ((rows.max(cols), rows.min(cols)), params.objective.winning_exponent());
-    let mut known = KNOWN.iter().filter(|_| params.until_layer.is_none());
-    known.find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
+    KNOWN.iter().find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
 }
 
 /// The same, or about as many as such a run has, whose blocks have so many entries.

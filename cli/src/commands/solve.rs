@@ -129,10 +129,13 @@ pub fn main(args: &Args) -> Result<()> {
 fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     let (mut params, held) = (args.job.params()?, Run::find_params(location)?);
     let tuning = limits::worker_tuning(memory_limit(args), threads);
-    if let Some(held) = &held {
-        params = Params { large: held.large, huge: held.huge, ..params };
-    } else if !args.job.has_split() {
-        params = tuning.split(params);
+    match &held {
+        // The split of another job need not be one of this; that it is another is said later.
+        Some(held) if (held.board, held.objective) == (params.board, params.objective) => {
+            params = Params { large: held.large, huge: held.huge, ..params };
+        }
+        None if !args.job.has_split() => params = tuning.split(params),
+        _ => {}
     }
     let Some(limit) = args.disk.map(|limit| limit.as_u64()) else { return Ok(params) };
     if let Some(held) = &held
