@@ -83,6 +83,8 @@ struct Task {
     workload: Arc<Workload>,
     /// On the way down, the states that there are.
     states: Option<u64>,
+    /// The pass that it is part of.
+    pass: PassWork,
     rate: Rate,
     /// The rate since the segment began.
     history: Sparkline,
@@ -90,12 +92,54 @@ struct Task {
     counted: u64,
 }
 
+/// A pass as it is when a segment of it begins. Its work counts in entries on the way up, in states on the way down.
+struct PassWork {
+    done: f64,
+    all: f64,
+    /// States that are done.
+    states: u64,
+    /// What the segments cost that come after that one.
+    later_cost: f64,
+}
+
+impl PassWork {
+    /// Of the segment that begins, those that come after it, and the states of the layers where they are known.
+    fn new(segment: Segment, later: &[Segment], counts: &[LayerCounts], workload: &Workload) -> Self {
+        let later: Vec<Segment> = later.iter().copied().filter(|part| part.phase == segment.phase).collect();
+        let missing = [&[segment], later.as_slice()].concat();
+        let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
+        let all_states: u64 = counts.iter().map(|counts| counts.states).sum();
+        let of_missing = counts.iter().filter(|counts| is_missing(counts.layer));
+        let states = all_states - of_missing.map(|counts| counts.states).sum::<u64>();
+        let (done, all) = match segment.phase {
+            Phase::Enumerate => {
+                let left: f64 = missing.iter().map(|&part| workload.of(part)).sum();
+                (workload.whole() - left, workload.whole())
+            }
+            Phase::BackUp => (states as f64, all_states as f64),
+        };
+        let later_cost = later.iter().map(|&part| workload.cost(part)).sum();
+        Self { done, all, states, later_cost }
+    }
+
+    /// The part of the pass that is done, where so much more of its work is.
+    fn share(&self, more: f64) -> f64 {
+        if self.all > 0.0 { ((self.done + more) / self.all).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
 impl Task {
+    /// Work of the segment, in that of its pass.
+    fn work(&self) -> f64 {
+        self.states.map_or_else(|| self.workload.of(self.segment), |states| states as f64)
+    }
+
     /// The part of the segment that is done.
     fn share(&self, layer: Layer, states: u64) -> f64 {
-        let (done, all) = match self.states {
-            Some(all) => (states as f64, all as f64),
-            None => (self.workload.entries(self.segment.first, layer), self.workload.of(self.segment)),
+        let all = self.work();
+        let done = match self.states {
+            Some(_) => states as f64,
+            None => self.workload.entries(self.segment.first, layer),
         };
         if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -127,7 +171,8 @@ impl ProgressDisplay {
         }
     }
 
-    fn task(&self, segment: Segment, states: &[LayerCounts]) -> Task {
+    fn task(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) -> Task {
+        let pass = PassWork::new(segment, later, states, &self.workload);
         let layers = segment.first..=segment.last;
         let states =
             states.iter().filter(|counts| layers.contains(&counts.layer)).map(|counts| counts.states);
@@ -138,6 +183,7 @@ impl ProgressDisplay {
             segment,
             workload: Arc::clone(&self.workload),
             states,
+            pass,
             rate,
             history: Sparkline::default(),
             counted: 0,
@@ -154,7 +200,7 @@ impl SolveWatch for ProgressDisplay {
         self.counters.layer.store(layer.0, Ordering::Relaxed);
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
         let disk = self.disk.clone();
-        let mut task = self.task(segment, states);
+        let mut task = self.task(segment, later, states);
         course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.workload);
         let thread = std::thread::spawn(move || {
             let line = ProgressLine::new(segment.phase.name());
@@ -214,7 +260,7 @@ pub fn unsolved(error: RunSolveError) -> anyhow::Error {
     }
 }
 
-/// The part of the segment that is done, and what else there is to say: what matters most comes first, as terminals may
+/// The part of the pass that is done, and what else there is to say: what matters most comes first, as terminals may
 /// be narrow. On a terminal of some columns it has how the rate has changed.
 fn describe(
     counters: &Counters,
@@ -234,7 +280,7 @@ fn describe(
     task.counted = states;
     let rate = task.rate.per_second(now);
     task.history.add(rate, now);
-    let pass = course.pace.time_for((1.0 - share) * cost, now);
+    let pass = course.pace.time_for((1.0 - share) * cost + task.pass.later_cost, now);
     let left = course.pace.left(now);
     let is_last =
         left.zip(pass).is_some_and(|(left, pass)| left.saturating_sub(pass) < Duration::from_secs(1));
@@ -242,11 +288,11 @@ fn describe(
         display::eta(left),
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
         task.history.beside(&units::rate(rate), columns),
-        format!("{} states", units::count(states)),
+        format!("{} states", units::count(task.pass.states + states)),
         pass.filter(|_| !is_last)
             .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
     ];
-    (share, parts)
+    (task.pass.share(share * task.work()), parts)
 }
 
 #[cfg(test)]
@@ -273,7 +319,7 @@ mod tests {
                 describe(&progress.counters, task, &mut course, Duration::from_secs_f64(seconds), None);
             (said.0, said.1.join(", "))
         };
-        let mut up = progress.task(segments[0], &[]);
+        let mut up = progress.task(segments[0], &segments[1..], &[]);
         assert!(say(&mut up, 4, 0, 0.0).1.starts_with("ETA unknown, layer 4 of 2,044"));
         // Layers take time as their entries do: 200 s for all of them, so 600 s with the way down.
         let mut share = 0.0;
@@ -290,6 +336,36 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_tells_of_the_whole_pass() {
+        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let progress = ProgressDisplay::new(Workload::new(&params), Disk::Any(0));
+        let segment = |phase, first, last| Segment { phase, first: Layer(first), last: Layer(last) };
+        let counts = [(1018, 700), (1020, 200), (1022, 100)].map(|(layer, states)| LayerCounts {
+            layer: Layer(layer),
+            states,
+            afterstates: 1,
+        });
+        let mut course = progress.course.lock().unwrap();
+        let mut say = |mut task: Task, states: u64| {
+            progress.counters.states.store(states, Ordering::Relaxed);
+            let (share, parts) = describe(&progress.counters, &mut task, &mut course, Duration::ZERO, None);
+            (share, parts[3].clone())
+        };
+
+        progress.counters.layer.store(1024, Ordering::Relaxed);
+        let later = [segment(Phase::BackUp, 4, 2044)];
+        let (share, states) = say(progress.task(segment(Phase::Enumerate, 1024, 2044), &later, &counts), 0);
+        let below = progress.workload.entries(Layer(4), Layer(1024)) / progress.workload.whole();
+        assert!(below > 0.3 && (share - below).abs() < 1e-9, "{share}, of which {below} was there");
+        assert_eq!(states, "1,000 states");
+
+        let later = [segment(Phase::BackUp, 4, 1018)];
+        let (share, states) = say(progress.task(segment(Phase::BackUp, 1020, 1020), &later, &counts), 50);
+        assert_eq!((share, states.as_str()), (0.15, "150 states"));
+    }
+
+    #[test]
     fn on_the_way_down_states_tell_how_far_it_is() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
@@ -298,7 +374,7 @@ mod tests {
         let mut course = progress.course.lock().unwrap();
         course.begin(segments[1], &[], &progress.workload);
         let counts = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];
-        let mut down = progress.task(segments[1], &counts);
+        let mut down = progress.task(segments[1], &[], &counts);
         for second in 0..=60 {
             progress.counters.states.store(50 * second, Ordering::Relaxed);
             let now = Duration::from_secs(second);

@@ -1,6 +1,6 @@
 //! A real Chromium without a window, through its WebDriver.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ const REQUIRED: &str = "EXACT2048_REQUIRE_BROWSER";
 /// Longest wait for something on the page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Times that a driver is started.
+const ATTEMPTS: usize = 5;
+
 /// A browser with one tab, which ends with the value.
 pub struct Browser {
     driver: Child,
@@ -27,6 +30,28 @@ pub struct Browser {
     client: Client,
     /// Its profile, and what it downloads.
     pub folder: TempDir,
+}
+
+/// Starts a driver, and tells its port; an error if there is none on this machine.
+fn start_driver() -> io::Result<(Child, String)> {
+    let mut complaints = Vec::new();
+    // It needs one port for both kinds of addresses, and ends at once where another test has taken the second in the meantime.
+    for _ in 0..ATTEMPTS {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        for line in BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                return Ok((driver, port.trim_end_matches('.').to_owned()));
+            }
+            complaints.push(line);
+        }
+        complaints.push(driver.wait()?.to_string());
+    }
+    panic!("chromedriver did not start: {complaints:#?}");
 }
 
 /// A command that only this driver has, or that has no method.
@@ -49,11 +74,8 @@ impl WebDriverCompatibleCommand for DriverCommand {
 impl Browser {
     /// Opens a browser with a window of this size. `None`, and a word about it, where there is none on this machine.
     pub async fn open(width: u32, height: u32) -> Option<Self> {
-        let mut driver = Command::new("chromedriver");
-        let driver =
-            driver.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver = match driver {
-            Ok(driver) => driver,
+        let (driver, port) = match start_driver() {
+            Ok(started) => started,
             Err(error) => {
                 let what = format!("no chromedriver ({error}); install chromium and chromium-driver");
                 assert!(std::env::var_os(REQUIRED).is_none(), "{what}");
@@ -61,11 +83,6 @@ impl Browser {
                 return None;
             }
         };
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let started = "started successfully on port ";
-        let port = lines
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once(started)?.1.trim_end_matches('.').to_owned()));
         let folder = TempDir::new().unwrap();
         let profile = format!("--user-data-dir={}", folder.path().join("profile").display());
         let size = format!("--window-size={width},{height}");
@@ -89,7 +106,7 @@ impl Browser {
             json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
         let Value::Object(capabilities) = capabilities else { unreachable!() };
         let mut builder = ClientBuilder::new(HttpConnector::new());
-        let address = format!("127.0.0.1:{}", port.expect("chromedriver did not start"));
+        let address = format!("127.0.0.1:{port}");
         let client = builder.capabilities(capabilities).connect(&format!("http://{address}")).await;
         let client = client.unwrap_or_else(|error| panic!("chromium did not start: {error}"));
         let session = client.session_id().await.unwrap().unwrap();
