@@ -4,7 +4,7 @@
 usage: scripts/results-table.py [PROGRAM] [OPTION...]    default: target/release/exact2048
 
 Options are passed on to solve, for example --threads 4. Takes some minutes of a core, 1 GiB of memory and 2 GB of disk for a
-moment. With --wide as the first option 4x4 to 32 is solved too, which takes half an hour of four cores and 10 GiB, and
+moment. With --wide as the first option 4x4 to 32 is solved too, which takes a quarter of an hour of two cores and 10 GiB, and
 perfect play on 5x2 followed, which takes a quarter of an hour of a core.
 """
 import json
