@@ -32,10 +32,11 @@ pub struct Browser {
     pub folder: TempDir,
 }
 
-/// Starts a driver, and tells its port; an error if there is none on this machine.
+/// Starts a driver, and tells its port; an error if there is none on this machine. Panics with what it said if it does not
+/// come up in several attempts.
 fn start_driver() -> io::Result<(Child, String)> {
     let mut complaints = Vec::new();
-    // It needs one port for both kinds of addresses, and ends at once where another test has taken the second in the meantime.
+    // Now and then one ends at once, perhaps since it wants one port for both kinds of addresses and another test has one.
     for _ in 0..ATTEMPTS {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
