@@ -20,6 +20,14 @@ pub enum Precision {
     Bits64,
 }
 
+impl Precision {
+    /// Bytes of a stored value.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        u64::from(u8::from(self)) / 8
+    }
+}
+
 impl From<Precision> for u8 {
     fn from(precision: Precision) -> u8 {
         match precision {

@@ -15,7 +15,7 @@ use exact2048_game::{KeptLayers, Lane, Layer, Objective, Params, Precision, Spaw
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
 use exact2048_solution::{Archive, JournalRecord, Phase, Recipe, Record, Run, Segment, Unnamed, assign};
 use exact2048_storage::{Attempt, ItemKey, ShardKind, ShardRecord, ShardWriter};
-use exact2048_worker::{BytesList, Tuning, Worker};
+use exact2048_worker::{BytesList, Tuning, new_worker};
 
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -110,7 +110,7 @@ impl Leader for Desk {
 }
 
 /// Passes on what comes for a member, until it is over.
-fn receive(member: &Member<u32, Desk>, messages: &Receiver<(usize, Message)>, is_over: &AtomicBool) {
+fn receive(member: &Member<Desk>, messages: &Receiver<(usize, Message)>, is_over: &AtomicBool) {
     loop {
         match messages.recv_timeout(PAUSE) {
             Ok((from, Message::Block(block))) => member.accept(from, block).unwrap(),
@@ -150,10 +150,10 @@ fn run_segment(
         let way = |other: usize| Box::new(Way { from: me, to: to[other].clone() }) as Box<dyn Link>;
         let neighbours = neighbours(&seat).into_iter().enumerate();
         let links = neighbours.map(|(other, is_neighbour)| is_neighbour.then(|| way(other))).collect();
-        let worker = Worker::new(&params, tuning, scratch.to_path_buf(), archive.clone());
-        Member::new(seat, Arc::new(worker), links, Desk { me, epoch: Arc::clone(&epoch) }, Arc::default())
+        let worker = new_worker(&params, tuning, scratch.to_path_buf().into(), archive.clone());
+        Member::new(seat, worker, links, Desk { me, epoch: Arc::clone(&epoch) }, Arc::default())
     });
-    let members: Vec<Member<u32, Desk>> = members.collect();
+    let members: Vec<Member<Desk>> = members.collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for (member, messages) in members.iter().zip(from) {

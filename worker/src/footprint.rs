@@ -66,7 +66,7 @@ pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
         let task = if params.until_layer.is_some() {
             enumerate_bytes(rows, columns)
         } else {
-            back_up_bytes(rows, columns, u64::from(u8::from(params.precision)) / 8, params.best_moves)
+            back_up_bytes(rows, columns, params.precision.bytes(), params.best_moves)
         };
         largest = largest.max(task);
     }

@@ -5,6 +5,7 @@
 //! ([`Worker::back_up_states`]), and seals finished layers into shard frames ([`Worker::seal`]). Which task is next is not
 //! decided here.
 
+mod any;
 mod area;
 mod arena;
 mod backup;
@@ -34,6 +35,7 @@ use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Blame, ItemKind, PayloadError, ReadError};
 use exact2048_storage::{ErrorKind, ScratchPlace, StorageError};
 
+pub use any::{AnyFollower, AnyWorker, new_worker};
 pub use backup::BlockValues;
 pub use bytes_list::BytesList;
 pub use follow::{BestMoves, FollowSums, Follower};

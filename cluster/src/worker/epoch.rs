@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use exact2048_coordinator::cluster::{EpochProgress, Share, WorkerId, WriteShard};
 use exact2048_game::Layer;
-use exact2048_game::value::Value;
 use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
-use exact2048_worker::Worker;
+use exact2048_worker::AnyWorker;
 use tokio_util::sync::CancellationToken;
 
 use super::leader::{Orders, RemoteLeader};
@@ -66,12 +65,12 @@ pub enum EpochFailure {
 }
 
 /// An epoch with its member.
-pub struct Running<V> {
+pub struct Running {
     share: Arc<Share>,
     /// The index of this worker among the members.
     me: usize,
-    worker: Arc<Worker<V>>,
-    member: Member<V, RemoteLeader>,
+    worker: Arc<dyn AnyWorker>,
+    member: Member<RemoteLeader>,
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
     /// What a peer did that ends the epoch.
@@ -79,13 +78,13 @@ pub struct Running<V> {
 }
 
 /// What an epoch is made of.
-pub struct EpochParts<V> {
+pub struct EpochParts {
     /// The share of this worker.
     pub share: Arc<Share>,
     /// The index of this worker among the members.
     pub me: usize,
     /// What computes.
-    pub worker: Arc<Worker<V>>,
+    pub worker: Arc<dyn AnyWorker>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
     /// What names this worker's shards.
@@ -98,9 +97,9 @@ pub struct EpochParts<V> {
     pub stop: Arc<AtomicBool>,
 }
 
-impl<V: Value> Running<V> {
+impl Running {
     /// Sets an epoch up. Must be called within a runtime.
-    pub fn new(parts: EpochParts<V>) -> Arc<Self> {
+    pub fn new(parts: EpochParts) -> Arc<Self> {
         let EpochParts { share, me, worker, catalog, attempt, outbox, sender, stop } = parts;
         let seat = Seat {
             params: share.params.clone(),
@@ -158,7 +157,7 @@ fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochF
     stop.store(true, Ordering::Relaxed);
 }
 
-impl<V: Value> Epoch for Running<V> {
+impl Epoch for Running {
     fn number(&self) -> u64 {
         self.share.epoch
     }

@@ -1,17 +1,15 @@
 //! The run of the job that a worker is at, kept from epoch to epoch with the tables made for it.
 
-use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{JobId, Share};
-use exact2048_game::value::Value;
 use exact2048_game::{Layer, Params};
 use exact2048_solution::{Recipe, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
-use exact2048_worker::{Tuning, Worker};
+use exact2048_worker::{AnyWorker, Tuning, new_worker};
 
 /// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -70,16 +68,16 @@ pub struct Jobs {
     settings: StoreSettings,
     scratch: PathBuf,
     tuning: Tuning,
-    /// The last one, an [`OpenJob`] of either kind of value.
-    last: Option<(JobId, Box<dyn Any + Send>)>,
+    /// The last one.
+    last: Option<(JobId, OpenJob)>,
 }
 
 /// A job's run and what computes it.
-pub struct OpenJob<V> {
+pub struct OpenJob {
     /// The run, for reading.
     pub run: Run,
     /// What computes.
-    pub worker: Arc<Worker<V>>,
+    pub worker: Arc<dyn AnyWorker>,
 }
 
 impl Jobs {
@@ -93,19 +91,14 @@ impl Jobs {
     /// # Errors
     ///
     /// A run that cannot be opened, is another one, or lacks what the share builds on.
-    pub fn open<V: Value>(
-        &mut self,
-        share: &Share,
-        run_url: &str,
-        stop: &AtomicBool,
-    ) -> Result<OpenJob<V>, JobError> {
+    pub fn open(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob, JobError> {
         let cached = self.last.take().filter(|(job, _)| *job == share.job);
-        if let Some(mut open) = cached.and_then(|(_, open)| open.downcast::<OpenJob<V>>().ok())
+        if let Some((_, mut open)) = cached
             && open.run.reread().is_ok()
             && open.run.params() == &share.params
         {
             wait_for_inputs(&mut open.run, share, stop)?;
-            return Ok(*open);
+            return Ok(open);
         }
         let failed = |source| JobError::Open { job: share.job.clone(), source };
         let location =
@@ -114,13 +107,13 @@ impl Jobs {
         require_same(run.params(), &share.params)?;
         wait_for_inputs(&mut run, share, stop)?;
         let (params, scratch) = (run.params(), self.scratch.clone());
-        let worker = Worker::new(params, self.tuning.for_run(params), scratch, run.archive().clone());
-        Ok(OpenJob { run, worker: Arc::new(worker) })
+        let worker = new_worker(params, self.tuning.for_run(params), scratch.into(), run.archive().clone());
+        Ok(OpenJob { run, worker })
     }
 
     /// Keeps a run for the next epoch.
-    pub fn keep<V: Value>(&mut self, job: JobId, open: OpenJob<V>) {
-        self.last = Some((job, Box::new(open)));
+    pub fn keep(&mut self, job: JobId, open: OpenJob) {
+        self.last = Some((job, open));
     }
 }
 

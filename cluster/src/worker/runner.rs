@@ -6,8 +6,6 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport, spell_epoch};
-use exact2048_game::Precision;
-use exact2048_game::value::Value;
 use exact2048_net::text::with_causes;
 use exact2048_run::member::CrewError;
 use exact2048_storage::{Attempt, ErrorKind, Scratch};
@@ -66,14 +64,11 @@ impl Runner {
             let epoch = share.epoch;
             self.taken.store(epoch, Ordering::Relaxed);
             self.peers.join(&share.members, Membership::of(&share));
-            let failure = match share.params.precision {
-                Precision::Bits32 => self.run_epoch::<u32>(&share, &assignment, &stop),
-                Precision::Bits64 => self.run_epoch::<u64>(&share, &assignment, &stop),
-            };
+            let ended = self.run_epoch(&share, &assignment, &stop);
             self.peers.leave();
             self.current.send_replace(None);
             self.taken.store(0, Ordering::Relaxed);
-            if let Err(failure) = failure {
+            if let Err(failure) = ended {
                 counter!(observe::EPOCHS_FAILED).increment(1);
                 let (worker, told) = (self.sender.worker, spell_epoch(epoch));
                 tracing::warn!(%worker, job = %share.job, epoch = told, %failure, "the epoch failed here");
@@ -82,14 +77,14 @@ impl Runner {
         }
     }
 
-    fn run_epoch<V: Value>(
+    fn run_epoch(
         &mut self,
         share: &Arc<Share>,
         assignment: &Assignment,
         stop: &Arc<AtomicBool>,
     ) -> Result<(), WorkerFailure> {
-        let opened = self.jobs.open::<V>(share, &assignment.run_url, stop);
-        let open: OpenJob<V> = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
+        let opened = self.jobs.open(share, &assignment.run_url, stop);
+        let open = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| WorkerFailure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
@@ -139,7 +134,7 @@ impl Runner {
 }
 
 /// How an error is reported to the coordinator.
-fn failure_of<V>(share: &Share, open: &OpenJob<V>, error: &CrewError) -> WorkerFailure {
+fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure {
     if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
         let commit = &shard.commit;
         let (phase, first, last) = (commit.phase, commit.first, commit.last);

@@ -7,11 +7,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use exact2048_game::value::Value;
-use exact2048_game::{Layer, Precision};
+use exact2048_game::Layer;
 use exact2048_solution::{LayerCounts, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Place};
-use exact2048_worker::{Tuning, Worker};
+use exact2048_worker::{Tuning, new_worker};
 
 use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
@@ -83,20 +82,7 @@ pub fn solve(
     stop: &Arc<AtomicBool>,
     watch: &dyn SolveWatch,
 ) -> Result<(), RunSolveError> {
-    match run.params().precision {
-        Precision::Bits32 => solve_in::<u32>(run, tuning, threads, stop, watch),
-        Precision::Bits64 => solve_in::<u64>(run, tuning, threads, stop, watch),
-    }
-}
-
-fn solve_in<V: Value>(
-    run: &mut Run,
-    tuning: Tuning,
-    threads: usize,
-    stop: &Arc<AtomicBool>,
-    watch: &dyn SolveWatch,
-) -> Result<(), RunSolveError> {
-    let worker = Arc::new(Worker::<V>::new(run.params(), tuning, run.dir().scratch(), run.archive().clone()));
+    let worker = new_worker(run.params(), tuning, run.dir().scratch(), run.archive().clone());
     let mut made_again = HashSet::new();
     // Times that room was made since something was last finished: each time more of it.
     let mut short = 0;

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use exact2048_coordinator::cluster::LayerPart;
 use exact2048_coordinator::{COMMIT_INTERVAL, Ranges, Totals, Worth};
 use exact2048_game::Layer;
-use exact2048_game::value::Value;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
-use exact2048_worker::Worker;
+use exact2048_worker::AnyWorker;
 
 use super::{SolveWatch, disk};
 use crate::member::{CrewError, Leader, Member, Next, Seat};
@@ -32,8 +31,8 @@ pub enum SegmentEnd {
 }
 
 /// Runs a segment on `threads` threads, and publishes it.
-pub fn run_segment<V: Value>(
-    worker: &Arc<Worker<V>>,
+pub fn run_segment(
+    worker: &Arc<dyn AnyWorker>,
     run: &mut Run,
     segment: Segment,
     threads: usize,
@@ -62,8 +61,8 @@ pub fn run_segment<V: Value>(
 }
 
 /// Orders what is worth writing, and commits it.
-struct OwnLeader<'a, V> {
-    worker: Arc<Worker<V>>,
+struct OwnLeader<'a> {
+    worker: Arc<dyn AnyWorker>,
     watch: &'a dyn SolveWatch,
     threads: u32,
     begun: Instant,
@@ -80,7 +79,7 @@ struct Journal<'a> {
     begun: Instant,
 }
 
-impl<'a, V> OwnLeader<'a, V> {
+impl<'a> OwnLeader<'a> {
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -90,7 +89,7 @@ impl<'a, V> OwnLeader<'a, V> {
     }
 }
 
-impl<V: Value> Leader for OwnLeader<'_, V> {
+impl Leader for OwnLeader<'_> {
     fn may_start(&self) -> bool {
         let backlog = if self.worker.is_memory_short() { 1 } else { WRITE_BACKLOG };
         !self.ranges().is_behind(backlog, &self.worth)

@@ -7,8 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use exact2048_coordinator::Workload;
-use exact2048_game::value::Value;
-use exact2048_game::{Layer, Params, Precision};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{
     Archive, LayerItems, LayerSolver, LayerStep, ReadError, Run, ShardArchive, WantedStep,
 };
@@ -23,22 +22,19 @@ pub(crate) use pass::{LayerPasses, lost_layers};
 ///
 /// [`Oracle::with_layer_solver`]: exact2048_solution::Oracle::with_layer_solver
 pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
-    match run.params().precision {
-        Precision::Bits32 => Box::new(WhenNeeded::<u32>::new(run, tuning)),
-        Precision::Bits64 => Box::new(WhenNeeded::<u64>::new(run, tuning)),
-    }
+    Box::new(WhenNeeded::new(run, tuning))
 }
 
 /// Kernels that are set up when they are first asked for: most questions need none.
-struct WhenNeeded<V> {
+struct WhenNeeded {
     params: Params,
     lost: Vec<Layer>,
     shards: Arc<ShardArchive>,
     tuning: Tuning,
-    kernels: OnceLock<Kernels<V>>,
+    kernels: OnceLock<Kernels>,
 }
 
-impl<V: Value> WhenNeeded<V> {
+impl WhenNeeded {
     fn new(run: &Run, tuning: Tuning) -> Self {
         // Values alone are asked for, also of a run that stores best moves.
         let params = run.params().clone().with_best_moves(false);
@@ -46,9 +42,10 @@ impl<V: Value> WhenNeeded<V> {
         Self { params, lost, shards, tuning, kernels: OnceLock::new() }
     }
 
-    fn kernels(&self) -> &Kernels<V> {
+    fn kernels(&self) -> &Kernels {
         self.kernels.get_or_init(|| Kernels {
             workload: Workload::new(&self.params),
+            value_bytes: self.params.precision.bytes(),
             least_bytes: least_memory_bytes(&self.params, rayon::current_num_threads()),
             passes: Mutex::new(LayerPasses::new(
                 self.params.clone(),
@@ -61,7 +58,7 @@ impl<V: Value> WhenNeeded<V> {
     }
 }
 
-impl<V: Value> LayerSolver for WhenNeeded<V> {
+impl LayerSolver for WhenNeeded {
     fn back_up(
         &self,
         layers: RangeInclusive<Layer>,
@@ -80,15 +77,16 @@ impl<V: Value> LayerSolver for WhenNeeded<V> {
     }
 }
 
-struct Kernels<V> {
+struct Kernels {
     workload: Workload,
+    value_bytes: u64,
     /// With less memory they would not do.
     least_bytes: u64,
     /// One range at a time: blocks are let go of by layer.
-    passes: Mutex<LayerPasses<V>>,
+    passes: Mutex<LayerPasses>,
 }
 
-impl<V: Value> Kernels<V> {
+impl Kernels {
     fn back_up(
         &self,
         layers: RangeInclusive<Layer>,
@@ -109,13 +107,13 @@ impl<V: Value> Kernels<V> {
     fn bytes(&self, layer: Layer) -> u64 {
         // States of this layer and the two above, and afterstates of this one; where these are many, some wait in files.
         let entries = self.workload.entries(layer, layer.up(3)) + self.workload.entries(layer, layer.up(1));
-        self.least_bytes + ((entries * size_of::<V>() as f64) as u64).min(self.least_bytes)
+        self.least_bytes + ((entries * self.value_bytes as f64) as u64).min(self.least_bytes)
     }
 }
 
 /// Enumerates what is not stored of the reach of some layers, from the next two layers below whose reach is stored.
-fn enumerate<V: Value>(
-    passes: &LayerPasses<V>,
+fn enumerate(
+    passes: &LayerPasses,
     first: Layer,
     last: Layer,
     goes_on: WantedStep<'_>,
@@ -134,8 +132,8 @@ fn enumerate<V: Value>(
 }
 
 /// Backs some layers up, and gives what is found of those up to the highest that is asked for.
-fn back_up<V: Value>(
-    passes: &LayerPasses<V>,
+fn back_up(
+    passes: &LayerPasses,
     first: Layer,
     last: Layer,
     highest: Layer,

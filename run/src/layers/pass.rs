@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::lane::{lanes, layer_range};
-use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Run, ShardArchive};
 use exact2048_storage::{ScratchPlace, ShardKind};
-use exact2048_worker::{Tuning, Worker, WorkerError};
+use exact2048_worker::{AnyWorker, Tuning, WorkerError, new_worker};
 
 use super::archive::{SpanArchive, packed};
 
@@ -17,13 +16,13 @@ use super::archive::{SpanArchive, packed};
 type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
 /// A worker on the shards of a run, and on what it has worked out beside them.
-pub struct LayerPasses<V> {
+pub struct LayerPasses {
     params: Params,
     lanes: Vec<Lane>,
     /// Layers whose reach is not stored, ascending.
     lost: Vec<Layer>,
     pub archive: Arc<SpanArchive>,
-    pub worker: Worker<V>,
+    pub worker: Arc<dyn AnyWorker>,
 }
 
 /// The layers of a run whose reach is not stored, ascending.
@@ -32,7 +31,7 @@ pub fn lost_layers(run: &Run) -> Vec<Layer> {
     Layer::FIRST.to(run.params().last_layer()).filter(is_lost).collect()
 }
 
-impl<V: Value> LayerPasses<V> {
+impl LayerPasses {
     /// Through the layers of a run with these parameters. What does not fit the memory waits in scratch files.
     pub fn new(
         params: Params,
@@ -42,7 +41,7 @@ impl<V: Value> LayerPasses<V> {
         tuning: Tuning,
     ) -> Self {
         let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone()));
-        let worker = Worker::new(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
+        let worker = new_worker(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
         Self { lanes: lanes(&params), params, lost, archive, worker }
     }
 

@@ -1,4 +1,4 @@
-//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`Worker`].
+//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`AnyWorker`].
 //!
 //! What becomes of the results is the business of [`Dispatch`].
 
@@ -8,10 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
-use exact2048_game::value::Value;
 use exact2048_solution::{Blame, RunError, kind_of};
 use exact2048_storage::{ErrorKind, StorageError};
-use exact2048_worker::{Worker, WorkerError};
+use exact2048_worker::{AnyWorker, WorkerError};
 
 use super::dispatch::Dispatch;
 use super::{Leader, Seat};
@@ -73,9 +72,9 @@ impl CrewError {
 }
 
 /// Threads with a plan.
-pub struct Crew<V, L> {
-    worker: Arc<Worker<V>>,
-    dispatch: Dispatch<V, L>,
+pub struct Crew<L> {
+    worker: Arc<dyn AnyWorker>,
+    dispatch: Dispatch<L>,
     stop: Arc<AtomicBool>,
     plan: Mutex<Plan>,
     /// There may be a task.
@@ -108,9 +107,14 @@ fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
     plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl<V: Value, L: Leader> Crew<V, L> {
+impl<L: Leader> Crew<L> {
     /// A crew without threads, for the lanes of a member.
-    pub fn new(worker: Arc<Worker<V>>, seat: &Seat, dispatch: Dispatch<V, L>, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        worker: Arc<dyn AnyWorker>,
+        seat: &Seat,
+        dispatch: Dispatch<L>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let owns = |lane| seat.owners.owner(lane) == seat.me;
         let (planner, events) = Planner::new(&seat.params, seat.segment, owns);
         let frontier = planner.frontier();
@@ -123,12 +127,12 @@ impl<V: Value, L: Leader> Crew<V, L> {
     }
 
     /// Where the results go.
-    pub fn dispatch(&self) -> &Dispatch<V, L> {
+    pub fn dispatch(&self) -> &Dispatch<L> {
         &self.dispatch
     }
 
     /// What tasks run on.
-    pub fn worker(&self) -> &Arc<Worker<V>> {
+    pub fn worker(&self) -> &Arc<dyn AnyWorker> {
         &self.worker
     }
 

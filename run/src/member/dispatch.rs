@@ -7,19 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
-use exact2048_worker::{Worker, WorkerError};
+use exact2048_worker::{AnyWorker, WorkerError};
 
 use super::routes::Routes;
 use super::tally::{LayerSums, Tally};
 use super::{Leader, Link, Seat};
 
 /// What is finished, on its way.
-pub struct Dispatch<V, L> {
-    worker: Arc<Worker<V>>,
+pub struct Dispatch<L> {
+    worker: Arc<dyn AnyWorker>,
     seat: Arc<Seat>,
     routes: Routes,
     /// The ways to the other members, by their index; `None` for this member itself.
@@ -51,10 +50,10 @@ struct Finished {
     arrived: u32,
 }
 
-impl<V: Value, L: Leader> Dispatch<V, L> {
+impl<L: Leader> Dispatch<L> {
     /// For a member.
     pub fn new(
-        worker: Arc<Worker<V>>,
+        worker: Arc<dyn AnyWorker>,
         seat: Arc<Seat>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,

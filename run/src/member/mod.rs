@@ -15,11 +15,10 @@ use std::sync::{Arc, Mutex};
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{LayerPart, WorkerId};
-use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Owners, Phase, Segment, assign};
 use exact2048_storage::{ShardRecord, ShardWriter};
-use exact2048_worker::{BytesList, Worker, WorkerError};
+use exact2048_worker::{AnyWorker, BytesList, WorkerError};
 
 pub use crew::CrewError;
 use crew::{Crew, no_panic};
@@ -139,21 +138,21 @@ pub enum BlockError {
 }
 
 /// A member of an epoch, with its crew.
-pub struct Member<V, L> {
+pub struct Member<L> {
     seat: Arc<Seat>,
-    crew: Crew<V, L>,
+    crew: Crew<L>,
     stop: Arc<AtomicBool>,
     /// Layers that each member has sent all blocks of, counted in the direction of the pass; of those that have none for
     /// this one all.
     frontiers: Mutex<Vec<u32>>,
 }
 
-impl<V: Value, L: Leader> Member<V, L> {
+impl<L: Leader> Member<L> {
     /// Sets a member up. `links` has the ways to the others by their index, as many as are [`neighbours`]. `stop` becomes
     /// true when no more tasks are to begin.
     pub fn new(
         seat: Seat,
-        worker: Arc<Worker<V>>,
+        worker: Arc<dyn AnyWorker>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,
         stop: Arc<AtomicBool>,

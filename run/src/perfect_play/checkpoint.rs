@@ -9,8 +9,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use exact2048_game::Layer;
-use exact2048_game::value::Value;
-use exact2048_worker::Follower;
+use exact2048_worker::AnyFollower;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::sums::PlaySums;
@@ -37,12 +36,7 @@ impl Checkpoint {
     }
 
     /// Writes that games were followed through all layers below one.
-    pub fn write<V: Value>(
-        &self,
-        next: Layer,
-        sums: &PlaySums,
-        follower: &Follower<'_, V>,
-    ) -> io::Result<()> {
+    pub fn write(&self, next: Layer, sums: &PlaySums, follower: &dyn AnyFollower) -> io::Result<()> {
         if let Some(folder) = self.place.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -53,12 +47,12 @@ impl Checkpoint {
             .inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
-    fn write_to<V: Value>(
+    fn write_to(
         &self,
         file: &Path,
         next: Layer,
         sums: &PlaySums,
-        follower: &Follower<'_, V>,
+        follower: &dyn AnyFollower,
     ) -> io::Result<()> {
         let mut out = Hashed {
             inner: BufWriter::with_capacity(1 << 20, File::create(file)?),
@@ -77,7 +71,7 @@ impl Checkpoint {
     }
 
     /// Takes up what was written, if anything; gives the layer to go on with and the sums so far, which `empty` would be.
-    pub fn read<V: Value>(&self, empty: PlaySums, follower: &Follower<'_, V>) -> Option<(Layer, PlaySums)> {
+    pub fn read(&self, empty: PlaySums, follower: &dyn AnyFollower) -> Option<(Layer, PlaySums)> {
         let whole = self.is_whole().unwrap_or(false);
         let read = whole.then(|| self.read_whole(empty, follower)).and_then(Result::ok);
         if read.is_none() {
@@ -86,11 +80,7 @@ impl Checkpoint {
         read
     }
 
-    fn read_whole<V: Value>(
-        &self,
-        empty: PlaySums,
-        follower: &Follower<'_, V>,
-    ) -> io::Result<(Layer, PlaySums)> {
+    fn read_whole(&self, empty: PlaySums, follower: &dyn AnyFollower) -> io::Result<(Layer, PlaySums)> {
         let mut input = BufReader::with_capacity(1 << 20, File::open(&self.place)?);
         io::copy(&mut input.by_ref().take(self.of.len() as u64), &mut io::sink())?;
         let mut number = || {

@@ -12,13 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exact2048_game::value::Value;
-use exact2048_game::{Layer, Params, Precision};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
-use exact2048_worker::{BestMoves, FollowSums, Follower, Tuning, WorkerError};
+use exact2048_worker::{AnyFollower, BestMoves, FollowSums, Tuning, WorkerError};
 
 use crate::layers::{LayerPasses, lost_layers, packed};
 use checkpoint::Checkpoint;
@@ -90,11 +89,7 @@ impl FollowPlay for SolvedRun {
         least_chance: f64,
         progress: &mut dyn FnMut(StatsProgress),
     ) -> Result<PlayStatistics, QueryError> {
-        let found = match self.params.precision {
-            Precision::Bits32 => Pass::<u32>::new(self).follow(least_chance, progress),
-            Precision::Bits64 => Pass::<u64>::new(self).follow(least_chance, progress),
-        };
-        found.map_err(|error| match error {
+        Pass::new(self).follow(least_chance, progress).map_err(|error| match error {
             WorkerError::Read(error) => error.into(),
             WorkerError::Storage(error) => ReadError::from(error).into(),
             WorkerError::Payload(error) => ReadError::from(error).into(),
@@ -105,12 +100,12 @@ impl FollowPlay for SolvedRun {
 /// What the steps of a pass cost beside each other, a state: to enumerate it, to back it up, and to follow games through it.
 const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
 
-struct Pass<'a, V> {
+struct Pass<'a> {
     run: &'a SolvedRun,
-    passes: LayerPasses<V>,
+    passes: LayerPasses,
 }
 
-impl<'a, V: Value> Pass<'a, V> {
+impl<'a> Pass<'a> {
     fn new(run: &'a SolvedRun) -> Self {
         let params = run.params.clone().with_best_moves(true);
         let (lost, scratch) = (run.lost.clone(), run.scratch.clone());
@@ -124,12 +119,12 @@ impl<'a, V: Value> Pass<'a, V> {
     ) -> Result<PlayStatistics, WorkerError> {
         let (run, params) = (self.run, &self.run.params);
         let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
-        let follower = Follower::new(&self.passes.worker, best_moves, least_chance.max(LEAST_CHANCE));
+        let follower = self.passes.worker.follower(best_moves, least_chance.max(LEAST_CHANCE));
         let new_sums = || PlaySums::new(params, self.passes.lane_count());
         let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
             (Checkpoint::new(file.clone(), &run.run_id, run.fingerprint, least_chance), *interval)
         });
-        let resumed = kept.as_ref().and_then(|(checkpoint, _)| checkpoint.read(new_sums(), &follower));
+        let resumed = kept.as_ref().and_then(|(checkpoint, _)| checkpoint.read(new_sums(), &*follower));
         let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
         let (mut work, mut written) = (Work::new(run), Instant::now());
         for (first, last) in self.spans() {
@@ -147,14 +142,14 @@ impl<'a, V: Value> Pass<'a, V> {
                 self.back_up(first, last, &mut |layer| progress(work.told(1, layer, &sums)))?;
             }
             for layer in first.to(last) {
-                self.follow_layer(&follower, layer, &mut sums)?;
+                self.follow_layer(&*follower, layer, &mut sums)?;
                 progress(work.told(2, layer, &sums));
             }
             self.passes.release_lanes_below(last);
             if let Some((checkpoint, interval)) = &kept
                 && written.elapsed() >= *interval
             {
-                let kept = checkpoint.write(last.up(1), &sums, &follower);
+                let kept = checkpoint.write(last.up(1), &sums, &*follower);
                 match kept.map_err(|error| StorageError::io("write", checkpoint.place(), error)) {
                     // Somebody else's run: nothing is kept beside it.
                     Ok(()) | Err(StorageError::NotWritable { .. }) => written = Instant::now(),
@@ -198,7 +193,7 @@ impl<'a, V: Value> Pass<'a, V> {
     /// Follows games into the states of a layer and from there to its afterstates.
     fn follow_layer(
         &self,
-        follower: &Follower<'_, V>,
+        follower: &dyn AnyFollower,
         layer: Layer,
         sums: &mut PlaySums,
     ) -> Result<(), WorkerError> {

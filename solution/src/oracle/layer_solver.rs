@@ -12,7 +12,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use super::cone_files::ConeFiles;
 use super::decoded::PartCache;
-use super::layers::{StateReader, value_bytes};
+use super::layers::StateReader;
 use super::{Asking, Oracle, QueryError};
 use crate::archive::{Archive, ReadError};
 use crate::parts::Parts;
@@ -200,7 +200,7 @@ impl Oracle {
     /// Bytes of a layer as a [`LayerSolver`] gives it.
     fn found_bytes(&self, reader: &StateReader<'_>, layer: Layer) -> u64 {
         let states = reader.states_of(layer);
-        states * value_bytes(&self.params) + states / STATES_A_BYTE_OF_REACH
+        states * self.params.precision.bytes() + states / STATES_A_BYTE_OF_REACH
     }
 
     /// The lowest of some layers, as many as there is room for while all their states are listed, and where they are kept for
@@ -210,7 +210,7 @@ impl Oracle {
             self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
         // Files have a table as well.
         let kept_bytes = kept_bytes - kept_bytes / 16;
-        let of_state = size_of::<Board>() as u64 + value_bytes(&self.params);
+        let of_state = size_of::<Board>() as u64 + self.params.precision.bytes();
         let sums = between.iter().scan((0, 0), |(held, listed), &layer| {
             let bytes = reader.states_of(layer) * of_state;
             *held += self.found_bytes(reader, layer) + bytes;

@@ -18,7 +18,7 @@ use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::transitions::Direction;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, Lane, Layer, Params, Precision, SpawnKind};
+use exact2048_game::{Board, Lane, Layer, Precision, SpawnKind};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -154,7 +154,7 @@ impl StateReader<'_> {
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.kept;
         let last = self.oracle.params.last_layer();
-        let value_bytes = value_bytes(&self.oracle.params);
+        let value_bytes = self.oracle.params.precision.bytes();
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
@@ -315,11 +315,6 @@ impl StateReader<'_> {
             None => self.oracle.unreachable(board, ": a board leads to it, so that a shard below is wrong"),
         }
     }
-}
-
-/// Bytes of a value in an item.
-pub(super) fn value_bytes(params: &Params) -> u64 {
-    u64::from(u8::from(params.precision)) / 8
 }
 
 /// The boards of a part; see [`StateReader::decode`]. A move that is none stands for none.

@@ -27,7 +27,7 @@ use crate::kernels::chances::{ChanceRows, ChanceSpawns, ChanceSums, NO_MOVE, mov
 use crate::kernels::index_map::Permutation;
 use crate::memory::{Buffer, Memory, Need, Reservation};
 use crate::tables::{LaneTables, MapCache};
-use crate::{Worker, WorkerError};
+use crate::{AnyFollower, Worker, WorkerError};
 
 /// Exponents that a tile can have, 0 for none.
 pub const EXPONENTS: usize = 16;
@@ -125,9 +125,15 @@ impl Spill for StateChances {
     }
 }
 
+impl<V: Value> Worker<V> {
+    /// Follows games through the run of this worker, whose layers have best moves. Chances below `least` are not followed.
+    pub fn follower(&self, best_moves: BestMoves, least: f64) -> Box<dyn AnyFollower + '_> {
+        Box::new(Follower::new(self, best_moves, least))
+    }
+}
+
 impl<'a, V: Value> Follower<'a, V> {
-    /// For a worker of a run with best moves. Chances below `least` are not followed.
-    pub fn new(worker: &'a Worker<V>, best_moves: BestMoves, least: f64) -> Self {
+    fn new(worker: &'a Worker<V>, best_moves: BestMoves, least: f64) -> Self {
         let legality = Legality::new(worker.tables.params().board);
         let (states, afterstates) = (BlockMap::default(), BlockMap::default());
         Self { worker, best_moves, legality, least, states, afterstates }
