@@ -186,14 +186,16 @@ fn memory_changes_no_bit() {
 fn interruptions_change_no_bit() {
     let solved = Solved::new("--board 3x2 --keep 40 --disk 1MB");
     let run = Run::open(&solved.run()).unwrap();
-    let file = solved.run().join("kept/progress");
+    let folder = solved.run().join("kept");
+    let of_cutoff = |cutoff: &str| folder.join(format!("perfect-play-{}-{cutoff}.part", run.dir().run_id()));
+    let file = of_cutoff("0e0");
     let tuning = Tuning {
         limit_bytes: 1 << 30,
         heap_bytes: || 0,
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
-    let progress = PlayProgress { file: file.clone(), interval: Duration::ZERO };
+    let progress = PlayProgress { folder: folder.clone(), interval: Duration::ZERO };
     let follow = |progress, cutoff, stop_after: usize| {
         let follower = play_follower(&run, tuning, progress).unwrap();
         let mut told = 0;
@@ -220,7 +222,11 @@ fn interruptions_change_no_bit() {
         fs::write(&file, damaged).unwrap();
         assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
     }
+    // A pass with another cutoff neither goes on with it nor takes it away.
     fs::write(&file, &written).unwrap();
+    assert_eq!(follow(Some(progress.clone()), 1e-9, usize::MAX).1, steps);
+    assert_eq!(fs::read(&file).unwrap(), written);
+    fs::rename(&file, of_cutoff("1e-9")).unwrap();
     assert_eq!(follow(Some(progress), 1e-9, usize::MAX).1, steps, "of another cutoff");
 }
 

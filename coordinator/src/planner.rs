@@ -138,9 +138,9 @@ impl Planner {
     }
 
     /// Takes in the frontier of the slowest of the other shares: nothing runs further ahead of it than of the
-    /// one here, so that those who wait for it need not hold too much.
+    /// one here, so that those who wait for it need not hold too much. May be told in any order: a frontier never goes back.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
-        self.elsewhere = Some(self.position(frontier));
+        self.elsewhere = self.elsewhere.max(Some(self.position(frontier)));
     }
 
     /// A task that may start now, if there is one; where there is no room to spare, one of the lowest unfinished layer.

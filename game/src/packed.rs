@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::allocation::zeroed_slice_box;
 
-use crate::board::{Board, BoardSize};
+use crate::board::{Board, BoardSize, MAX_EXPONENT};
 use crate::rules::Move;
 
 /// What sliding a line does, in both directions. The score is the same in both: it counts the pairs in each run of
@@ -85,7 +85,7 @@ fn slide_both(line: u32, length: usize) -> Slid {
 fn slide(line: u32, length: usize) -> (u32, u32) {
     let (mut slid, mut taken, mut resting, mut score) = (0u32, 0, 0, 0);
     for exponent in (0..length).map(|cell| line >> (4 * cell) & 15).filter(|&e| e != 0) {
-        if exponent == resting && exponent < 15 {
+        if exponent == resting && exponent < u32::from(MAX_EXPONENT) {
             slid += 1 << (4 * (taken - 1));
             score += 2 << exponent;
             resting = 0;
@@ -338,7 +338,7 @@ mod tests {
         (0..count).map(move |nth| {
             (0..size.cells()).fold(Board::default(), |board, cell| {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                board.with(cell, ((seed >> 33) % (2 + nth as u64 % 14)) as u8)
+                board.with(cell, ((seed >> 33) % (2 + nth as u64 % 15)) as u8)
             })
         })
     }

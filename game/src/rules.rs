@@ -3,7 +3,7 @@
 //! Plain code for queries, players and tests. Of it the solver takes the starts, the directions and Φ;
 //! where boards lead its kernels have for whole rows (see [`crate::transitions`]).
 
-use crate::board::{Board, BoardSize, tile};
+use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
 
 /// The four moves, in the order in which they are reported and in which ties are broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,8 @@ impl Move {
     }
 }
 
-/// Makes `direction`: the afterstate and its score, or `None` where nothing would change.
+/// Makes `direction`: the afterstate and its score, or `None` where nothing would change. Two 32,768s do not merge: a board
+/// has no room for what they would make.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
     slide(board, &direction.lines(size))
 }
@@ -57,7 +58,7 @@ pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
         // The tile that came to rest last and may still merge, and the cells of the line that are taken.
         let (mut resting, mut taken) = (0, 0);
         for exponent in line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0) {
-            if exponent == resting {
+            if exponent == resting && exponent < MAX_EXPONENT {
                 after = after.with(line[taken - 1] as usize, exponent + 1);
                 score += tile(exponent + 1);
                 resting = 0;

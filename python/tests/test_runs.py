@@ -105,6 +105,8 @@ def test_boards_say_what_they_are() -> None:
     assert board.legal_moves == ["left", "right", "down"]
     assert board.after("left") == (Board("4 0 0 / 4 0 0 / 0 0 0"), 4)
     assert Board("2 4 / 4 2").after("up") is None
+    largest = Board("32768 32768 / 0 0")
+    assert (largest.after("left"), largest.legal_moves) == (None, ["down"])
     assert board._repr_html_().count("<td") == 9 and ">4</td>" in board._repr_html_()
     with pytest.raises(exact2048.UsageError, match="left, right, up or down, found north"):
         board.after("north")

@@ -229,7 +229,7 @@ fn missing(run: &RunReport) -> Vec<String> {
 /// What perfect play comes to, in a few numbers.
 fn perfect_play(run: &RunReport) -> Option<Numbers> {
     let found = run.play.statistics()?;
-    let (mean_layer, deviation) = found.last_layer();
+    let (mean_layer, deviation) = found.last_layer()?;
     let rows = [
         (
             "moves of a game, in the mean",

@@ -64,25 +64,29 @@ impl PlayStatistics {
         (1..EXPONENTS).rev().filter_map(share).collect()
     }
 
-    /// Mean and standard deviation of the last layer of a game.
-    pub fn last_layer(&self) -> (f64, f64) {
+    /// Mean and standard deviation of the last layer of a game; `None` where no game was followed to its end.
+    pub fn last_layer(&self) -> Option<(f64, f64)> {
         let over_games = |of: &dyn Fn(f64) -> f64| {
             let layers = self.layers.iter();
             layers.map(|layer| layer.ended_in_all() * of(f64::from(layer.layer))).sum::<f64>()
         };
         let all = over_games(&|_| 1.0);
+        if all == 0.0 {
+            return None;
+        }
         let mean = over_games(&|layer| layer) / all;
         let variance = over_games(&|layer| (layer - mean) * (layer - mean)) / all;
-        (mean, variance.sqrt())
+        Some((mean, variance.sqrt()))
     }
 
-    /// The lowest layer that a share of all games that were followed have ended in or before.
+    /// The lowest layer that a share of all games that were followed to their end have ended in or before; `None` where no
+    /// game was.
     pub fn ended_by(&self, share: f64) -> Option<u32> {
         let all: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
         let mut ended = 0.0;
         let layer = self.layers.iter().find(|layer| {
             ended += layer.ended_in_all();
-            ended >= share * all
+            all > 0.0 && ended >= share * all
         });
         layer.map(|layer| layer.layer)
     }
@@ -109,8 +113,10 @@ mod tests {
             rounding: 0.0,
         };
         assert_eq!(found.tiles(), [(5, 0.375, 0.375), (4, 0.375, 0.75), (3, 0.25, 1.0)]);
-        assert_eq!(found.last_layer(), (30.0, 10.0));
+        assert_eq!(found.last_layer(), Some((30.0, 10.0)));
         assert_eq!([0.1, 0.5, 0.51, 1.0].map(|share| found.ended_by(share)), [20, 20, 40, 40].map(Some));
         assert_eq!(found.states(), 2);
+        let unended = PlayStatistics { layers: vec![layer(4, [(1, 0.0), (2, 0.0)])], ..found };
+        assert_eq!((unended.last_layer(), unended.ended_by(0.5)), (None, None));
     }
 }

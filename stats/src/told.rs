@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use exact2048_game::{Params, Spawn4};
+use exact2048_storage::{StorageError, replace_file};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -22,7 +23,8 @@ pub struct ToldStatistics {
     /// The same by the chances.
     value: Bounded,
     moves: Bounded,
-    last_layer: Spread,
+    /// None where no game was followed to its end.
+    last_layer: Option<Spread>,
     states: u64,
     left_out: f64,
     rounding: f64,
@@ -64,7 +66,7 @@ impl ToldStatistics {
     /// Of a run whose start is worth `perfect`, up to an error, and how long they took.
     #[must_use]
     pub fn new(found: &PlayStatistics, params: &Params, perfect: (f64, f64), seconds: f64) -> Self {
-        let (mean, standard_deviation) = found.last_layer();
+        let spread = |(mean, standard_deviation)| Spread { mean, standard_deviation };
         let tile = |(exponent, ended, reached)| ToldTile { tile: 1u32 << exponent, ended, reached };
         let bounded = |(value, error)| Bounded { value, error };
         Self {
@@ -74,7 +76,7 @@ impl ToldStatistics {
             perfect: bounded(perfect),
             value: bounded((found.value, found.value_error)),
             moves: bounded((found.moves, found.moves_error)),
-            last_layer: Spread { mean, standard_deviation },
+            last_layer: found.last_layer().map(spread),
             states: found.states(),
             left_out: found.dropped,
             rounding: found.rounding,
@@ -132,15 +134,8 @@ impl KeptStatistics {
     /// # Errors
     ///
     /// What the disk or its rights do not allow. Then what was kept before stays.
-    pub fn keep(&self, told: &str) -> io::Result<()> {
-        let mut temporary = self.place.clone().into_os_string();
-        temporary.push(format!(".{}", std::process::id()));
-        if let Some(folder) = self.place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&temporary, format!("{}{}\n{told}", self.run, checksum_of(told)))
-            .and_then(|()| fs::rename(&temporary, &self.place))
-            .inspect_err(|_| drop(fs::remove_file(&temporary)))
+    pub fn keep(&self, told: &str) -> Result<(), StorageError> {
+        replace_file(&self.place, |file| write!(file, "{}{}\n{told}", self.run, checksum_of(told)))
     }
 }
 

@@ -153,6 +153,23 @@ impl Drop for TempFile {
     }
 }
 
+/// Puts a file in the place of what has its name, in one step; its folder is made where there is none. Nothing is synced but
+/// what `write` syncs: this is for what can be made again. Other processes may do the same.
+///
+/// # Errors
+///
+/// What keeps the file from being written or renamed. Then what had its name before still has it.
+pub fn replace_file(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StorageError> {
+    let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
+    fs::create_dir_all(folder).map_err(|e| StorageError::io("create the folder", folder, e))?;
+    let mut temp = TempFile::create(folder, &name)?;
+    write(temp.file()).map_err(|e| StorageError::io("write", temp.path(), e))?;
+    temp.rename_to(path)
+}
+
 /// Removes a folder that has the name of a file, unless it holds something: that may be somebody's.
 fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     fs::remove_dir(folder).map_err(|e| {

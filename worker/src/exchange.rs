@@ -49,18 +49,28 @@ impl<V: Value> Worker<V> {
     }
 
     /// Takes in the states of a block that another worker enumerated.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no block of this run as [`Worker::states_payload`] gives it.
     pub fn accept_states(&self, layer: Layer, lane: Lane, mut payload: impl Buf) -> Result<(), WorkerError> {
         let (Some(class), Some(parts)) = (self.tables.class(layer, lane), self.parts_of(layer, lane)) else {
             return Err(unknown(layer, lane).into());
         };
-        let (bytes, words) = (payload.remaining(), parts.words());
+        let (bytes, words, mut least_part) = (payload.remaining(), parts.words(), 0);
         let mut next_item = || -> Result<Option<_>, PayloadError> {
             if !payload.has_remaining() {
                 return Ok(None);
             }
             let (part, item) = split_item(&mut payload).ok_or_else(|| cut_off(layer, lane, bytes))?;
+            // Each part once: a short payload must not fill the memory.
+            if part < least_part {
+                return Err(out_of_order(layer, lane, part));
+            }
             let key = Parts::key(layer, lane, part);
-            Ok(Some((key, parts.rows_of(key)?, item)))
+            let rows = parts.rows_of(key)?;
+            least_part = part + 1;
+            Ok(Some((key, rows, item)))
         };
         let matrix = if let Some(all) = self.tables.all_rows(class) {
             let mut matrix = BitMatrix::new(all, words);
@@ -138,6 +148,10 @@ impl<V: Value> Worker<V> {
     }
 
     /// Takes in the values of the afterstates of a block that another worker backed up.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no block of this run as [`Worker::after_values_payload`] gives it, or cannot be put into a scratch file.
     pub fn accept_after_values(
         &self,
         layer: Layer,
@@ -227,6 +241,10 @@ fn split_item(payload: &mut impl Buf) -> Option<(u32, Bytes)> {
 
 fn unknown(layer: Layer, lane: Lane) -> PayloadError {
     PayloadError::new(Parts::key(layer, lane, 0), "a block of this run".into(), "one that it has not".into())
+}
+
+fn out_of_order(layer: Layer, lane: Lane, part: u32) -> PayloadError {
+    PayloadError::new(Parts::key(layer, lane, part), "ascending parts".into(), "one that is lower".into())
 }
 
 fn cut_off(layer: Layer, lane: Lane, bytes: usize) -> PayloadError {

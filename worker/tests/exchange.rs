@@ -160,6 +160,8 @@ proptest! {
         let at = at.index(payload.len());
         let cut = receiver.accept_states(Layer(12), lane, &payload[..at]);
         prop_assert!(at == 0 || cut.is_err());
+        let twice = [&payload[..], &payload[..]].concat();
+        prop_assert!(receiver.accept_states(Layer(12), lane, &twice[..]).is_err(), "each part once");
         prop_assert!(receiver.accept_states(Layer(12), lane, &payload[..]).is_ok());
         let mut again = receiver.states_payload(Layer(12), lane);
         prop_assert_eq!(again.copy_to_bytes(again.len()), payload);

@@ -100,10 +100,8 @@ pub fn main(args: &Args) -> Result<()> {
     let usual = limits::worker_tuning(memory, threads);
     limits::tune_allocator(usual.limit_bytes, threads);
     let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
-    let progress = args.cone_options.files(&location).map(|(folder, _)| PlayProgress {
-        file: folder.join(format!("perfect-play-{}.part", run.dir().run_id())),
-        interval: KEPT_EVERY,
-    });
+    let progress = args.cone_options.files(&location);
+    let progress = progress.map(|(folder, _)| PlayProgress { folder, interval: KEPT_EVERY });
     let follower = play_follower(&run, Tuning { dense_rows, ..usual }, progress)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let begun = Instant::now();
@@ -155,12 +153,16 @@ impl Report<'_> {
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let found = self.found;
-        let (mean, deviation) = found.last_layer();
         output::write_field(out, "board", format!("{}, {}", self.params.board, self.params.objective))?;
         output::write_field(out, "perfect", self.value(self.perfect))?;
         output::write_field(out, "by chances", self.value((found.value, found.value_error)))?;
         output::write_field(out, "moves", units::bounded(found.moves, found.moves_error) + " a game")?;
-        let last = [mean, deviation].map(|layer| units::mean(layer, 1)).join(", standard deviation ");
+        let last = found.last_layer().map_or_else(
+            || "not known, since no game was followed to its end: a smaller --cutoff follows more".to_owned(),
+            |(mean, deviation)| {
+                [mean, deviation].map(|layer| units::mean(layer, 1)).join(", standard deviation ")
+            },
+        );
         output::write_field(out, "last layer", last)?;
         output::write_field(out, "states", format!("{}, up to symmetry", count(found.states())))?;
         let left_out = if found.dropped > 0.0 {

@@ -10,6 +10,28 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
 }
 
+/// What is known of other shares may be told late: how far they are never goes back.
+#[test]
+fn how_far_others_are_never_goes_back() {
+    let (params, segment) =
+        (params("3x2", None), Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(200) });
+    // One lane of two is here: nothing waits for the other one's blocks but by how far it is.
+    let alone = lane::lanes(&params)[0];
+    let all_tasks = |told: &[u32]| {
+        let (mut planner, _) = Planner::new(&params, segment, |lane| lane == alone);
+        told.iter().for_each(|&layer| planner.slowest_elsewhere(Layer(layer)));
+        let mut tasks = 0;
+        while let Some(task) = planner.next_task(true) {
+            planner.complete(task, Totals::default());
+            tasks += 1;
+        }
+        tasks
+    };
+    let (near, far) = (all_tasks(&[4]), all_tasks(&[200]));
+    assert!(near < far, "{near} of {far}");
+    assert_eq!((all_tasks(&[4, 200]), all_tasks(&[200, 4])), (far, far));
+}
+
 /// Runs a segment with `workers` workers that finish in the order that `choices` says, and checks
 /// the wanted properties of `README.md` after every event.
 fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl FnMut(usize) -> usize) {

@@ -148,8 +148,10 @@ fn ends(runs: &[RunReport]) -> Option<Figure> {
         ChartLine { name: run.name.clone(), points: found.layers.iter().map(point).collect() }
     };
     let row = |(run, found): (&RunReport, &exact2048_stats::PlayStatistics)| {
-        let (mean, deviation) = found.last_layer();
-        vec![run.name.clone(), format!("{:.3}", found.moves), format!("{mean:.1}"), format!("{deviation:.1}")]
+        let (mean, deviation) = found.last_layer()?;
+        let (moves, layers) =
+            (format!("{:.3}", found.moves), [mean, deviation].map(|layer| format!("{layer:.1}")));
+        Some([run.name.clone(), moves].into_iter().chain(layers).collect())
     };
     let header = ["run", "moves of a game", "last layer", "standard deviation"];
     Plan {
@@ -160,7 +162,7 @@ fn ends(runs: &[RunReport]) -> Option<Figure> {
         y: ("share of games".to_owned(), share_axis),
         lines: played().map(line).collect(),
         is_logarithmic: false,
-        numbers: vec![Numbers::new(&header, played().map(row))],
+        numbers: vec![Numbers::new(&header, played().filter_map(row))],
     }
     .figure()
 }

@@ -45,7 +45,7 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
 }
 
 fn last_layers(found: &PlayStatistics) -> Option<Figure> {
-    let (mean, deviation) = found.last_layer();
+    let (mean, deviation) = found.last_layer()?;
     let quantiles = QUANTILES
         .iter()
         .filter_map(|&share| Some(vec![format!("{}%", 100.0 * share), count(found.ended_by(share)?)]));

@@ -9,6 +9,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use exact2048_game::Layer;
+use exact2048_storage::{StorageError, replace_file};
 use exact2048_worker::AnyFollower;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -22,42 +23,36 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// In a file, which is of one run, its values and a cutoff.
-    pub fn new(place: PathBuf, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
+    /// In a file of a folder, which is of one run, its values and a cutoff.
+    pub fn new(folder: &Path, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
         let of = format!(
             "exact2048 perfect play in progress 1, run {run_id}, fingerprint {fingerprint:032x}, cutoff {least_chance:e}\n"
         );
-        Self { place, of }
-    }
-
-    /// The file.
-    pub fn place(&self) -> &Path {
-        &self.place
+        Self { place: folder.join(format!("perfect-play-{run_id}-{least_chance:e}.part")), of }
     }
 
     /// Writes that games were followed through all layers below one.
-    pub fn write(&self, next: Layer, sums: &PlaySums, follower: &dyn AnyFollower) -> io::Result<()> {
-        if let Some(folder) = self.place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let temporary = self.place.with_extension(format!("part.{}", std::process::id()));
-        let written = self.write_to(&temporary, next, sums, follower);
-        written
-            .and_then(|()| fs::rename(&temporary, &self.place))
-            .inspect_err(|_| drop(fs::remove_file(&temporary)))
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn write(
+        &self,
+        next: Layer,
+        sums: &PlaySums,
+        follower: &dyn AnyFollower,
+    ) -> Result<(), StorageError> {
+        replace_file(&self.place, |file| self.write_to(file, next, sums, follower))
     }
 
     fn write_to(
         &self,
-        file: &Path,
+        file: &mut File,
         next: Layer,
         sums: &PlaySums,
         follower: &dyn AnyFollower,
     ) -> io::Result<()> {
-        let mut out = Hashed {
-            inner: BufWriter::with_capacity(1 << 20, File::create(file)?),
-            hash: Xxh3Default::new(),
-        };
+        let mut out = Hashed { inner: BufWriter::with_capacity(1 << 20, file), hash: Xxh3Default::new() };
         out.write_all(self.of.as_bytes())?;
         let numbers = sums.numbers();
         let head = [u64::from(next.0), numbers.len() as u64];

@@ -29,9 +29,9 @@ const LEAST_LAYERS: u32 = 32;
 /// Where it is kept how far games were followed.
 #[derive(Clone, Debug)]
 pub struct PlayProgress {
-    /// The file.
-    pub file: PathBuf,
-    /// It is not written more often than this.
+    /// The folder of the file.
+    pub folder: PathBuf,
+    /// The file is not written more often than this.
     pub interval: Duration,
 }
 
@@ -121,8 +121,8 @@ impl<'a> Pass<'a> {
         let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
         let follower = self.passes.worker.follower(best_moves, least_chance.max(LEAST_CHANCE));
         let new_sums = || PlaySums::new(params, self.passes.lane_count());
-        let kept = run.progress.as_ref().map(|PlayProgress { file, interval }| {
-            (Checkpoint::new(file.clone(), &run.run_id, run.fingerprint, least_chance), *interval)
+        let kept = run.progress.as_ref().map(|PlayProgress { folder, interval }| {
+            (Checkpoint::new(folder, &run.run_id, run.fingerprint, least_chance), *interval)
         });
         let resumed = kept.as_ref().and_then(|(checkpoint, _)| checkpoint.read(new_sums(), &*follower));
         let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
@@ -149,8 +149,7 @@ impl<'a> Pass<'a> {
             if let Some((checkpoint, interval)) = &kept
                 && written.elapsed() >= *interval
             {
-                let kept = checkpoint.write(last.up(1), &sums, &*follower);
-                match kept.map_err(|error| StorageError::io("write", checkpoint.place(), error)) {
+                match checkpoint.write(last.up(1), &sums, &*follower) {
                     // Somebody else's run: nothing is kept beside it.
                     Ok(()) | Err(StorageError::NotWritable { .. }) => written = Instant::now(),
                     Err(error) => return Err(error.into()),

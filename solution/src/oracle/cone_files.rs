@@ -1,7 +1,7 @@
 //! Solved cones on disk, for the next who asks: a folder of files, the least recently used of which go first.
 //!
 //! A file is written under a temporary name and then renamed. Nothing is synced: all of it is under checksums, and what is
-//! damaged, cut off or of another run is removed and solved again. Processes may share a folder. Whatever fails here costs
+//! damaged or cut off is removed and solved again, and what is of another run is passed over. Processes may share a folder. Whatever fails here costs
 //! time alone, and no error is reported.
 
 use std::fs::{self, File};
@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use exact2048_cone::{Solved, SolvedLayer};
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
+use exact2048_storage::{StorageError, replace_file};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The first bytes of a file, with the version of what follows.
@@ -73,8 +74,9 @@ impl ConeFiles {
             match self.read(&path, states, &mut values) {
                 Ok(true) => touch(&path),
                 Ok(false) => {}
-                // Removed by another process, or damaged: then it is of no use to anybody.
-                Err(_) => drop(fs::remove_file(&path)),
+                Err(error) if is_damaged(&error) => drop(fs::remove_file(&path)),
+                // Removed by another process, or not to be read just now.
+                Err(_) => {}
             }
             if values.iter().all(Option::is_some) {
                 break;
@@ -105,7 +107,7 @@ impl ConeFiles {
         let _ = self.try_keep(solved);
     }
 
-    fn try_keep(&self, solved: &Solved) -> io::Result<()> {
+    fn try_keep(&self, solved: &Solved) -> Result<(), StorageError> {
         let (Some(lowest), Some(highest)) = (solved.layers().first(), solved.layers().last()) else {
             return Ok(());
         };
@@ -115,17 +117,13 @@ impl ConeFiles {
         if bytes > self.most_bytes {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder)?;
-        self.make_room(bytes)?;
+        self.make_room(bytes);
         // Whoever solves the same cone gives it the same name.
         let mut hash = Xxh3::new();
         hash.update(&self.run);
         lowest.boards.iter().for_each(|board| hash.update(&board.0.to_le_bytes()));
         let name = format!("{:06}-{:06}-{:016x}.cone", lowest.layer.0, highest.layer.0, hash.digest());
-        let temporary = self.folder.join(format!(".tmp-{name}-{}", std::process::id()));
-        let written = write(&temporary, solved, &self.run, self.width, pages);
-        let published = written.and_then(|()| fs::rename(&temporary, self.folder.join(name)));
-        published.inspect_err(|_| drop(fs::remove_file(&temporary)))
+        replace_file(&self.folder.join(name), |file| write(file, solved, &self.run, self.width, pages))
     }
 
     /// The files of the folder, those used last first.
@@ -155,8 +153,8 @@ impl ConeFiles {
     }
 
     /// Removes what was not used for longest, until there is room.
-    fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let mut files = self.listed()?;
+    fn make_room(&self, bytes: u64) {
+        let mut files = self.listed().unwrap_or_default();
         files.sort_by_key(|(_, used, _)| *used);
         let (mut total, mut count) = (files.iter().map(|(.., bytes)| bytes).sum::<u64>(), files.len());
         for (path, used, size) in files {
@@ -164,12 +162,17 @@ impl ConeFiles {
             let is_abandoned = is_temporary && used.elapsed().is_ok_and(|age| age > ABANDONED);
             let is_full = total + bytes > self.most_bytes || count >= MOST_FILES;
             if is_abandoned || (is_full && !is_temporary) {
-                fs::remove_file(path)?;
+                // Another process may have been faster.
+                let _ = fs::remove_file(path);
                 (total, count) = (total - size, count - 1);
             }
         }
-        Ok(())
     }
+}
+
+/// Whether an error says that a file is damaged or cut off: then it is of no use to anybody.
+fn is_damaged(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 /// Notes that a file was used; on a disk that is only read, nothing is ever removed either.
@@ -226,8 +229,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Header: magic, bytes of a value, number of pages, key of the run, bytes of the file. Then the table of the pages, the
 /// checksum of all this, and the pages: each its boards, ascending, and then their values.
-fn write(path: &Path, solved: &Solved, run: &RunKey, width: usize, pages: usize) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+fn write(file: &mut File, solved: &Solved, run: &RunKey, width: usize, pages: usize) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
     let table_bytes = HEADER_BYTES + pages * ENTRY_BYTES + 8;
     out.seek(SeekFrom::Start(table_bytes as u64))?;
     let (mut table, mut page, mut offset) = (Vec::with_capacity(pages), Vec::new(), table_bytes as u64);
@@ -253,8 +256,7 @@ fn write(path: &Path, solved: &Solved, run: &RunKey, width: usize, pages: usize)
     header.extend(xxh3_64(&header).to_le_bytes());
     out.seek(SeekFrom::Start(0))?;
     out.write_all(&header)?;
-    out.into_inner()?;
-    Ok(())
+    out.flush()
 }
 
 /// An open file.
