@@ -330,7 +330,7 @@ fn failure(cluster: &Cluster, job: &str) -> String {
 }
 
 /// A journal that cannot be written fails its job after half a minute with the true reason, and the next goes on; before
-/// that the job can be cancelled (A M2).
+/// that the job can be cancelled.
 #[test]
 fn a_journal_that_cannot_be_written_stops_no_other_job() {
     let cluster = Cluster::new(1);
@@ -348,7 +348,7 @@ fn a_journal_that_cannot_be_written_stops_no_other_job() {
     cluster.wait_until(&second, |status| status["state"] == "cancelled");
 }
 
-/// Records that somebody removed fail one job with the true reason; the coordinator goes on (A M3).
+/// Records that somebody removed fail one job with the true reason; the coordinator goes on.
 #[test]
 fn a_journal_that_was_removed_stops_no_coordinator() {
     let mut cluster = Cluster::new(1);

@@ -10,7 +10,7 @@ use common::serving::Server;
 /// Makes the program process 1 of a namespace of its own, which ends with it.
 const CONTAIN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--"];
 
-/// (A H1) Their temporary files have other names, so that no epoch fails.
+/// Their temporary files have other names, so that no epoch fails.
 #[test]
 fn workers_that_are_all_process_1_share_a_volume() {
     let may = Command::new(CONTAIN[0]).args(&CONTAIN[1..]).arg("true").stderr(Stdio::null()).status();

@@ -382,7 +382,7 @@ fn a_lost_last_record_is_done_again() {
     patient.is_mended_by_solving();
 }
 
-/// (A L7) Of a damaged last record the error says that the run can do without it, and it can.
+/// Of a damaged last record the error says that the run can do without it, and it can.
 #[test]
 fn a_damaged_last_record_can_be_removed() {
     let patient = Patient::of(&Solved::new(JOB));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use common::{Solved, close, exact2048, number, on_run, text, whole};
 use exact2048_game::rules::{Move, empty_cells, make_move, starts};
-use exact2048_game::{Board, BoardSize};
+use exact2048_game::{Board, BoardSize, SpawnKind};
 use serde_json::Value;
 
 /// All players whose moves follow from the board, or are even lots.
@@ -47,9 +47,9 @@ impl Reference {
     fn start(size: &str, player: Player, target: Option<u8>) -> (f64, u64) {
         let size: BoardSize = size.parse().unwrap();
         let mut reference = Self { size, player, target, known: HashMap::new() };
-        let weight = |exponent| if exponent == 2 { 0.1 } else { 0.9 };
+        let weight = |spawn| if spawn == SpawnKind::Four { 0.1 } else { 0.9 };
         let cells = size.cells() as f64;
-        let value = |(board, [a, b]): (Board, [u8; 2])| {
+        let value = |(board, [a, b]): (Board, [SpawnKind; 2])| {
             weight(a) * weight(b) * reference.value(board) / (cells * (cells - 1.0))
         };
         let value = starts(size).map(value).sum();

@@ -198,7 +198,7 @@ fn reach_items_are_those_of_the_page() {
     assert!(compare("1x7", 4, 8, 508) > 100);
 }
 
-/// Where a mask with symmetries has more than 32,768 configs (A M15).
+/// Where a mask with symmetries has more than 32,768 configs.
 #[test]
 fn rows_of_large_symmetric_masks_are_those_of_the_page() {
     let game = Game::new("5x2", "score", "1/10");

@@ -37,7 +37,8 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
             chance;
     };
     for (board, [a, b]) in starts(size) {
-        send(&mut layers, board, weight(a) * weight(b) / (cells * (cells - 1)) as f64);
+        let [a, b] = [a, b].map(|spawn| weight(spawn.exponent()));
+        send(&mut layers, board, a * b / (cells * (cells - 1)) as f64);
     }
     let mut ends = Ends::default();
     while let Some((layer, states)) = layers.pop_first() {

@@ -122,7 +122,7 @@ fn no_changed_bit_goes_unnoticed() {
 }
 
 /// Each entry of a run, with its value, is taken away and each hole filled: nobody but the rules can tell. This includes
-/// one of two images of a board in a row, which leaves all counts and the fingerprint as they were (A M1).
+/// one of two images of a board in a row, which leaves all counts and the fingerprint as they were.
 #[test]
 fn entries_can_neither_be_taken_away_nor_added() {
     let solved = Solved::new("--board 2x2 --large 3");
@@ -172,8 +172,7 @@ fn entries_can_neither_be_taken_away_nor_added() {
     assert!(removed >= 110 && added > 0 && images > 0, "{removed} removed, {added} added, {images} images");
 }
 
-/// Each value is changed alone. Of two images of a board in a row one would show it to nobody but who asks for that one
-/// (A M1).
+/// Each value is changed alone. Of two images of a board in a row one would show it to nobody but who asks for that one.
 #[test]
 fn no_image_has_another_value_than_its_board() {
     let solved = Solved::new("--board 2x2 --large 3");
@@ -317,7 +316,7 @@ fn values_cannot_change_places() {
     assert!(swapped > 10, "{swapped}");
 }
 
-/// The journal says how many states there are, and what their fingerprint is; it must say it, and rightly (A L1).
+/// The journal says how many states there are, and what their fingerprint is; it must say it, and rightly.
 #[test]
 fn the_journal_must_say_what_the_shards_hold() {
     let solved = Solved::new("--board 2x2");

@@ -76,6 +76,7 @@ pub fn kind(error: &anyhow::Error) -> Option<(ErrorKind, bool)> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
+    use exact2048_solution::ItemKind;
     use exact2048_storage::{ItemKey, RunId, ShardIdentity, ShardKind, ShardReader};
 
     use super::*;
@@ -97,7 +98,7 @@ mod tests {
             WorkerError::from(ReadError::from(lost())).into(),
             CrewError::from(WorkerError::from(ReadError::from(lost()))).into(),
             CrewError::from(RunError::from(lost())).into(),
-            ReadError::ItemMissing(ItemKey::default()).into(),
+            ReadError::ItemMissing { kind: ItemKind::BestMoves, part: ItemKey::default() }.into(),
         ] {
             assert_eq!(kind(&error), Some((ErrorKind::DataLoss, true)), "{error}");
             assert_eq!(of(&error.context("while it was read")), Some(CONTINUE));

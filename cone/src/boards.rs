@@ -8,6 +8,9 @@ use exact2048_game::Board;
 /// Boards that are looked for together: as many as a board has cells.
 pub const AT_A_TIME: usize = 16;
 
+/// A table has fewer slots, so that their numbers fit 32 bits, beside two that are none.
+const MOST_SLOTS: usize = u32::MAX as usize - 1;
+
 /// Boards in an open-addressing table, at most two in three slots taken. A slot is 0 where it is free: no state and no
 /// afterstate is the empty board.
 #[derive(Debug, Default)]
@@ -60,6 +63,11 @@ impl Boards {
     }
 
     fn rebuild(&mut self, slots: usize) {
+        // Others keep slots in 32 bits, and a wrong one would be a wrong value.
+        assert!(
+            slots < MOST_SLOTS,
+            "a table of {slots} boards: the largest has {MOST_SLOTS} and takes 32 GiB"
+        );
         let boards = std::mem::replace(&mut self.slots, zeroed_slice_box(slots));
         self.count = AtomicUsize::new(0);
         let boards =

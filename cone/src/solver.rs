@@ -417,7 +417,6 @@ impl Work<'_> {
             // Not counted: nothing needs to know how many they are.
             let (slots, _) = after.insert_at(&boards[..count]);
             let mut edges = [NOWHERE; 4];
-            // A table of 2^32 slots would take 32 GiB.
             edges.iter_mut().zip(&slots[..count]).for_each(|(edge, &slot)| *edge = slot as u32);
             edges
         })

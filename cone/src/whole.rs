@@ -198,7 +198,6 @@ impl Solver {
             }
         }
         let (slots, added) = after.insert_at(&boards[..count]);
-        // A table of 2^32 slots would take 32 GiB.
         places[..count]
             .iter()
             .zip(slots)

@@ -24,7 +24,7 @@ use crate::columns::{ExportColumn, ExportRows, each_type};
 /// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileFormat {
-    /// ExportRows, compressed, with statistics.
+    /// Columns, compressed, with statistics.
     Parquet,
     /// One array of records, as `numpy.save` writes it.
     Npy,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
+/// Exponents that a cell can have, 0 for none.
+pub const EXPONENTS: usize = MAX_EXPONENT as usize + 1;
+
 /// Most cells of a board.
 pub const MOST_CELLS: usize = 16;
 

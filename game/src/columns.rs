@@ -196,13 +196,6 @@ impl Columns {
         });
         &equal[pair(first as usize, second as usize) * words..][..words]
     }
-
-    /// Heap bytes, about, once everything that is made on demand is made.
-    pub fn bytes(&self) -> usize {
-        self.sequences.len() * (8 + 4 + 8)
-            + self.groups.len() * (48 + 2 * size_of::<Shape>())
-            + (self.lane.k as usize).pow(2) * self.words() * 8
-    }
 }
 
 /// Finds columns of a lane by their sequences: first the group, which is often that of the sequence before.

@@ -147,7 +147,7 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
 pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
     let most_small = (params.cells() as u32 - u32::from(lane.k)) << (params.large - 1);
     let last = params.last_layer().0.min(lane.large_sum + most_small);
-    (Layer(lane.large_sum.max(4)), Layer(last & !1))
+    (Layer(lane.large_sum).max(Layer::FIRST), Layer(last - last % Layer::STEP))
 }
 
 #[cfg(test)]

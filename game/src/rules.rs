@@ -3,6 +3,7 @@
 //! Plain code for queries, players and tests. Of it the solver takes the starts, the directions and Φ;
 //! where boards lead its kernels have for whole rows (see [`crate::transitions`]).
 
+use crate::SpawnKind;
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
 
 /// The four moves, in the order in which they are reported and in which ties are broken.
@@ -99,13 +100,15 @@ pub const fn exponent_potential(exponent: u8) -> u64 {
     if exponent == 0 { 0 } else { (exponent as u64 - 1) << exponent }
 }
 
-/// Every start: two tiles, each a 2 or a 4, in two different cells; each ordered pair of cells and
-/// tiles once, so boards repeat.
-pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [u8; 2])> {
+/// Every start: two spawned tiles in two different cells; each ordered pair of cells and tiles once, so boards repeat.
+pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> {
     let cells = size.cells();
+    let pairs = || SpawnKind::ALL.into_iter().flat_map(|first| SpawnKind::ALL.map(|second| [first, second]));
     (0..cells * cells).filter(move |i| i / cells != i % cells).flat_map(move |i| {
-        [[1, 1], [1, 2], [2, 1], [2, 2]]
-            .map(|[a, b]| (Board::default().with(i / cells, a).with(i % cells, b), [a, b]))
+        pairs().map(move |pair| {
+            let [first, second] = pair.map(SpawnKind::exponent);
+            (Board::default().with(i / cells, first).with(i % cells, second), pair)
+        })
     })
 }
 

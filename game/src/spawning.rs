@@ -12,7 +12,7 @@ use crate::value::{Divisor, Stored, Value};
 pub enum SpawnRule {
     /// Fixed point, and chance: the mean, rounded.
     Mean(FixedMean),
-    /// FloatingMean point, and chance.
+    /// Chance, in floating point.
     Floating(FloatingMean),
     /// An adversary: the least.
     Worst(WorstSpawn),

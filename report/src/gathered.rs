@@ -1,11 +1,9 @@
 //! What a report says of a run, as numbers.
 
+use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Layer, Params};
 use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
-
-/// Exponents that a tile can have, 0 for none.
-pub const EXPONENTS: usize = 16;
 
 /// Numbers of empty cells that a board can have, and one more.
 pub const EMPTIES: usize = 17;

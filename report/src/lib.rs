@@ -19,7 +19,6 @@ mod words;
 pub use figures::{Figure, figures};
 pub use gather::{ReportError, ReportOptions, ReportProgress, SolverOfRun, gather};
 pub use gathered::{
-    EMPTIES, EXPONENTS, LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport,
-    StateSums,
+    EMPTIES, LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
 };
 pub use page::page;

@@ -45,6 +45,7 @@ fn of_read(error: &ReadError) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exact2048_solution::ItemKind;
     use exact2048_storage::{ItemKey, RunId, ShardIdentity, ShardKind, ShardReader, StorageError};
     use tonic::Code;
 
@@ -61,7 +62,13 @@ mod tests {
         for (error, code) in [
             (ReadError::Storage(away), Code::Unavailable),
             (ReadError::Storage(gone), Code::DataLoss),
-            (ReadError::ItemMissing(ItemKey { layer: 8, lane: 0, part: 0 }), Code::DataLoss),
+            (
+                ReadError::ItemMissing {
+                    kind: ItemKind::Values,
+                    part: ItemKey { layer: 8, lane: 0, part: 0 },
+                },
+                Code::DataLoss,
+            ),
             (ReadError::NotCovered { kind: reach, layer: 8 }, Code::FailedPrecondition),
         ] {
             let is_storage = matches!(error, ReadError::Storage(_));

@@ -6,7 +6,7 @@ use exact2048_storage::{ErrorKind, ItemKey, ShardId, ShardKind, StorageError};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
-use crate::parts::PayloadError;
+use crate::parts::{ItemKind, Parts, PayloadError};
 
 /// What is to blame for an error: making that shard again helps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -28,11 +28,16 @@ pub enum ReadError {
     Payload(#[from] PayloadError),
     /// An item that must be there is not.
     #[error(
-        "the shard of values that covers layer {} has none for lane {:#x}, part {}. Remove the shard: it is computed \
-         again when the run is continued",
-        .0.layer, .0.lane, .0.part
+        "the shard of {} that covers layer {} lacks {} of lane {:#x}, part {}. Remove the shard: it is computed again \
+         when the run is continued",
+        .kind.shard(), .part.layer, .kind, .part.lane, .part.part
     )]
-    ItemMissing(ItemKey),
+    ItemMissing {
+        /// What it would hold.
+        kind: ItemKind,
+        /// The part that it would hold it of.
+        part: ItemKey,
+    },
     /// A state that others lead to is not among those that are reachable.
     #[error(
         "the shard of reach that covers layer {} lacks a state of lane {:#x}, part {}, that others lead to. Remove the \
@@ -56,7 +61,7 @@ impl ReadError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Storage(error) => error.kind(),
-            Self::Payload(_) | Self::ItemMissing(_) | Self::StateMissing(_) => ErrorKind::DataLoss,
+            Self::Payload(_) | Self::ItemMissing { .. } | Self::StateMissing(_) => ErrorKind::DataLoss,
             Self::NotCovered { .. } => ErrorKind::NotComputed,
         }
     }
@@ -66,7 +71,7 @@ impl ReadError {
     pub fn blames(&self) -> Option<Blame> {
         match self {
             Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
-            Self::ItemMissing(key) => Some(Blame::Item(ShardKind::Values, *key)),
+            Self::ItemMissing { kind, part } => Some(Blame::Item(kind.shard(), kind.key(*part))),
             Self::StateMissing(key) => Some(Blame::Item(ShardKind::Reach, *key)),
             Self::Payload(_) | Self::NotCovered { .. } => None,
         }
@@ -157,7 +162,8 @@ impl Archive for ShardArchive {
         };
         let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };
         let frame = self.frame(&shard, entry.frame)?;
-        let item = entry.slice(&frame).ok_or(ReadError::ItemMissing(key))?;
+        let missing = || ReadError::ItemMissing { kind: ItemKind::of(kind, key), part: Parts::part_of(key) };
+        let item = entry.slice(&frame).ok_or_else(missing)?;
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
         }

@@ -3,6 +3,8 @@
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
 
+use std::fmt;
+
 use exact2048_game::bitset::{Number, any, for_each_bit, last_word, ones};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::value::Value;
@@ -52,6 +54,16 @@ impl ItemKind {
             Self::Reach | Self::Values => part,
             Self::BestMoves => Parts::best_moves_key(part),
         }
+    }
+}
+
+impl fmt::Display for ItemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Reach => "states",
+            Self::Values => "values",
+            Self::BestMoves => "best moves",
+        })
     }
 }
 
@@ -260,6 +272,11 @@ impl Parts {
     /// The key of the best moves of a part: in one shard with its values, under a number of its own.
     pub fn best_moves_key(values: ItemKey) -> ItemKey {
         ItemKey { part: values.part | BEST_MOVES, ..values }
+    }
+
+    /// The part that an item of any kind is of.
+    pub fn part_of(item: ItemKey) -> ItemKey {
+        ItemKey { part: item.part & !BEST_MOVES, ..item }
     }
 
     /// The key of a part.

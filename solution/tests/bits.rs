@@ -58,7 +58,7 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
     Oracle::new(&run).unwrap().evaluate(asked, &|| true).unwrap()
 }
 
-/// (A L14)
+/// Of moves whose values are one number in floating point the better one is the best, by the integers that are stored.
 #[test]
 fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());

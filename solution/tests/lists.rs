@@ -9,7 +9,7 @@ use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, Unnamed};
 use exact2048_storage::{Location, ShardWriter, StoreSettings};
 use faulty::{Fault, Faulty, Request};
 
-/// (A L16) A shard is lost only where a look at the shard itself says so, not on the word of a list.
+/// A shard is lost only where a look at the shard itself says so, not on the word of a list.
 #[test]
 fn a_shard_that_a_list_misses_is_looked_at() {
     let (store, cache) = (Faulty::new(), tempfile::tempdir().unwrap());

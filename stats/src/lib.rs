@@ -13,5 +13,5 @@ mod outcome;
 mod told;
 
 pub use follow::{FollowPlay, FollowerOfRun, LEAST_FOLLOWED, StatsProgress, has_usual_rules};
-pub use outcome::{EXPONENTS, LayerStatistics, PlayStatistics};
+pub use outcome::{LayerStatistics, PlayStatistics};
 pub use told::{KeptStatistics, ToldStatistics};

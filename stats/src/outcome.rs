@@ -1,9 +1,7 @@
 //! What is known of perfect play.
 
+use exact2048_game::board::EXPONENTS;
 use serde::Serialize;
-
-/// Exponents that a tile can have, 0 for none.
-pub const EXPONENTS: usize = 16;
 
 /// Games, by how they go on in a layer.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -5,12 +5,13 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Params, Spawn4};
 use exact2048_storage::{StorageError, replace_file};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::outcome::{EXPONENTS, PlayStatistics};
+use crate::outcome::PlayStatistics;
 
 /// Statistics of perfect play, as JSON tells them.
 #[derive(Clone, Debug, Serialize)]

@@ -486,7 +486,7 @@ impl StorageError {
 mod tests {
     use super::*;
 
-    /// (A L3) What reading a shard ends with: lost where making it again helps, and else only out of reach.
+    /// What reading a shard ends with: lost where making it again helps, and else only out of reach.
     #[test]
     fn a_shard_that_cannot_be_read_is_lost_or_out_of_reach() {
         let place = Place::from(Path::new("x.shard")).of_lone_shard();

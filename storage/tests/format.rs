@@ -191,7 +191,7 @@ fn peak_reserved_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// (A L4) A shard of a run may have an index that is too large for a file of which nothing is known.
+/// A shard of a run may have an index that is too large for a file of which nothing is known.
 #[test]
 fn the_index_of_an_unknown_shard_is_bounded() {
     let items = 5_000_000;

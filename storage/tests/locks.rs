@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use exact2048_storage::{RunDir, StorageError};
 use serde_json::json;
 
-/// (A M6) One of them wins, the others are refused, and the run is the winner's.
+/// One of them wins, the others are refused, and the run is the winner's.
 #[test]
 fn of_creators_that_all_have_the_lock_one_wins() {
     fail::cfg("lock.granted", "return").unwrap();

@@ -62,7 +62,7 @@ fn may_contain() -> bool {
     may
 }
 
-/// (A H1) Containers that share a volume: every one of them is process 1.
+/// Containers that share a volume: every one of them is process 1.
 #[test]
 fn processes_of_the_same_number_write_beside_each_other() {
     if !may_contain() {
@@ -86,7 +86,7 @@ fn processes_of_the_same_number_write_beside_each_other() {
     assert_eq!(names(&place.path().join("shards")).len(), 3);
 }
 
-/// (A H1) A container that was killed and starts again has the number that it had before, and its counters begin anew.
+/// A container that was killed and starts again has the number that it had before, and its counters begin anew.
 #[test]
 fn a_killed_process_leaves_nothing_that_its_successor_stumbles_over() {
     if !may_contain() {
@@ -103,7 +103,7 @@ fn a_killed_process_leaves_nothing_that_its_successor_stumbles_over() {
     assert!(contained(place.path(), 9).wait().unwrap().success());
 }
 
-/// (A H1) The names that earlier versions gave to downloads, copies and shards, left by an earlier life of a process of
+/// The names that earlier versions gave to downloads, copies and shards, left by an earlier life of a process of
 /// this number.
 #[test]
 fn left_over_files_are_in_nobodys_way() {

@@ -196,7 +196,7 @@ fn another_shard_is_not_taken() {
     assert_eq!(missing.opens(vec![(bytes, Ok(()))]), ["refused", "store"]);
 }
 
-/// (A L4) Of a copy whose header is not the one of the record nothing is believed: neither how large its index is nor
+/// Of a copy whose header is not the one of the record nothing is believed: neither how large its index is nor
 /// that it has one.
 #[test]
 fn the_header_of_a_copy_is_compared_before_its_index_is_read() {

@@ -116,7 +116,7 @@ fn closed_record(folder: &Path) {
     RunDir::open_for_writing(folder).unwrap().commit(&json!("a record")).unwrap();
 }
 
-/// (A L7) The run can do without its last record, and the error says so; of others it does not.
+/// The run can do without its last record, and the error says so; of others it does not.
 #[test]
 fn of_a_damaged_last_record_the_way_out_is_told() {
     let place = tempdir().unwrap();
@@ -141,7 +141,7 @@ fn of_a_damaged_last_record_the_way_out_is_told() {
     assert_eq!(run.commit(&json!("again")).unwrap(), 2);
 }
 
-/// (A M8) Records are parsed into what the caller has, and can be taken out.
+/// Records are parsed into what the caller has, and can be taken out.
 #[test]
 fn records_have_the_type_of_the_caller() {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -320,7 +320,7 @@ fn leftovers_are_removed_by_the_next_writer_only() {
     assert!(!place.path().join(shard).exists());
 }
 
-/// (A L10) A coordinator that opens the run again after a failed append takes nothing from its workers.
+/// A coordinator that opens the run again after a failed append takes nothing from its workers.
 #[test]
 fn half_written_shards_of_members_survive_that_the_run_is_opened_again() {
     let place = tempdir().unwrap();

@@ -436,7 +436,7 @@ fn a_run_without_its_manifest_is_told() {
     }
 }
 
-/// (A L7)
+/// The run can do without its last record, and the error says so; of others it does not.
 #[test]
 fn of_a_damaged_last_record_the_way_out_is_told() {
     let place = Place::new();

@@ -22,7 +22,6 @@ macro_rules! of_own_methods {
         pub trait $trait: Send + Sync {
             $(
                 #[doc = concat!("See [`", stringify!($type), "::", stringify!($method), "`].")]
-                #[allow(clippy::missing_errors_doc, reason = "they are where the method is")]
                 fn $method(&self, $($argument: $of),*) $(-> $result)?;
             )*
         }

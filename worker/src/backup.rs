@@ -15,7 +15,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::area::Area;
 use crate::blocks::{Entries, ReachBits, ValueBlock};
-use crate::enumerate::{OccurringMoves, Place};
+use crate::enumerate::{OccurringMoves, OpenBlock};
 use crate::follow::moves;
 use crate::kernels::Rows;
 use crate::kernels::index_map::{self, Permutation};
@@ -51,18 +51,26 @@ pub struct BackedUp<'a, V> {
 impl<V: Value> Worker<V> {
     /// Backs up the afterstates of the block of `lane` in `layer`. Needs the lane's own values of the two layers
     /// above. `helpers` threads have no task of their own.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or not be written to a scratch file.
     pub fn back_up_afterstates(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(());
         };
-        let place = Place { layer, lane, class, tables: &tables, helpers };
-        let after = self.mean_over_spawns(&place, &mut tables.maps())?;
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let after = self.mean_over_spawns(&open, &mut tables.maps())?;
         self.after_values.insert(layer, lane, after);
         Ok(())
     }
 
     /// Backs up the states of the block of `lane` in `layer`, and keeps their values for a shard if told to. Needs
     /// the values of this layer's afterstates in this lane and in every lane that moves lead to from here.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or not be written to a scratch file.
     pub fn back_up_states(
         &self,
         layer: Layer,
@@ -82,6 +90,10 @@ impl<V: Value> Worker<V> {
     }
 
     /// The same, but gives the values as shards hold them, of each part that has some, and nothing for a shard.
+    ///
+    /// # Errors
+    ///
+    /// The same.
     pub fn back_up_items(
         &self,
         layer: Layer,
@@ -98,12 +110,20 @@ impl<V: Value> Worker<V> {
     }
 
     /// The same, but gives nothing: for the layers below.
+    ///
+    /// # Errors
+    ///
+    /// The same.
     pub fn back_up_values(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
         self.states_of(layer, lane, helpers, |_, _, _| Ok(()))
     }
 
     /// The same, but gives the best moves as [`Follower`](crate::Follower) reads them; of a worker for a run that
     /// stores best moves.
+    ///
+    /// # Errors
+    ///
+    /// The same.
     pub fn back_up_best_moves(
         &self,
         layer: Layer,
@@ -139,11 +159,11 @@ impl<V: Value> Worker<V> {
         let values = rows.len() * stride(&tables);
         let mut reserved = self.reserve(self.maxima_need(rows.len(), values))?;
         let transitions = self.class_transitions(class, rows)?;
-        let place = Place { layer, lane, class, tables: &tables, helpers };
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
         let mut states = reserved.area(values);
         let mut best = self.legality.is_some().then(|| reserved.area(values));
         let moves = best.as_deref_mut();
-        self.max_over_moves(&place, &transitions, &reach, &mut cache, &mut states, moves)?;
+        self.max_over_moves(&open, &transitions, &reach, &mut cache, &mut states, moves)?;
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
@@ -156,10 +176,10 @@ impl<V: Value> Worker<V> {
     /// reachable states. That covers the reachable afterstates; the others are read by no state.
     fn mean_over_spawns(
         &self,
-        place: &Place<'_>,
+        open: &OpenBlock<'_>,
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        let Place { layer, lane, class, tables, helpers } = *place;
+        let OpenBlock { layer, lane, class, tables, helpers } = *open;
         let reading = self.reserve(self.means_input_need(layer, lane))?;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
@@ -263,14 +283,14 @@ impl<V: Value> Worker<V> {
     /// The states' values of a block, for the rows that hold reachable states; and where asked for their best moves.
     fn max_over_moves(
         &self,
-        place: &Place<'_>,
+        open: &OpenBlock<'_>,
         transitions: &Transitions,
         reach: &Entries,
         cache: &mut MapCache,
         states: &mut [V],
         mut best: Option<&mut [Direction]>,
     ) -> Result<(), WorkerError> {
-        let Place { layer, lane: own_lane, tables, helpers, .. } = *place;
+        let OpenBlock { layer, lane: own_lane, tables, helpers, .. } = *open;
         let stride = stride(tables);
         let occupied = &reach.summary.occupied;
         let wanted = reach.source();
@@ -375,7 +395,8 @@ impl<V: Value> Worker<V> {
         for part in 0..parts.count() {
             if parts.values_bytes::<V>(part, held, matrix.bits()) > 0 {
                 let key = Parts::key(layer, lane, part);
-                let item = self.archive.read(ShardKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
+                let missing = ReadError::ItemMissing { kind: ItemKind::Values, part: key };
+                let item = self.archive.read(ShardKind::Values, key)?.ok_or(missing)?;
                 parts
                     .decode_values(key, &item, held, matrix.bits(), stride, &mut values)
                     .map_err(ReadError::from)?;

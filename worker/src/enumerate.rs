@@ -32,7 +32,7 @@ struct Found {
 }
 
 /// A block while it is worked on.
-pub(crate) struct Place<'a> {
+pub(crate) struct OpenBlock<'a> {
     pub layer: Layer,
     pub lane: Lane,
     pub class: &'a Class,
@@ -43,21 +43,29 @@ pub(crate) struct Place<'a> {
 impl<V: crate::Value> Worker<V> {
     /// Finds the states of the block of `lane` in `layer` and counts them, up to symmetry. Needs the lane's own
     /// afterstates of the two layers below. `helpers` threads have no task of their own.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or not be written to a scratch file.
     pub fn enumerate_states(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<u64, WorkerError> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(0);
         };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let place = Place { layer, lane, class, tables: &tables, helpers };
-        let Found { count, entries } = self.spawn_states(&place, &mut tables.maps())?;
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let Found { count, entries } = self.spawn_states(&open, &mut tables.maps())?;
         if let Some(entries) = &entries {
-            self.pack_reach(&place, &entries.matrix)?;
+            self.pack_reach(&open, &entries.matrix)?;
         }
         self.reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
     }
 
     /// The same without anything for a shard: gives the reachable states as shards hold them, of each part that has some.
+    ///
+    /// # Errors
+    ///
+    /// The same.
     pub fn enumerate_items(
         &self,
         layer: Layer,
@@ -68,8 +76,8 @@ impl<V: crate::Value> Worker<V> {
             return Ok(Vec::new());
         };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let place = Place { layer, lane, class, tables: &tables, helpers };
-        let Found { entries, .. } = self.spawn_states(&place, &mut tables.maps())?;
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let Found { entries, .. } = self.spawn_states(&open, &mut tables.maps())?;
         let items = entries.as_ref().map_or_else(Vec::new, |Entries { matrix, .. }| {
             let parts = Parts::new(class.rows(), tables.columns.len());
             let item = |part| {
@@ -83,6 +91,10 @@ impl<V: crate::Value> Worker<V> {
 
     /// Finds the afterstates of the block of `lane` in `layer` and counts them, up to symmetry. Needs the states of
     /// this layer in this lane and in every lane that moves lead here from.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or not be written to a scratch file.
     pub fn enumerate_afterstates(
         &self,
         layer: Layer,
@@ -93,22 +105,22 @@ impl<V: crate::Value> Worker<V> {
             return Ok(0);
         };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let place = Place { layer, lane, class, tables: &tables, helpers };
-        let Found { count, entries } = self.move_states(&place, &mut tables.maps())?;
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let Found { count, entries } = self.move_states(&open, &mut tables.maps())?;
         self.after_reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
     }
 
     /// The states of a block, counted.
-    fn spawn_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
-        let starts = self.starts(place);
+    fn spawn_states(&self, open: &OpenBlock<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
+        let starts = self.starts(open);
         let below = SpawnKind::ALL.map(|spawned| {
-            let layer = place.layer.before(spawned)?;
-            Some((spawned, layer, self.tables.class(layer, place.lane)?))
+            let layer = open.layer.before(spawned)?;
+            Some((spawned, layer, self.tables.class(layer, open.lane)?))
         });
         let mut sources = Vec::new();
         for (spawned, layer, class) in below.into_iter().flatten() {
-            let afterstates = self.afterstates(layer, place.lane, place.helpers, cache)?;
+            let afterstates = self.afterstates(layer, open.lane, open.helpers, cache)?;
             if !afterstates.is_empty() {
                 sources.push((spawned, class, afterstates));
             }
@@ -116,7 +128,7 @@ impl<V: crate::Value> Worker<V> {
         if sources.is_empty() && starts.is_empty() {
             return Ok(Found::default());
         }
-        let rows = self.rows_of(place.class, |found| {
+        let rows = self.rows_of(open.class, |found| {
             starts.iter().for_each(|&row| found.insert(row));
             for (spawned, class, afterstates) in &sources {
                 let transitions = self.transitions(class, afterstates)?;
@@ -128,42 +140,42 @@ impl<V: crate::Value> Worker<V> {
             }
             Ok(())
         })?;
-        let mut states = self.new_matrix(rows, place)?;
-        let pieces = self.bit_pieces(states.rows().len(), states.words()).at_most(most_pieces(place.helpers));
+        let mut states = self.new_matrix(rows, open)?;
+        let pieces = self.bit_pieces(states.rows().len(), states.words()).at_most(most_pieces(open.helpers));
         starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
         for (spawned, class, afterstates) in &sources {
             let transitions = self.transitions(class, afterstates)?;
             let spawns = self.tables.spawns(&transitions);
-            let permutations = self.tables.permutations(cache, place.tables, &spawns.patterns);
+            let permutations = self.tables.permutations(cache, open.tables, &spawns.patterns);
             let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
             let (edges, afterstates) = (spawns.edges(*spawned), afterstates.source());
             let plan = BitSpawns { start: &spawns.start, edges, maps: &maps, afterstates };
             states.map_pieces(&pieces, |states| self.kernels.spawn_bits(&plan, states));
         }
-        self.found(states, place, cache)
+        self.found(states, open, cache)
     }
 
     /// The afterstates of a block, counted.
-    fn move_states(&self, place: &Place<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
-        let afterstates = self.moved(place, |_| true, cache)?;
-        afterstates.map_or_else(|| Ok(Found::default()), |afterstates| self.found(afterstates, place, cache))
+    fn move_states(&self, open: &OpenBlock<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
+        let afterstates = self.moved(open, |_| true, cache)?;
+        afterstates.map_or_else(|| Ok(Found::default()), |afterstates| self.found(afterstates, open, cache))
     }
 
     /// The afterstates of a block that moves lead to from some lanes, as far as moves lead there: padding may be set, and of
     /// symmetric entries some images. `None` where no such lane has a state.
     pub(crate) fn moved(
         &self,
-        place: &Place<'_>,
+        open: &OpenBlock<'_>,
         is_wanted: impl Fn(Lane) -> bool,
         cache: &mut MapCache,
     ) -> Result<Option<BitMatrix>, WorkerError> {
         let mut sources = Vec::new();
         let params = self.tables.params();
-        let before = |&step: &Step| place.lane.before(step, params).into_iter().map(move |lane| (step, lane));
+        let before = |&step: &Step| open.lane.before(step, params).into_iter().map(move |lane| (step, lane));
         for (step, lane) in self.steps.iter().flat_map(before).filter(|&(_, lane)| is_wanted(lane)) {
-            let Some(class) = self.tables.class(place.layer, lane) else { continue };
+            let Some(class) = self.tables.class(open.layer, lane) else { continue };
             let Some(tables) = self.tables.lane(lane) else { continue };
-            let states = self.states(place.layer, lane)?;
+            let states = self.states(open.layer, lane)?;
             if !states.is_empty() {
                 sources.push((step, class, tables, states));
             }
@@ -172,7 +184,7 @@ impl<V: crate::Value> Worker<V> {
             return Ok(None);
         }
         // Each source's transitions are let go of before the next one's are fetched: they can be large.
-        let rows = self.rows_of(place.class, |found| {
+        let rows = self.rows_of(open.class, |found| {
             for (step, class, _, states) in &sources {
                 let transitions = self.transitions(class, states)?;
                 let edges: &[MoveEdge] =
@@ -182,14 +194,14 @@ impl<V: crate::Value> Worker<V> {
             }
             Ok(())
         })?;
-        let mut afterstates = self.new_matrix(rows, place)?;
+        let mut afterstates = self.new_matrix(rows, open)?;
         let pieces = self.bit_pieces(afterstates.rows().len(), afterstates.words());
-        let pieces = pieces.at_most(most_pieces(place.helpers));
+        let pieces = pieces.at_most(most_pieces(open.helpers));
         for (step, class, tables, states) in &sources {
             let transitions = self.transitions(class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let moves = OccurringMoves::new(group, |edge| states.summary.occupied.contains(edge.from));
-            let mut maps = self.tables.maps(cache, tables, place.tables);
+            let mut maps = self.tables.maps(cache, tables, open.tables);
             maps.for_each_some(&moves.patterns, |patterns, maps| {
                 let runs = moves.runs(patterns, maps);
                 let plan = BitMoves { runs: &runs, states: states.source() };
@@ -225,8 +237,8 @@ impl<V: crate::Value> Worker<V> {
     }
 
     /// A matrix of a block, without a bit set.
-    fn new_matrix(&self, rows: Arc<RowSet>, place: &Place<'_>) -> Result<BitMatrix, WorkerError> {
-        let words = place.tables.words();
+    fn new_matrix(&self, rows: Arc<RowSet>, open: &OpenBlock<'_>) -> Result<BitMatrix, WorkerError> {
+        let words = open.tables.words();
         self.make_room(8 * rows.len() * words)?;
         Ok(BitMatrix::new(rows, words))
     }
@@ -268,8 +280,8 @@ impl<V: crate::Value> Worker<V> {
         let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
             return Ok(Arc::new(self.settle_reach(None)?));
         };
-        let place = Place { layer, lane, class, tables: &tables, helpers };
-        let Found { entries, .. } = self.move_states(&place, cache)?;
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let Found { entries, .. } = self.move_states(&open, cache)?;
         Ok(self.after_reach.insert(layer, lane, self.settle_reach(entries)?))
     }
 
@@ -309,19 +321,19 @@ impl<V: crate::Value> Worker<V> {
     fn found(
         &self,
         mut matrix: BitMatrix,
-        place: &Place<'_>,
+        open: &OpenBlock<'_>,
         cache: &mut MapCache,
     ) -> Result<Found, WorkerError> {
-        let transitions = self.class_transitions(place.class, matrix.rows())?;
+        let transitions = self.class_transitions(open.class, matrix.rows())?;
         let occurs = |slot| bitset::any(matrix.slot(slot));
-        let symmetric = self.tables.symmetric_rows(cache, place.tables, &transitions, occurs);
+        let symmetric = self.tables.symmetric_rows(cache, open.tables, &transitions, occurs);
         let patterns: Vec<PatternId> = symmetric.iter().flat_map(|row| row.patterns).copied().collect();
-        let permutations = self.tables.permutations(cache, place.tables, &patterns);
-        let columns = place.tables.columns.len();
+        let permutations = self.tables.permutations(cache, open.tables, &patterns);
+        let columns = open.tables.columns.len();
         let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
         let more_than_orbits = matrix.map_pieces(&pieces, |rows| {
             rows.clear_padding(columns);
-            let mut images = vec![0u64; place.tables.words()];
+            let mut images = vec![0u64; open.tables.words()];
             let mut more_than_orbits = 0;
             for symmetric in of_slots(&symmetric, rows.slots(), |row| row.slot) {
                 let row = rows.slot_mut(symmetric.slot);
@@ -341,13 +353,13 @@ impl<V: crate::Value> Worker<V> {
     }
 
     /// The rows of the layer's starts, two tiles on an empty board: their only column is the first.
-    fn starts(&self, place: &Place<'_>) -> Vec<Row> {
-        if place.lane.k > 0 || place.layer > Layer::LAST_START {
+    fn starts(&self, open: &OpenBlock<'_>) -> Vec<Row> {
+        if open.lane.k > 0 || open.layer > Layer::LAST_START {
             return Vec::new();
         }
         let located = rules::starts(self.tables.params().board)
             .filter_map(|(board, _)| self.tables.space.locate(board))
-            .filter(|&(lane, layer, ..)| (layer, lane) == (place.layer, place.lane));
+            .filter(|&(lane, layer, ..)| (layer, lane) == (open.layer, open.lane));
         located.map(|(_, _, row, _)| row).collect()
     }
 
@@ -367,11 +379,11 @@ impl<V: crate::Value> Worker<V> {
     }
 
     /// Packs the items of a block for the shard of its layer.
-    fn pack_reach(&self, place: &Place<'_>, matrix: &BitMatrix) -> Result<(), WorkerError> {
-        let parts = Parts::new(place.class.rows(), place.tables.columns.len());
+    fn pack_reach(&self, open: &OpenBlock<'_>, matrix: &BitMatrix) -> Result<(), WorkerError> {
+        let parts = Parts::new(open.class.rows(), open.tables.columns.len());
         let lengths = map_parts(parts, |part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
         let item = |part| parts.encode_reach(part, matrix.rows(), matrix.bits());
-        self.pack(ItemKind::Reach, place.layer, place.lane, &lengths, item)
+        self.pack(ItemKind::Reach, open.layer, open.lane, &lengths, item)
     }
 }
 

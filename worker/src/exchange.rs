@@ -18,7 +18,7 @@ use exact2048_solution::{Parts, PayloadError};
 use crate::bits::BitMatrix;
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
-use crate::enumerate::{Place, occurring_rows};
+use crate::enumerate::{OpenBlock, occurring_rows};
 use crate::pieces::Pieces;
 use crate::{Worker, WorkerError};
 
@@ -114,8 +114,8 @@ impl<V: Value> Worker<V> {
         else {
             return Ok(BytesList::default());
         };
-        let place = Place { layer, lane, class, tables: &tables, helpers: 0 };
-        let Some(mut needed) = self.moved(&place, |from| readers.contains(&from), &mut tables.maps())? else {
+        let open = OpenBlock { layer, lane, class, tables: &tables, helpers: 0 };
+        let Some(mut needed) = self.moved(&open, |from| readers.contains(&from), &mut tables.maps())? else {
             return Ok(BytesList::default());
         };
         let columns = tables.columns.len();

@@ -190,6 +190,10 @@ impl<V: Value> Worker<V> {
     }
 
     /// Packs and compresses what the blocks of a finished layer have for their shard.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be compressed.
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
         let mut frames = Vec::new();
         for &kind in kinds_in(kind) {

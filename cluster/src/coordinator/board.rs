@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// (A M13) Hundreds who watch cost as much as one.
+    /// Hundreds who watch cost as much as one.
     #[test]
     fn all_who_look_see_the_same_until_something_is_decided() {
         let place = tempfile::tempdir().unwrap();

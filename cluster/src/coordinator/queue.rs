@@ -1,6 +1,6 @@
 //! The queue of jobs, in the journal of a place of its own: the process that writes there owns the store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use exact2048_coordinator::cluster::{JobId, JobState, JobSummary};
 use exact2048_game::Params;
@@ -117,20 +117,23 @@ impl QueuedJob {
 
 /// The jobs that the records of a journal, each with its number, leave, in order of their turns. The error names the
 /// record.
+///
+/// Where the answer to an append was lost, the coordinator went on without its record, which may be there all the same. So
+/// a job that is there may be submitted once more, and with other parameters: the later one counts, which the coordinator
+/// knew of. And of a job that is forgotten there may be records: they change nothing.
 fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
-    let (mut jobs, mut places) = (BTreeMap::new(), HashMap::new());
+    let (mut jobs, mut places, mut forgotten) = (BTreeMap::new(), HashMap::new(), HashSet::new());
     for (number, record) in records {
         let wrong = |what: String| format!("record {number} of the queue is not understood: {what}");
         names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
         let known = places.get(record.job()).copied();
         match (record, known) {
-            (QueueRecord::Submitted { job, params }, None) => {
+            (QueueRecord::Submitted { job, params }, known) => {
                 params.check().map_err(|error| wrong(error.to_string()))?;
+                known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
                 jobs.insert(number, QueuedJob::new(job, params));
             }
-            // An answer was lost, and the job submitted again.
-            (QueueRecord::Submitted { .. }, Some(_)) => {}
             (QueueRecord::Cancelled { .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| job.state = JobState::Cancelled);
             }
@@ -146,7 +149,9 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
             (QueueRecord::Forgotten { job }, Some(at)) => {
                 jobs.remove(&at);
                 places.remove(&job);
+                forgotten.insert(job);
             }
+            (record, None) if forgotten.contains(record.job()) => {}
             (record, None) => return Err(wrong(format!("there is no job {}", record.job()))),
         }
     }
@@ -377,7 +382,6 @@ mod tests {
         let resumed = |name| QueueRecord::Resumed { job: job(name) };
         let [a, b] = ["a", "b"].map(submitted);
         let of = |records: &[&QueueRecord]| replay((0..).zip(records.iter().copied().cloned()).collect());
-        assert_eq!(names(&of(&[&a, &b, &a]).unwrap()), [("a", false), ("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &cancelled("a")]).unwrap()), [("a", true), ("b", false)]);
         assert_eq!(
             names(&of(&[&a, &b, &cancelled("a"), &resumed("a")]).unwrap()),
@@ -397,6 +401,14 @@ mod tests {
         let forgotten = QueueRecord::Forgotten { job: job("a") };
         assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
+        // Answers that were lost.
+        assert_eq!(names(&of(&[&a, &b, &a]).unwrap()), [("b", false), ("a", false)]);
+        let other = QueueRecord::Submitted { job: job("a"), params: params("3x2") };
+        assert_eq!(of(&[&a, &other]).unwrap()[0].params, params("3x2"));
+        for late in [&forgotten, &cancelled("a"), &resumed("a"), &ended(JobOutcome::Done)] {
+            assert_eq!(names(&of(&[&a, &b, &forgotten, late]).unwrap()), [("b", false)], "{late:?}");
+            assert_eq!(names(&of(&[&a, &b, &forgotten, late, &a]).unwrap()), [("b", false), ("a", false)]);
+        }
         for wrong in [cancelled("x"), submitted("../x")] {
             let error = of(&[&a, &wrong]).unwrap_err();
             assert!(error.contains("record 1"), "{error}");

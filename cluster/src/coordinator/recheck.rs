@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// (A M10, A M12) What a worker says of a shard, and what copies there are of it, changes nothing: only a shard that
+    /// What a worker says of a shard, and what copies there are of it, changes nothing: only a shard that
     /// is damaged where it is committed is computed again.
     #[test]
     fn shards_are_judged_by_what_is_committed() {

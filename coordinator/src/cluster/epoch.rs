@@ -28,6 +28,8 @@ pub(super) struct Epoch {
     pub members: Vec<EpochMember>,
     /// No more ranges are ordered: the epoch ends once what is ordered is committed.
     pub closing: bool,
+    /// How many layers were finished when it was asked to end: they are ordered before it closes.
+    to_order: Option<u32>,
     ranges: Ranges,
     /// What members say of the blocks between them, layer by layer, from the first that not all have finished on.
     exchanged: VecDeque<Exchanged>,
@@ -73,6 +75,7 @@ impl Epoch {
             progressed: now,
             ordered: now,
             closing: false,
+            to_order: None,
             exchanged: VecDeque::new(),
             possible,
         }
@@ -181,12 +184,25 @@ impl Epoch {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written, if one is worth it, or `all` is set.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) {
+    /// Orders the next range to be written, if one is worth it.
+    pub fn order(&mut self, worth: &Worth, now: Duration) {
+        self.order_some(worth, false, now);
+    }
+
+    fn order_some(&mut self, worth: &Worth, all: bool, now: Duration) {
         if self.ranges.order(worth, all, now).is_some() {
             self.ordered = now;
             self.records.fill(None);
         }
+    }
+
+    /// Orders what was finished when this was first called, where a range may end there, and closes after that: what members
+    /// finish meanwhile is not waited for.
+    pub fn order_last(&mut self, worth: &Worth, now: Duration) {
+        let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
+        self.order_some(worth, true, now);
+        let ordered = self.ranges.ordered().map_or(0, |range| self.ranges.written() + range.layers());
+        self.closing = !self.has_order() || ordered >= to_order;
     }
 
     /// What is being written.

@@ -288,8 +288,12 @@ impl Cluster {
         if !epoch.closing {
             let least_bytes = self.config.shard_bytes * epoch.share.members.len() as u64;
             let most_bytes = MOST_GROWTH * least_bytes;
-            epoch.order(&Worth { least_bytes, most_bytes, interval: commit_interval }, cancelling, self.now);
-            epoch.closing = cancelling;
+            let worth = Worth { least_bytes, most_bytes, interval: commit_interval };
+            if cancelling {
+                epoch.order_last(&worth, self.now);
+            } else {
+                epoch.order(&worth, self.now);
+            }
         }
         let is_over = epoch.closing || epoch.is_written();
         if is_over && !epoch.has_order() && self.journal.is_idle(&epoch.share.job) {

@@ -229,6 +229,44 @@ fn a_cancelled_epoch_is_withdrawn() {
     assert_eq!((reply.withdrawn, reply.share), (Some(epoch), None));
 }
 
+/// What was finished when a job is cancelled is committed first, also what lies behind a range that is being written.
+#[test]
+fn what_was_finished_before_a_cancel_is_committed() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    submit(&mut cluster, now, "job");
+    let worker = &mut workers[0];
+    worker.pull(&mut cluster, now);
+    let epoch = worker.epoch.clone().unwrap().epoch;
+    worker.finish((4..=8).step_by(2));
+    let now = now + ClusterConfig::default().commit_interval;
+    let first = worker.pull(&mut cluster, now).write.expect("it is time for a commit");
+    assert_eq!((first.first, first.last), (Layer(4), Layer(8)));
+    worker.finish((10..=20).step_by(2));
+    // So that the shard of the order is not told of yet.
+    let told = worker.reports.remove(0);
+    worker.pull(&mut cluster, now);
+    cluster.cancel(now, &JobId("job".to_owned())).unwrap();
+    worker.finish((22..=24).step_by(2));
+    worker.reports.push(told);
+    let mut committed = Vec::new();
+    for _ in 0..10 {
+        let reply = worker.pull(&mut cluster, now);
+        for append in cluster.take_appends() {
+            if let Append::Commit { ticket, commit, .. } = append {
+                committed.push((commit.first, commit.last));
+                cluster.committed(now, ticket, 0);
+            }
+        }
+        if reply.withdrawn == Some(epoch) {
+            break;
+        }
+    }
+    assert_eq!(worker.epoch, None, "and then it is over");
+    assert_eq!(committed[0], (Layer(4), Layer(8)));
+    let last = committed.last().unwrap().1;
+    assert!(last >= Layer(20), "{committed:?}");
+}
+
 #[test]
 fn an_epoch_of_a_later_coordinator_is_left_alone() {
     let (mut later, mut workers, now) = cluster(1);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::rules::{self, Move};
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
-use exact2048_game::{Board, Objective};
+use exact2048_game::{Board, Objective, SpawnKind};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceTable,
@@ -230,9 +230,9 @@ impl<'a> Pass<'a> {
 
     /// The chances of the boards that a game starts with.
     fn start(&self, ahead: &mut BTreeMap<u32, ChanceTable>) {
-        let [two, four, all] = self.weights();
-        let cells = self.engine.size().cells();
-        let weight = |exponent: u8| if exponent == 1 { two } else { four };
+        let (spawn4, cells) = (self.engine.spawn4(), self.engine.size().cells());
+        let all = f64::from(spawn4.denominator());
+        let weight = |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
         for (board, [a, b]) in rules::starts(self.engine.size()) {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
             if chance > 0.0 {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Layer, Params, SpawnKind};
-use exact2048_stats::{EXPONENTS, LayerStatistics, PlayStatistics};
+use exact2048_stats::{LayerStatistics, PlayStatistics};
 use exact2048_worker::FollowSums;
 
 /// Sums over the layers so far.

@@ -59,8 +59,8 @@ impl Verifier<'_> {
                 Content::BestMoves => self.game().params().best_moves,
             };
             let holder = catalog.find(kind, key);
-            let found = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
-            if found || holder.is_none_or(|holder| holder.serial != shard.serial) {
+            let is_misplaced = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
+            if is_misplaced || holder.is_none_or(|holder| holder.serial != shard.serial) {
                 let expected =
                     format!("items of layers and lanes that are looked for in this shard of {kind}");
                 return Err(content(shard, "items", expected, item_text(key.layer, key.lane, key.part)));

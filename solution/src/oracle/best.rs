@@ -144,7 +144,10 @@ impl Oracle {
             let Some(part) = stored.part(&self.parts, &self.locator, &of_part[0].0)? else { continue };
             for (entry, i) in of_part {
                 let Some(rank) = part.marked.rank(entry.number) else { continue };
-                let best = *part.best.get(rank).ok_or(ReadError::ItemMissing(entry.key))?;
+                let best = *part
+                    .best
+                    .get(rank)
+                    .ok_or(ReadError::ItemMissing { kind: ItemKind::BestMoves, part: entry.key })?;
                 answers[*i] = Ok(self.advice_for(boards[*i], best));
             }
         }

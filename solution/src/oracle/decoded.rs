@@ -96,7 +96,9 @@ impl PartCache {
         let Some(rows) = self.states(key, parts)? else { return Ok(None) };
         let marked = Marked::new(&rows, parts.columns());
         let values = if self.kept.keeps(Layer(key.layer)) {
-            let item = self.read(ItemKind::Values, key)?.ok_or(ReadError::ItemMissing(key))?;
+            let item = self
+                .read(ItemKind::Values, key)?
+                .ok_or(ReadError::ItemMissing { kind: ItemKind::Values, part: key })?;
             PartValues::Stored(item)
         } else if keeps_values {
             PartValues::computed(self.precision, marked.count())
@@ -151,7 +153,7 @@ impl Part {
     ///
     /// [`ReadError::ItemMissing`] where the shard holds fewer values than there are entries.
     pub(crate) fn value(&self, rank: usize) -> Result<Option<Stored>, ReadError> {
-        let missing = ReadError::ItemMissing(self.key);
+        let missing = ReadError::ItemMissing { kind: ItemKind::Values, part: self.key };
         Ok(match &self.values {
             PartValues::Stored(bytes) => Some(match self.precision {
                 Precision::Bits32 => read::<u32>(bytes, rank).ok_or(missing)?,

@@ -131,7 +131,8 @@ pub(super) struct FoundValues {
 }
 
 impl Oracle {
-    /// The same oracle, which has kernels back up whole layers.
+    /// The same oracle, which has kernels back up whole layers. They use all threads of the rayon pool that asks: of one pool
+    /// there must be one question at a time, since a second one would wait for the thread that waits for it.
     #[must_use]
     pub fn with_layer_solver(self, solver: Box<dyn LayerSolver>) -> Self {
         Self { layer_solver: Some(solver), ..self }

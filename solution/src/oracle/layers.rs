@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use exact2048_cone::{LayerMoves, LayerTable};
-use exact2048_game::bitset::{for_each_bit, ones};
+use exact2048_game::bitset::{any, for_each_bit, ones};
 use exact2048_game::class::ClassId;
-use exact2048_game::columns::Columns;
-use exact2048_game::locate::{RowSkeleton, with_tiles};
+use exact2048_game::columns::{Columns, Sequence};
+use exact2048_game::locate::{RowBoards, RowSkeleton, with_tiles};
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::transitions::Direction;
@@ -280,10 +280,10 @@ impl StateReader<'_> {
         };
         let mut places = Vec::with_capacity(keys.len());
         for key in keys {
-            let lane = Lane::from_code(key.lane).ok_or(ReadError::ItemMissing(key))?;
+            let lane = Lane::from_code(key.lane).ok_or(ReadError::StateMissing(key))?;
             let columns =
                 self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
-            let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::ItemMissing(key))?;
+            let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::StateMissing(key))?;
             let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
             let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
             places.push(PartPlace { key, lane, parts, columns, skeletons });
@@ -328,50 +328,25 @@ fn decode_part(
     if !wanted() {
         return Err(QueryError::GivenUp);
     }
-    let PartPlace { key, lane, parts, ref columns, ref skeletons } = *place;
+    let PartPlace { key, parts, ref columns, .. } = *place;
     let states = match solved.states(key, parts)? {
         None => oracle.parts.states(key, parts)?,
         states => states,
     };
     let Some(states) = states else { return Ok(Vec::new()) };
-    let mut next = Answers::read(oracle, place, kind, solved)?;
-    let rules = oracle.cones.packed();
-    let mut found = Vec::with_capacity(ones(&states) as usize);
-    let first = parts.rows(key.part).start;
-    // Of the last mask: where the large tiles of each column are.
-    let (mut large, mut of_mask) = (Vec::new(), None);
-    for (number, states) in states.chunks_exact(parts.words().max(1)).enumerate() {
-        if states.iter().all(|&word| word == 0) {
-            continue;
-        }
-        let row = first + number;
-        let row_boards = || oracle.locator.row_boards(Layer(key.layer), lane, Row(row as u32));
-        let skeleton = skeletons.as_ref().map(|rows| rows[row]).filter(|row| !row.is_symmetric);
-        let boards = match skeleton {
-            None => Err(row_boards().ok_or(ReadError::ItemMissing(key))?),
-            Some(RowSkeleton { small, mask, .. }) => {
-                if of_mask != Some(mask) {
-                    let cells = &oracle.locator.space().masks(lane.k)[mask].large_cells;
-                    let tiles = |&sequence| with_tiles(Board::default(), cells, sequence);
-                    large = columns.sequences().iter().map(tiles).collect();
-                    of_mask = Some(mask);
-                }
-                Ok(small)
-            }
-        };
-        let mut is_short = false;
+    let mut answers = Answers::read(oracle, place, kind, solved)?;
+    let (count, rules) = (ones(&states) as usize, oracle.cones.packed());
+    if answers.len() < count {
+        return Err(ReadError::ItemMissing { kind, part: key }.into());
+    }
+    let mut found = Vec::with_capacity(count);
+    let mut rows = PartRows { oracle, place, of_mask: None, large: Vec::new() };
+    let numbered = (parts.rows(key.part).start..).zip(states.chunks_exact(parts.words().max(1)));
+    for (row, states) in numbered.filter(|(_, states)| any(states)) {
+        let boards = rows.boards(row)?;
         for_each_bit(states, |column| {
-            let Some(answer) = next.next() else {
-                is_short = true;
-                return;
-            };
-            let board = match &boards {
-                Ok(small) => Board(small.0 | large[column].0),
-                Err(boards) => match boards.board(columns.sequences()[column]) {
-                    Some(board) => board,
-                    None => return,
-                },
-            };
+            let answer = answers.next();
+            let Some(board) = boards.board(column, columns.sequences()[column]) else { return };
             let canonical = rules.canonical(board);
             let answer = match kind {
                 ItemKind::BestMoves => {
@@ -383,11 +358,55 @@ fn decode_part(
             };
             found.push((canonical, answer));
         });
-        if is_short {
-            return Err(ReadError::ItemMissing(key).into());
-        }
     }
     Ok(found)
+}
+
+/// The boards of a part, row by row.
+struct PartRows<'a> {
+    oracle: &'a Oracle,
+    place: &'a PartPlace,
+    /// The mask of the last row, and where it has the large tiles of each column.
+    of_mask: Option<usize>,
+    large: Vec<Board>,
+}
+
+/// The boards of a row.
+enum BoardsOfRow<'a> {
+    /// Its small tiles, and the large ones by column: each entry is a board.
+    Plain(Board, &'a [Board]),
+    /// Of a row that symmetries may map to itself: some entries are images of others.
+    Symmetric(RowBoards),
+}
+
+impl PartRows<'_> {
+    fn boards(&mut self, row: usize) -> Result<BoardsOfRow<'_>, ReadError> {
+        let PartPlace { key, lane, ref columns, ref skeletons, .. } = *self.place;
+        let locator = &self.oracle.locator;
+        let skeleton = skeletons.as_ref().map(|rows| rows[row]).filter(|row| !row.is_symmetric);
+        let Some(RowSkeleton { small, mask, .. }) = skeleton else {
+            let boards = locator.row_boards(Layer(key.layer), lane, Row(row as u32));
+            return boards.map(BoardsOfRow::Symmetric).ok_or(ReadError::StateMissing(key));
+        };
+        if self.of_mask != Some(mask) {
+            let cells = &locator.space().masks(lane.k)[mask].large_cells;
+            let tiles = |&sequence| with_tiles(Board::default(), cells, sequence);
+            self.large = columns.sequences().iter().map(tiles).collect();
+            self.of_mask = Some(mask);
+        }
+        Ok(BoardsOfRow::Plain(small, &self.large))
+    }
+}
+
+impl BoardsOfRow<'_> {
+    /// The board of an entry; `None` where that is an image of another one of the row.
+    #[inline]
+    fn board(&self, column: usize, sequence: Sequence) -> Option<Board> {
+        match self {
+            Self::Plain(small, large) => Some(Board(small.0 | large[column].0)),
+            Self::Symmetric(boards) => boards.board(sequence),
+        }
+    }
 }
 
 /// What a part says of its entries, in their order.
@@ -410,7 +429,9 @@ impl Answers {
             ItemKind::Values => {
                 let item = match solved.items.values.get(&key) {
                     Some(item) => item.clone(),
-                    None => oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing(key))?,
+                    None => {
+                        oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing { kind, part: key })?
+                    }
                 };
                 Self::Values(oracle.params.precision, item.into_iter())
             }
@@ -423,22 +444,28 @@ impl Answers {
         })
     }
 
+    /// How many there are.
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => usize::MAX,
+            Self::Values(precision, bytes) => bytes.len() / precision.bytes() as usize,
+            Self::Best(moves) => moves.len(),
+        }
+    }
+
+    /// The next one; 0 where there is none.
     #[inline]
-    fn next(&mut self) -> Option<u64> {
-        fn word<const N: usize>(bytes: &mut std::vec::IntoIter<u8>) -> Option<[u8; N]> {
-            let word = bytes.as_slice().first_chunk::<N>().copied()?;
+    fn next(&mut self) -> u64 {
+        fn word<const N: usize>(bytes: &mut std::vec::IntoIter<u8>) -> [u8; N] {
+            let word = bytes.as_slice().first_chunk::<N>().copied().unwrap_or([0; N]);
             bytes.nth(N - 1);
-            Some(word)
+            word
         }
         match self {
-            Self::Nothing => Some(0),
-            Self::Values(Precision::Bits32, bytes) => {
-                word::<4>(bytes).map(|word| u32::read_from(&word).stored().0)
-            }
-            Self::Values(Precision::Bits64, bytes) => {
-                word::<8>(bytes).map(|word| u64::read_from(&word).stored().0)
-            }
-            Self::Best(moves) => moves.next().map(u64::from),
+            Self::Nothing => 0,
+            Self::Values(Precision::Bits32, bytes) => u32::read_from(&word::<4>(bytes)).stored().0,
+            Self::Values(Precision::Bits64, bytes) => u64::read_from(&word::<8>(bytes)).stored().0,
+            Self::Best(moves) => moves.next().map_or(0, u64::from),
         }
     }
 }

@@ -32,21 +32,18 @@ impl Oracle {
     /// [`QueryError::Read`] where a shard cannot be read.
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
-        let weight = |exponent: u8| {
-            let kind = SpawnKind::ALL.into_iter().find(|kind| kind.exponent() == exponent);
-            kind.map_or(0, |kind| u64::from(kind.weight(spawn4)))
-        };
-        let (boards, exponents): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
+        let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
+        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
         let spent = CostSum::default();
         let values = self.stored(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
-        for ((board, exponents), stored) in boards.into_iter().zip(exponents).zip(values) {
+        for ((board, [first, second]), stored) in boards.into_iter().zip(spawns).zip(values) {
             let stored = stored.ok_or_else(|| self.unreachable(board, ""))?;
             let layer = Layer(board.tile_sum(cells));
             error_bound = self.scale.error_bound(layer, stored).max(error_bound);
             starts.push(Start {
                 layer,
-                weight: weight(exponents[0]) * weight(exponents[1]),
+                weight: weight(first) * weight(second),
                 value: stored.to_come(self.past(board)),
             });
         }

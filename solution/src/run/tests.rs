@@ -175,7 +175,7 @@ fn shards_of_a_record_are_looked_at() {
     }
 }
 
-/// (A M10) The copy in the cache may be whole where the shard itself is not.
+/// The copy in the cache may be whole where the shard itself is not.
 #[test]
 fn shards_are_checked_where_they_are_committed() {
     use futures_util::FutureExt;

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!([&old, &new, &held].map(|path| path.exists()), [false, true, true]);
     }
 
-    /// (A L5) Nobody else can put files into it, or a folder of theirs in its place.
+    /// Nobody else can put files into it, or a folder of theirs in its place.
     #[test]
     fn a_folder_that_others_can_write_to_is_not_used_itself() {
         let place = tempfile::tempdir().unwrap();

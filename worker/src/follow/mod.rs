@@ -10,6 +10,7 @@ pub(crate) mod moves;
 use std::sync::Arc;
 
 use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::board::EXPONENTS;
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
 use exact2048_game::legal::{Legality, MoveSet};
@@ -28,9 +29,6 @@ use crate::kernels::index_map::Permutation;
 use crate::memory::{Buffer, Memory, Need, Reservation};
 use crate::tables::{LaneTables, MapCache};
 use crate::{AnyFollower, Worker, WorkerError};
-
-/// Exponents that a tile can have, 0 for none.
-pub const EXPONENTS: usize = 16;
 
 /// The chances of a block's rows.
 #[derive(Debug)]
@@ -321,10 +319,7 @@ impl<'a, V: Value> Follower<'a, V> {
     fn start(&self, layer: Layer, lane: Lane, target: &mut ChanceSums<'_>) {
         let params = self.worker.tables.params();
         let (cells, all) = (params.cells(), f64::from(params.spawn4.denominator()));
-        let weight = |exponent: u8| {
-            let kind = SpawnKind::ALL.into_iter().find(|kind| kind.exponent() == exponent);
-            kind.map_or(0.0, |kind| f64::from(kind.weight(params.spawn4)))
-        };
+        let weight = |spawn: SpawnKind| f64::from(spawn.weight(params.spawn4));
         for (board, [a, b]) in rules::starts(params.board) {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
             if let Some((to, at, row, _)) = self.worker.tables.space.locate(board)

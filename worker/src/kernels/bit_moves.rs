@@ -10,12 +10,12 @@ use super::{BitMoves, BitSpawns};
 use crate::bits::{BitRows, Source};
 
 /// Rows that are moved together, as many as a word has bits.
-const BLOCK: usize = 64;
+const ROWS_TOGETHER: usize = 64;
 
 /// From this number of edges on, rows are moved together: measured for rows of which a third of the bits are set.
 const LEAST_TOGETHER: usize = 6;
 
-/// The same where few columns take part: all columns of a block are transposed, and a bit by itself costs less there.
+/// The same where few columns take part: all columns of a group are transposed, and a bit by itself costs less there.
 const LEAST_TOGETHER_OF_FEW: usize = 24;
 
 /// The states that spawns lead to.
@@ -64,38 +64,38 @@ fn or_mapped(
         }),
         IndexMap::Dense(map) if edges.len() >= LEAST_TOGETHER => {
             let leads_to = map.leads_to();
-            for_each_block(target, source, edges, |block| {
+            for_each_group(target, source, edges, |group| {
                 columns.clear();
-                columns.resize(target_columns(block.target.words()), 0);
+                columns.resize(target_columns(group.target.words()), 0);
                 // The map is padded, perhaps to more words than a row has.
-                for (word, leads_to) in leads_to.chunks(BLOCK).enumerate().take(source.words) {
-                    let Some(moved) = block.source_columns(word) else { continue };
+                for (word, leads_to) in leads_to.chunks(ROWS_TOGETHER).enumerate().take(source.words) {
+                    let Some(moved) = group.source_columns(word) else { continue };
                     for (&moved, &to) in moved.iter().zip(leads_to) {
                         if let Some(column) = columns.get_mut(to as usize) {
                             *column |= moved;
                         }
                     }
                 }
-                block.add(columns);
+                group.add(columns);
             });
         }
         IndexMap::Sparse(map)
             if edges.len() >= LEAST_TOGETHER_OF_FEW && map.pairs().len() >= 4 * source.words =>
         {
-            for_each_block(target, source, edges, |block| {
+            for_each_group(target, source, edges, |group| {
                 columns.clear();
-                columns.resize(target_columns(block.target.words()), 0);
+                columns.resize(target_columns(group.target.words()), 0);
                 let mut moved = (usize::MAX, None);
                 for &(from, to) in map.pairs() {
-                    let word = from as usize / BLOCK;
+                    let word = from as usize / ROWS_TOGETHER;
                     if moved.0 != word {
-                        moved = (word, block.source_columns(word));
+                        moved = (word, group.source_columns(word));
                     }
                     if let (Some(moved), Some(column)) = (&moved.1, columns.get_mut(to as usize)) {
-                        *column |= moved[from as usize % BLOCK];
+                        *column |= moved[from as usize % ROWS_TOGETHER];
                     }
                 }
-                block.add(columns);
+                group.add(columns);
             });
         }
         IndexMap::Dense(map) => {
@@ -109,7 +109,7 @@ fn or_mapped(
 
 /// Columns of rows of so many words.
 fn target_columns(words: usize) -> usize {
-    words * BLOCK
+    words * ROWS_TOGETHER
 }
 
 #[inline(always)]
@@ -129,7 +129,7 @@ fn for_each_edge(
 }
 
 /// Rows that are moved together.
-struct Block<'a, 'b> {
+struct RowGroup<'a, 'b> {
     target: &'a mut BitRows<'b>,
     source: Source<'a>,
     /// The edges, of rows that are there.
@@ -137,34 +137,34 @@ struct Block<'a, 'b> {
 }
 
 #[inline(always)]
-fn for_each_block(
+fn for_each_group(
     target: &mut BitRows<'_>,
     source: Source<'_>,
     edges: &[MoveEdge],
-    mut visit: impl FnMut(&mut Block<'_, '_>),
+    mut visit: impl FnMut(&mut RowGroup<'_, '_>),
 ) {
-    let mut there = [MoveEdge::default(); BLOCK];
+    let mut there = [MoveEdge::default(); ROWS_TOGETHER];
     let mut filled = 0;
     for &edge in edges {
         if source.occupied.contains(edge.from) && target.row_mut(edge.to()).is_some() {
             there[filled] = edge;
             filled += 1;
         }
-        if filled == BLOCK {
-            visit(&mut Block { target, source, edges: &there });
+        if filled == ROWS_TOGETHER {
+            visit(&mut RowGroup { target, source, edges: &there });
             filled = 0;
         }
     }
     if filled > 0 {
-        visit(&mut Block { target, source, edges: &there[..filled] });
+        visit(&mut RowGroup { target, source, edges: &there[..filled] });
     }
 }
 
-impl Block<'_, '_> {
+impl RowGroup<'_, '_> {
     /// The columns of a word of all source rows: a row a bit, the first edge's lowest. `None` where no bit is set.
     #[inline(always)]
-    fn source_columns(&self, word: usize) -> Option<[u64; BLOCK]> {
-        let mut block = [0; BLOCK];
+    fn source_columns(&self, word: usize) -> Option<[u64; ROWS_TOGETHER]> {
+        let mut block = [0; ROWS_TOGETHER];
         let mut any = 0;
         for (row, edge) in block.iter_mut().zip(self.edges) {
             *row = self.source.bits[edge.from.index() * self.source.words + word];
@@ -179,7 +179,9 @@ impl Block<'_, '_> {
     /// Adds columns to the target rows.
     #[inline(always)]
     fn add(&mut self, columns: &[u64]) {
-        for (word, columns) in columns.as_chunks::<BLOCK>().0.iter().enumerate().take(self.target.words()) {
+        for (word, columns) in
+            columns.as_chunks::<ROWS_TOGETHER>().0.iter().enumerate().take(self.target.words())
+        {
             if columns.iter().all(|&column| column == 0) {
                 continue;
             }
@@ -197,7 +199,7 @@ impl Block<'_, '_> {
 /// Transposes a matrix of bits, row 0 and column 0 first and lowest (Warren, Hacker's Delight, 7-3): halves, quarters and so on
 /// change places.
 #[inline(always)]
-fn transpose(rows: &mut [u64; BLOCK]) {
+fn transpose(rows: &mut [u64; ROWS_TOGETHER]) {
     exchange::<32>(rows, 0x0000_0000_ffff_ffff);
     exchange::<16>(rows, 0x0000_ffff_0000_ffff);
     exchange::<8>(rows, 0x00ff_00ff_00ff_00ff);
@@ -208,7 +210,7 @@ fn transpose(rows: &mut [u64; BLOCK]) {
 
 /// Of each square of 2·N rows and columns, exchanges the upper right quarter with the lower left one.
 #[inline(always)]
-fn exchange<const N: usize>(rows: &mut [u64; BLOCK], low: u64) {
+fn exchange<const N: usize>(rows: &mut [u64; ROWS_TOGETHER], low: u64) {
     for square in rows.chunks_exact_mut(2 * N) {
         let (upper, lower) = square.split_at_mut(N);
         for (upper, lower) in upper.iter_mut().zip(lower) {
@@ -310,10 +312,12 @@ mod tests {
     #[test]
     fn transposing_exchanges_rows_and_columns() {
         let mut number = numbers(3);
-        let rows: [u64; BLOCK] = std::array::from_fn(|_| number());
+        let rows: [u64; ROWS_TOGETHER] = std::array::from_fn(|_| number());
         let mut transposed = rows;
         transpose(&mut transposed);
-        for (row, column) in (0..BLOCK).flat_map(|row| (0..BLOCK).map(move |column| (row, column))) {
+        for (row, column) in
+            (0..ROWS_TOGETHER).flat_map(|row| (0..ROWS_TOGETHER).map(move |column| (row, column)))
+        {
             assert_eq!(transposed[column] >> row & 1, rows[row] >> column & 1, "{row}, {column}");
         }
     }
@@ -323,7 +327,7 @@ mod tests {
     #[test]
     fn rows_that_move_together_get_where_each_would() {
         let mut number = numbers(1);
-        for edges in [1, LEAST_TOGETHER, LEAST_TOGETHER_OF_FEW, BLOCK, BLOCK + 1, 200] {
+        for edges in [1, LEAST_TOGETHER, LEAST_TOGETHER_OF_FEW, ROWS_TOGETHER, ROWS_TOGETHER + 1, 200] {
             for (columns, target_columns) in [(70usize, 70usize), (64, 130), (200, 150), (1000, 1000)] {
                 let (words, target_words) = (columns.div_ceil(64), target_columns.div_ceil(64));
                 let source_rows = 2 * edges;

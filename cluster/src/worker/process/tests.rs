@@ -80,7 +80,7 @@ fn assigned(epoch: u64) -> Answer {
     }
 }
 
-/// (A M12) Else the coordinator would wait for a worker that hangs in an epoch that is over, and blame nobody.
+/// Else the coordinator would wait for a worker that hangs in an epoch that is over, and blame nobody.
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();

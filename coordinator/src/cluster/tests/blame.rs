@@ -114,7 +114,7 @@ fn workers_that_die_together_are_one_failure() {
     assert_eq!((job.retries, &job.state), (8, &JobState::Running));
 }
 
-/// A member that pulls and does nothing is found within a minute, whatever it hangs in, and the others go on (A M12).
+/// A member that pulls and does nothing is found within a minute, whatever it hangs in, and the others go on.
 #[test]
 fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
     let last = params().last_layer().0;
@@ -229,7 +229,7 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     (cluster, workers, now)
 }
 
-/// One worker that misreads has nothing computed again: the coordinator looks first (A M12).
+/// One worker that misreads has nothing computed again: the coordinator looks first.
 #[test]
 fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     let (mut cluster, mut workers, now) = with_commit(2);

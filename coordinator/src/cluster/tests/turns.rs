@@ -16,7 +16,7 @@ fn states(cluster: &Cluster, now: Duration) -> Vec<(String, &'static str)> {
     cluster.status(now).jobs.iter().map(|job| (job.job.0.clone(), job.state.name())).collect()
 }
 
-/// A journal that cannot be written fails its job after a while, and no other (A M2).
+/// A journal that cannot be written fails its job after a while, and no other.
 #[test]
 fn a_job_whose_journal_cannot_be_written_fails_alone() {
     let (mut cluster, mut workers, mut now) = cluster(1);
@@ -74,7 +74,7 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
 }
 
-/// What is to be appended for a job that was done keeps no other from its turn (A M2).
+/// What is to be appended for a job that was done keeps no other from its turn.
 #[test]
 fn an_append_that_waits_keeps_no_other_job() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -92,7 +92,7 @@ fn an_append_that_waits_keeps_no_other_job() {
     assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
 }
 
-/// Another process that writes to a job's journal fails that job, and the coordinator goes on (A M3).
+/// Another process that writes to a job's journal fails that job, and the coordinator goes on.
 #[test]
 fn a_foreign_writer_fails_one_job() {
     let (mut cluster, mut workers, now) = cluster(1);
