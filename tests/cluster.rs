@@ -166,7 +166,7 @@ fn a_worker_that_was_stopped_is_not_shown_any_more() {
     assert!(log.contains("a worker left") && !log.contains("a worker is lost"), "{log}");
 }
 
-/// (C32) Whoever follows an epoch through the logs finds it under one name, and passes under theirs.
+/// Whoever follows an epoch through the logs finds it under one name, and passes under theirs.
 #[test]
 fn epochs_and_passes_have_one_name_in_all_logs() {
     let cluster = Cluster::new(1);

@@ -58,7 +58,7 @@ async fn push(url: &str, contents: Vec<Content>) -> Result<u64, Status> {
     Ok(client.push(tokio_stream::iter(messages)).await?.into_inner().blocks)
 }
 
-/// (B1) It knows who the workers are, where they listen, and which epochs there will be. It comes before the epoch begins,
+/// It knows who the workers are, where they listen, and which epochs there will be. It comes before the epoch begins,
 /// so that its blocks would be the first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_no_member_puts_no_block_into_an_epoch() {
@@ -237,7 +237,7 @@ async fn what_is_taken_in_has_to_be_what_was_sent() {
     pair.fails_with(contents, "is not what was sent to them").await;
 }
 
-/// (B4) Its id is on show. With it, any incarnation and any secret but its own, nobody ends a worker or speaks for it.
+/// Its id is on show. With it, any incarnation and any secret but its own, nobody ends a worker or speaks for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nobody_ends_a_worker_by_naming_it() {
     let cluster = Cluster::new(1);
@@ -291,7 +291,7 @@ const PART: LayerPart = LayerPart {
     received: 0,
 };
 
-/// (B5) The journal names nothing that is not there.
+/// The journal names nothing that is not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn shards_that_are_made_up_are_not_committed() {
     let place = Place::new();
@@ -352,7 +352,6 @@ fn commands(text: &str) -> bool {
     text.chars().any(|char| char.is_control() && char != '\n')
 }
 
-/// (B6)
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_workers_say_commands_no_terminal() {
     let place = Place::new();
@@ -442,7 +441,6 @@ async fn made_up_workers_get_no_work_and_keep_no_job_up() {
     }
 }
 
-/// (B9)
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whoever_may_pull_does_not_fill_the_disk_with_logs() {
     let place = Place::new();

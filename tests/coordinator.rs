@@ -175,7 +175,7 @@ fn the_queue_survives() {
         coordinator.restart(signal);
         let after = coordinator.jobs();
         assert_eq!(after, before, "after {signal}");
-        // What happened long ago is not told as if it happened now (C32).
+        // What happened long ago is not told as if it happened now.
         let log = coordinator.server.log();
         assert!(!log.contains("state=\"cancelled\"") && !log.contains("state=\"queued\""), "{log}");
     }
@@ -363,7 +363,7 @@ fn metrics_say_what_there_is() {
     server.stop();
 }
 
-/// A job that waits holds nothing: neither a lock nor a run of its own (B2).
+/// A job that waits holds nothing: neither a lock nor a run of its own.
 #[test]
 fn jobs_that_wait_hold_no_files() {
     let coordinator = Coordinator::new();
@@ -383,7 +383,7 @@ fn jobs_that_wait_hold_no_files() {
     coordinator.server.stop();
 }
 
-/// With far fewer files than jobs, none fails, also not at a start (B2).
+/// With far fewer files than jobs, none fails, also not at a start.
 #[test]
 fn a_coordinator_with_few_files_has_many_jobs() {
     let place = Place::new();
@@ -408,7 +408,7 @@ fn a_coordinator_with_few_files_has_many_jobs() {
     server.stop();
 }
 
-/// A submit that is refused leaves nothing, and says what is wrong (C28, B9).
+/// A submit that is refused leaves nothing, and says what is wrong.
 #[test]
 fn a_refused_submit_leaves_no_trace() {
     let mut coordinator = Coordinator::new();
@@ -426,7 +426,7 @@ fn a_refused_submit_leaves_no_trace() {
     coordinator.server.kill();
 }
 
-/// Where a lock was lost the second coordinator waits until the first has ended, and fails nothing (B9).
+/// Where a lock was lost the second coordinator waits until the first has ended, and fails nothing.
 #[test]
 fn a_run_that_another_coordinator_has_open_is_waited_for() {
     let coordinator = Coordinator::new();

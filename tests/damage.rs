@@ -398,7 +398,7 @@ fn a_damaged_last_record_can_be_removed() {
     patient.is_mended_by_solving();
 }
 
-/// (C1) A journal that did not come along with a copy is missed, and nothing is removed before somebody says so.
+/// A journal that did not come along with a copy is missed, and nothing is removed before somebody says so.
 #[test]
 fn a_run_without_its_journal_is_not_started_over_in_silence() {
     let healthy = Solved::new(JOB);
@@ -425,7 +425,7 @@ fn a_run_without_its_journal_is_not_started_over_in_silence() {
     }
 }
 
-/// (C1) Several records at the end of the journal did not come along.
+/// Several records at the end of the journal did not come along.
 #[test]
 fn a_journal_that_ends_early_is_missed() {
     let solved = Solved::new(LARGE_JOB);
@@ -439,7 +439,7 @@ fn a_journal_that_ends_early_is_missed() {
     assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
 }
 
-/// (B9) What is no file neither keeps a command waiting nor is read.
+/// What is no file neither keeps a command waiting nor is read.
 #[test]
 fn special_files_are_refused_at_once() {
     let healthy = Solved::new(JOB);
@@ -462,7 +462,7 @@ fn special_files_are_refused_at_once() {
     patient.is_mended_by_solving();
 }
 
-/// (C26, C27) Places where no run can be are told by what they are.
+/// Places where no run can be are told by what they are.
 #[test]
 fn places_that_cannot_hold_a_run_are_told() {
     let place = Place::new();
@@ -533,7 +533,7 @@ fn inspecting_what_is_no_shard_is_an_error() {
         let path = place.join(file);
         fs::write(&path, content).unwrap();
         let inspected = exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
-        // (C25) Nothing that anybody could restore.
+        // Nothing that anybody could restore.
         assert!(!inspected.stderr.contains("Restore"), "{inspected:?}");
         assert_eq!(inspected.stderr.contains("is no shard"), file != "magic", "{inspected:?}");
     }

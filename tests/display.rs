@@ -15,7 +15,6 @@ const WIDTHS: [u16; 4] = [60, 80, 100, 160];
 /// Live displays fit those that are narrower, too.
 const NARROW: [u16; 3] = [10, 20, 40];
 
-/// (C6)
 #[test]
 fn solve_fits_the_terminal() {
     for columns in WIDTHS {
@@ -61,7 +60,6 @@ fn progress_fits_narrow_terminals() {
     }
 }
 
-/// (C8, C12)
 #[test]
 fn what_is_known_of_a_run_fits_the_terminal() {
     let solved = Solved::new("--board 4x2");
@@ -106,7 +104,6 @@ fn subcommands() -> Vec<String> {
     names.into_iter().filter(|name| name != "help").collect()
 }
 
-/// (C10)
 #[test]
 fn help_is_wrapped_once_and_its_examples_can_be_copied() {
     let names = subcommands();
@@ -169,7 +166,7 @@ fn examples(help: &str) -> Vec<String> {
     joined.lines().map(str::to_owned).collect()
 }
 
-/// (C8) Tables of every command, the widest that each can print.
+/// Tables of every command, the widest that each can print.
 #[test]
 fn tables_fit_the_terminal() {
     let solved = Solved::new("--board 4x2");
@@ -213,7 +210,6 @@ fn tables_fit_the_terminal() {
 /// What those see who watch, while nobody answers.
 const ALONE: &str = "the coordinator does not answer: waiting for it";
 
-/// (C8, C11, C19)
 #[test]
 fn a_job_that_is_watched_fits_the_terminal() {
     for columns in [20, 60, 160] {
@@ -256,7 +252,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
     }
 }
 
-/// Times are of the run, whoever worked on it when (C4).
+/// Times are of the run, whoever worked on it when.
 #[test]
 fn times_are_kept_with_the_run() {
     let solved = Solved::new("--board 4x2 --threads 2");
@@ -287,13 +283,12 @@ fn times_are_kept_with_the_run() {
     let again = solve(&solved.run(), "--board 4x2 --threads 1");
     assert_eq!(number(&again["seconds"]["enumerate"]), whole);
     assert!(number(&again["seconds"]["total"]) > whole);
-    // Of a small board a state's share of the time tells nothing (C15).
+    // Of a small board a state's share of the time tells nothing.
     let small = Solved::new("--board 2x2");
     let info = on_run(&small.run(), "info", &[]).exits(0).stdout;
     assert!(info.contains("time") && !info.contains("ns a state"), "{info}");
 }
 
-/// (B9, C34)
 #[test]
 fn info_sees_lost_shards_and_who_is_at_work() {
     let solved = Solved::new("--board 2x2");

@@ -226,7 +226,7 @@ fn progress_does_not_disturb_the_result() {
     assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
 }
 
-/// What a large job takes is said before it begins (C2); and a whole 4x3 is split by the memory that there is, once and for all.
+/// What a large job takes is said before it begins; and a whole 4x3 is split by the memory that there is, once and for all.
 #[test]
 fn what_a_job_takes_is_said_before_and_goes_by_the_memory() {
     let place = Place::new();
@@ -253,7 +253,7 @@ fn what_a_job_takes_is_said_before_and_goes_by_the_memory() {
     exact2048(less).exits(2).says(&["--memory 4.0 GiB is too small", "at least 5."]);
 }
 
-/// With `--spawn4 0` no game starts with a 4; that is said where starts are told (C38).
+/// With `--spawn4 0` no game starts with a 4; that is said where starts are told.
 #[test]
 fn starts_that_cannot_occur_are_told() {
     let place = Place::new();

@@ -81,7 +81,7 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
             }
             pull.epoch = Some(assignment.share.epoch);
         }
-        tokio::time::sleep(answer.pause.max(Duration::from_millis(50))).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -453,7 +453,6 @@ fn lost_and_damaged_shards_are_made_again() {
     assert!(answered.stderr.is_empty(), "{answered:?}");
 }
 
-/// (C1)
 #[test]
 fn a_run_without_its_journal_is_not_started_over_in_silence() {
     let Some(bucket) = Bucket::new("journal") else { return };
@@ -467,7 +466,7 @@ fn a_run_without_its_journal_is_not_started_over_in_silence() {
     bucket.is_solved();
 }
 
-/// Needs no store but one that knows no bucket, which is played here. (C33)
+/// Needs no store but one that knows no bucket, which is played here.
 #[test]
 fn a_bucket_that_does_not_exist_is_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -520,7 +519,7 @@ fn settings_that_are_missing_or_wrong_are_told() {
     let refused = call(&[keys[0], keys[1], nowhere, ("AWS_ALLOW_HTTP", "true"), cache], "s3://bucket/x");
     let refused = refused.exits(1).says(&["s3://bucket/x/manifest.json", "that the store is up"]);
     assert!(!refused.stderr.contains("very-secret"), "{refused:?}");
-    // (C33) It is told while it is waited for, and there is nothing to resume.
+    // It is told while it is waited for, and there is nothing to resume.
     assert!(refused.stderr.contains("the store does not answer"), "{refused:?}");
     assert!(!refused.stderr.contains("resumes"), "{refused:?}");
     assert!(begun.elapsed() < Duration::from_secs(60), "it took too long to give up");

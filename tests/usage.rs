@@ -125,7 +125,6 @@ fn layers_to_stop_at_that_are_none() {
     for layer in ["0", "2", "3", "5", "61", "4294967295"] {
         refused(&format!("--board 2x2 --until-layer {layer}"), &["--until-layer", layer]);
     }
-    // (C37)
     for (layer, words) in [
         ("3", "at least 4"),
         ("7", "tile sums are even, as 6 and 8 are"),
@@ -145,7 +144,7 @@ fn numbers_out_of_range() {
     for options in ["--threads 0", "--threads 1025", "--threads x", "--threads=-1"] {
         refused(&format!("--board 2x2 {options}"), &["--threads"]);
     }
-    // Not taken for an option (C35).
+    // Not taken for an option.
     for options in ["--threads -3", "--spawn4 -1", "--until-layer -4", "--memory -1"] {
         refused(&format!("--board 2x2 {options}"), &[options.split(' ').next().unwrap(), "invalid value '-"]);
     }
@@ -186,7 +185,6 @@ fn too_little_memory() {
         refused(&format!("{options} --memory 1"), &["--memory", "at least", board]);
         let place = Place::new();
         let said = try_solve(&place.join("run"), &format!("{options} --memory 1MiB")).exits(2).stderr;
-        // (C14)
         let count = if threads == 1 {
             "with 1 thread needs".to_owned()
         } else {
@@ -275,7 +273,7 @@ fn directories_that_are_no_runs() {
     assert!(!missing.exists(), "reading made a directory");
     assert!(files(&empty).is_empty(), "reading made files");
     // Solving takes an empty directory, and none that holds something else.
-    // As for a directory that holds another job (C28).
+    // As for a directory that holds another job.
     try_solve(&other, "--board 2x2").exits(2).says(&["other", "holiday.jpg"]);
     assert_eq!(files(&other).len(), 1);
     try_solve(&file, "--board 2x2").exits(2).says(&["file"]);
@@ -494,7 +492,7 @@ fn samples_that_are_larger_than_the_run() {
     assert_eq!(sample(&(all - 1).to_string()).0, all - 1);
 }
 
-/// A worker that could never do anything is refused, as `solve` refuses it (C36).
+/// A worker that could never do anything is refused, as `solve` refuses it.
 #[test]
 fn a_worker_without_memory_for_any_job() {
     let refused =

@@ -402,7 +402,7 @@ fn whole_number(value: &Value) -> u64 {
     whole(value)
 }
 
-/// A run that is not finished is not found right, whichever way it is asked; what there is of it can be asked for (C30).
+/// A run that is not finished is not found right, whichever way it is asked; what there is of it can be asked for.
 #[test]
 fn unfinished_runs_are_called_so() {
     let solved = Solved::new("--board 2x2");

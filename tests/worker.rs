@@ -270,7 +270,7 @@ impl Scripted {
     }
 }
 
-/// (C31) Where nobody answers any more it goes as well; it had nothing that others would do again.
+/// Where nobody answers any more it goes as well; it had nothing that others would do again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_idle_worker_that_nobody_answers_was_not_at_work() {
     let coordinator = Scripted(|pull| {
@@ -281,7 +281,6 @@ async fn an_idle_worker_that_nobody_answers_was_not_at_work() {
             progress: None,
             write: None,
             needed_memory: None,
-            pause: Duration::from_millis(20),
         };
         if pull.leaving {
             Err(Status::unavailable("nobody is there"))

@@ -128,7 +128,6 @@ mod tests {
         assert_eq!(place.store.prefix().as_ref(), "all runs/3x3");
     }
 
-    /// (C27)
     #[test]
     fn an_empty_place_is_refused() {
         assert!(matches!(parse(""), Err(StorageError::Settings { .. })));

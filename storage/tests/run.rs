@@ -86,7 +86,7 @@ fn a_run_is_created_only_where_nothing_is() {
     }
 }
 
-/// (C26) A run that lost its manifest is told from a folder of somebody else.
+/// A run that lost its manifest is told from a folder of somebody else.
 #[test]
 fn a_run_without_its_manifest_is_told() {
     for left in ["journal/000000.json", "shards/reach-000004-000120.shard"] {
@@ -377,7 +377,7 @@ fn bytes_on_disk_are_those_of_all_files() {
     assert_eq!(run.bytes_on_disk().unwrap(), before + record.bytes + journal);
 }
 
-/// (B9) A manifest or a record that is no file neither keeps a reader waiting nor is taken for one.
+/// A manifest or a record that is no file neither keeps a reader waiting nor is taken for one.
 #[test]
 fn special_files_are_refused_at_once() {
     let place = tempdir().unwrap();

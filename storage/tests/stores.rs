@@ -186,6 +186,34 @@ fn a_store_that_overwrites_is_refused() {
     assert!(fresh.store.names().is_empty());
 }
 
+/// Where the copy is damaged, and the shard in the store is gone or cut off as well, that is said of the shard: it is made
+/// again then.
+#[test]
+fn a_frame_that_is_nowhere_is_missed_in_the_shard() {
+    let place = Place::new();
+    let run = place.create();
+    let shard = write_small_shard(&run);
+    let name = format!("a/run/shards/{}", shard.file);
+    let sound = place.store.contents(&name);
+    let read = || {
+        let reader = open_shard(&run, &shard).unwrap();
+        for copy in place.cached() {
+            fs::write(place.local.path().join("cache").join(copy), vec![0; sound.len()]).unwrap();
+        }
+        reader
+    };
+    let reader = read();
+    place.store.set_contents(&name, sound.slice(..sound.len() / 4));
+    let error = reader.verify().unwrap_err();
+    assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
+    assert_eq!(error.blames().map(|shard| shard.to_string()), Some(shard.file.clone()), "{error}");
+    place.store.set_contents(&name, sound.clone());
+    let reader = read();
+    place.store.remove(&name);
+    let error = reader.verify().unwrap_err();
+    assert!(matches!(error, StorageError::ShardMissing { .. }), "{error}");
+}
+
 #[test]
 fn a_check_reads_the_store_and_keeps_nothing() {
     let place = Place::new();
@@ -387,7 +415,7 @@ fn lasting_trouble_and_silence_end_in_time() {
     }
 }
 
-/// (C33) A store that is away is told of while it is waited for, and a reader is not told to resume.
+/// A store that is away is told of while it is waited for, and a reader is not told to resume.
 #[test]
 fn who_waits_for_a_store_is_told() {
     static TOLD: AtomicU32 = AtomicU32::new(0);
@@ -412,7 +440,6 @@ fn who_waits_for_a_store_is_told() {
     assert!(text.contains("the store is up") && !text.contains("resumes"), "{text}");
 }
 
-/// (C33)
 #[test]
 fn a_bucket_that_does_not_exist_is_named() {
     let place = Place::new();
@@ -422,7 +449,6 @@ fn a_bucket_that_does_not_exist_is_named() {
     }
 }
 
-/// (C26)
 #[test]
 fn a_run_without_its_manifest_is_told() {
     let place = Place::new();

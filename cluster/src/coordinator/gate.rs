@@ -98,33 +98,40 @@ impl Gate {
         let Some(client) = &self.client else { return Ok(()) };
         let permit = self.calls.take(caller.address).map_err(|_| Unmet::Busy)?;
         let address = pull.address.clone();
-        let client = ClientOptions { server: address.clone(), ..client.clone() };
         let unreachable =
             |why: &str| Unmet::Unreachable { address: address.clone(), why: plain_words(why, MOST_WORDS) };
-        let proof = match tokio::time::timeout(PATIENCE, meet(&client, pull, caller)).await {
-            Ok(Ok(proof)) => proof,
-            Ok(Err(why)) => return Err(unreachable(&why)),
-            Err(_) => {
+        let client = ClientOptions { server: address.clone(), ..client.clone() };
+        let (incarnation, secret) = (pull.incarnation, caller.secret.clone());
+        // A task of its own, which keeps its place also where the caller does not wait for it.
+        let call = tokio::spawn(async move {
+            let met = tokio::time::timeout(PATIENCE, meet(&client, incarnation, &secret)).await;
+            if met.is_err() {
                 tokio::spawn(async move {
                     tokio::time::sleep(LOOKED_UP_AFTER).await;
                     drop(permit);
                 });
-                return Err(unreachable(&format!("no answer within {} s", PATIENCE.as_secs())));
             }
-        };
-        if proof { Ok(()) } else { Err(Unmet::SomebodyElse { address }) }
+            met
+        });
+        match call.await {
+            Ok(Ok(Ok(true))) => Ok(()),
+            Ok(Ok(Ok(false))) => Err(Unmet::SomebodyElse { address }),
+            Ok(Ok(Err(why))) => Err(unreachable(&why)),
+            Ok(Err(_)) => Err(unreachable(&format!("no answer within {} s", PATIENCE.as_secs()))),
+            Err(error) => Err(unreachable(&error.to_string())),
+        }
     }
 }
 
 /// Whether it is the worker that answers.
-async fn meet(client: &ClientOptions, pull: &Pull, caller: &Caller) -> Result<bool, String> {
+async fn meet(client: &ClientOptions, incarnation: u64, secret: &Secret) -> Result<bool, String> {
     let challenge = random::secret().map_err(|error| with_causes(&error))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;
     let request = MeetRequest { protocol_version: PROTOCOL_VERSION, challenge: challenge.bytes().to_vec() };
     let mut worker = ExchangeClient::new(connected).max_decoding_message_size(MOST_ANSWER_BYTES);
     let met = worker.meet(request).await;
     let proof = met.map_err(|status| status.message().to_owned())?.into_inner().proof;
-    let expected = proof_of(&caller.secret, pull.incarnation, challenge.bytes());
+    let expected = proof_of(secret, incarnation, challenge.bytes());
     Ok(proof.ct_eq(&expected).into())
 }
 
@@ -178,6 +185,17 @@ mod tests {
             matches!(&given_up, Err(Unmet::Unreachable { why, .. }) if why.contains("no answer")),
             "{given_up:?}"
         );
+        assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
+    }
+
+    /// Who hangs up frees no place: others could be called without end.
+    #[tokio::test]
+    async fn a_caller_that_hangs_up_keeps_its_place() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", silent.local_addr().unwrap());
+        let gate = gate();
+        let begun = pass(&gate, address.clone());
+        assert!(tokio::time::timeout(Duration::from_millis(100), begun).await.is_err());
         assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
     }
 

@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// (B2) No job is to blame for it: it waits, and a client that submits one learns what is wrong.
+    /// No job is to blame for it: it waits, and a client that submits one learns what is wrong.
     #[test]
     fn a_process_that_has_too_many_files_open_says_so() {
         let place = || std::path::Path::new("run/lock").into();

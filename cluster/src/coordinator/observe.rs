@@ -81,10 +81,11 @@ static WELL: Seldom = Seldom::new();
 static NOT_UNDERSTOOD: Seldom = Seldom::new();
 static REFUSED: Seldom = Seldom::new();
 
-/// Logs that what a worker says makes no sense.
-pub fn not_understood(worker: WorkerId, what: &str) {
+/// Logs that what a worker says makes no sense; which worker it is may be among that.
+pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
     if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
-        tracing::warn!(%worker, what, left_out, "a worker is not understood");
+        let worker = worker.map(tracing::field::display);
+        tracing::warn!(worker, %what, left_out, "a worker is not understood");
     }
 }
 

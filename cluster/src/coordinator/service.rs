@@ -120,7 +120,7 @@ impl Coordinator for CoordinatorService {
         let request = request.into_inner();
         let secret = request.secret.clone();
         let pull = pull_of(request).map_err(|error| {
-            tracing::warn!(%error, "a worker is not understood");
+            observe::not_understood(None, &error);
             wire_status(&error)
         })?;
         check_records(&pull)?;
@@ -145,7 +145,7 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
     for (i, report) in pull.reports.iter().enumerate() {
         if let WorkerReport::ShardWritten { shard, record } = report {
             records::check(record, shard, pull.worker).map_err(|what| {
-                observe::not_understood(pull.worker, &what);
+                observe::not_understood(Some(pull.worker), &what);
                 invalid_argument(&format!("reports[{i}].shard_written.record"), what)
             })?;
         }

@@ -239,7 +239,7 @@ impl Shell {
         loop {
             urgent.mark_unchanged();
             progress.mark_unchanged();
-            let (mut answer, hold) = match self.look(pull, begun.elapsed()) {
+            let (answer, hold) = match self.look(pull, begun.elapsed()) {
                 Err(Refusal::Stranger { .. }) => {
                     self.gate.pass(pull, caller).await?;
                     self.with(|state, now| state.cluster.admit(now, pull))?;
@@ -248,11 +248,7 @@ impl Shell {
                 looked => looked?,
             };
             let (wait, gathers) = match hold {
-                Hold::Answer => {
-                    // It has been waited for here already.
-                    answer.pause = Duration::ZERO;
-                    return Ok(answer);
-                }
+                Hold::Answer => return Ok(answer),
                 Hold::Gather(wait) => (wait, true),
                 Hold::Wait(wait) => (wait, false),
             };
@@ -271,7 +267,7 @@ impl Shell {
             let reply = state.cluster.pull(now, pull)?;
             let told = Told::of(pull.incarnation, &reply);
             let has_reports = reply.acknowledged > pull.first_report;
-            let hold = hold(state.told.get(&pull.worker), &told, has_reports, waited, reply.pause);
+            let hold = hold(state.told.get(&pull.worker), &told, has_reports, waited, reply.hold);
             // One that says goodbye is forgotten already.
             if hold == Hold::Answer && state.cluster.knows(pull.worker) {
                 state.told.insert(pull.worker, told);

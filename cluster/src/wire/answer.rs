@@ -1,7 +1,4 @@
 //! Answers to workers.
-
-use std::time::Duration;
-
 use exact2048_coordinator::cluster::{
     EpochMember, EpochProgress, PROTOCOL_VERSION, PullReply, Share, WorkerId,
 };
@@ -21,12 +18,12 @@ impl Answer {
     /// opening record.
     #[must_use]
     pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, u64)>) -> Self {
-        let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, pause } = reply;
+        let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;
         let assignment = share.and_then(|share| {
             let (run_url, opening) = place(&share)?;
             Some(Assignment { share: Share::clone(&share), run_url, opening })
         });
-        Self { acknowledged, withdrawn, assignment, progress, write, needed_memory, pause }
+        Self { acknowledged, withdrawn, assignment, progress, write, needed_memory }
     }
 }
 
@@ -44,7 +41,6 @@ impl From<&Answer> for v1::PullResponse {
             }),
             write: answer.write.map(write_message),
             needed_memory_bytes: answer.needed_memory,
-            pause_ms: u32::try_from(answer.pause.as_millis()).unwrap_or(u32::MAX),
         }
     }
 }
@@ -68,7 +64,6 @@ impl TryFrom<v1::PullResponse> for Answer {
             progress,
             write: write.map_err(|error| error.within("write"))?,
             needed_memory: message.needed_memory_bytes,
-            pause: Duration::from_millis(message.pause_ms.into()),
         })
     }
 }
@@ -172,12 +167,16 @@ mod tests {
             first: Layer(2 * first),
             last: Layer(2 * (first + more)),
         });
-        let numbers = (any::<u64>(), any::<Option<u64>>(), any::<u32>(), any::<Option<u64>>());
+        let numbers = (any::<u64>(), any::<Option<u64>>(), any::<Option<u64>>());
         let assignment = prop::option::of(any_assignment());
         (numbers, assignment, prop::option::of(progress), prop::option::of(write)).prop_map(
-            |((acknowledged, withdrawn, pause, needed_memory), assignment, progress, write)| {
-                let pause = Duration::from_millis(pause.into());
-                Answer { acknowledged, withdrawn, assignment, progress, write, needed_memory, pause }
+            |((acknowledged, withdrawn, needed_memory), assignment, progress, write)| Answer {
+                acknowledged,
+                withdrawn,
+                assignment,
+                progress,
+                write,
+                needed_memory,
             },
         )
     }

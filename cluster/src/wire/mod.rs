@@ -10,8 +10,6 @@ mod refusal;
 mod secret;
 mod status;
 
-use std::time::Duration;
-
 use exact2048_coordinator::cluster::{EpochProgress, JobId, PROTOCOL_VERSION, Share, WriteShard};
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
@@ -55,8 +53,6 @@ pub struct Answer {
     pub write: Option<WriteShard>,
     /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
     pub needed_memory: Option<u64>,
-    /// When to pull again, unless there is something to report before.
-    pub pause: Duration,
 }
 
 /// A message that says nothing that can be understood.

@@ -122,7 +122,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation, threads = options.threads,
         address = options.advertise, "worker starts");
 
-    let taken = Arc::new(AtomicU64::new(0));
+    let (taken, left) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (starts, received) = std::sync::mpsc::channel();
     let sender = Sender { worker: identity.id, client: options.client.clone() };
     let peers = Arc::new(PeerCopies::new(sender.clone()));
@@ -136,6 +136,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         threads: options.threads,
         current: Arc::clone(&current),
         taken: Arc::clone(&taken),
+        left: Arc::clone(&left),
         scratch: options.folder.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
@@ -159,6 +160,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         outbox,
         current,
         taken,
+        left,
         joined,
         starts,
         capacity,
@@ -175,7 +177,8 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     drop(process);
     if matches!(ended, Ok(WorkerEnd::HandedBack)) {
         // It ends within a task, or a shard.
-        let _ = tokio::task::spawn_blocking(move || running.join()).await;
+        let joining = tokio::task::spawn_blocking(move || running.join());
+        let _ = stop.over.run_until_cancelled(joining).await;
     }
     stop.over.cancel();
     let served = server.await.context("the server panicked")?;
@@ -208,6 +211,8 @@ struct Process {
     current: Arc<Current>,
     /// The epoch that the runner has taken up and not left yet; 0 for none.
     taken: Arc<AtomicU64>,
+    /// The epoch that the runner has left last.
+    left: Arc<AtomicU64>,
     joined: Arc<Joined>,
     starts: Channel<Start>,
     /// How many peers may connect.
@@ -353,6 +358,11 @@ impl Process {
             counter!(observe::EPOCHS).increment(1);
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
+        }
+        // By failure: the coordinator has no reason to withdraw what it does not name any more.
+        let left = self.left.load(Ordering::Relaxed);
+        if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
+            self.leave_epoch();
         }
         self.too_small(answer.needed_memory);
         gauge!(observe::IN_EPOCH).set(if self.epoch.is_some() { 1.0 } else { 0.0 });

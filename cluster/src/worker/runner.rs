@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport, spell_epoch};
@@ -49,6 +49,8 @@ pub struct Runner {
     pub current: Arc<Current>,
     /// The number of the epoch that is taken up and not left yet; 0 for none.
     pub taken: Arc<AtomicU64>,
+    /// The number of the epoch that was left last, by request or by failure.
+    pub left: Arc<AtomicU64>,
     /// Where scratch files go.
     pub scratch: std::path::PathBuf,
 }
@@ -68,13 +70,35 @@ impl Runner {
             self.peers.leave();
             self.current.send_replace(None);
             self.taken.store(0, Ordering::Relaxed);
-            if let Err(failure) = ended {
-                counter!(observe::EPOCHS_FAILED).increment(1);
-                let (worker, told) = (self.sender.worker, spell_epoch(epoch));
-                tracing::warn!(%worker, job = %share.job, epoch = told, %failure, "the epoch failed here");
-                self.report(epoch, failure);
+            let Err(failure) = ended else {
+                self.left.store(epoch, Ordering::Relaxed);
+                continue;
+            };
+            counter!(observe::EPOCHS_FAILED).increment(1);
+            let (worker, told) = (self.sender.worker, spell_epoch(epoch));
+            tracing::warn!(%worker, job = %share.job, epoch = told, %failure, "the epoch failed here");
+            let is_full = matches!(failure, WorkerFailure::DiskFull(_));
+            let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
+            self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
+            // After the report: who sees that it was left may end the process.
+            self.left.store(epoch, Ordering::Relaxed);
+            if is_full && !self.wait_for_room(starts) {
+                return;
+            }
+            if is_own {
+                self.outbox.report_now(WorkerReport::Well);
             }
         }
+    }
+
+    /// Waits until a full disk has room again. The coordinator gives a worker nothing meanwhile. False where the process ends.
+    fn wait_for_room(&self, starts: &Receiver<Start>) -> bool {
+        while !has_room(&self.scratch) {
+            if matches!(starts.recv_timeout(FULL_PAUSE), Err(RecvTimeoutError::Disconnected)) {
+                return false;
+            }
+        }
+        true
     }
 
     fn run_epoch(
@@ -117,19 +141,6 @@ impl Runner {
         });
         self.jobs.keep(share.job.clone(), open);
         ended
-    }
-
-    /// Tells the coordinator, and when it can go on.
-    fn report(&self, epoch: u64, failure: WorkerFailure) {
-        let own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
-        let full = matches!(failure, WorkerFailure::DiskFull(_));
-        self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
-        while full && !has_room(&self.scratch) {
-            std::thread::sleep(FULL_PAUSE);
-        }
-        if own {
-            self.outbox.report_now(WorkerReport::Well);
-        }
     }
 }
 

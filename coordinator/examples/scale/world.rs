@@ -122,7 +122,7 @@ impl<'a> World<'a> {
             summary: Summary { workers, ..Summary::default() },
         };
         for worker in 0..workers {
-            // Spread over the pause, as they would be after a while.
+            // Spread over the time that answers are held back, as they would be after a while.
             world.at(Duration::from_millis(worker as u64 % 100), Event::Pull(worker));
         }
         world
@@ -235,7 +235,7 @@ impl<'a> World<'a> {
         let acknowledged = (reply.acknowledged - state.first_report) as usize;
         state.reports.drain(..acknowledged);
         state.first_report = reply.acknowledged;
-        self.at(self.now + reply.pause, Event::Pull(worker));
+        self.at(self.now + reply.hold, Event::Pull(worker));
         let state = &mut self.workers[worker];
         if reply.withdrawn.is_some() {
             state.share = None;

@@ -97,8 +97,8 @@ pub struct PullReply {
     pub write: Option<WriteShard>,
     /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
     pub needed_memory: Option<u64>,
-    /// When to pull again.
-    pub pause: Duration,
+    /// For how long the answer is held back at most where it says nothing new: a worker pulls again as soon as it has it.
+    pub hold: Duration,
 }
 
 /// How far the members of an epoch are.

@@ -78,10 +78,10 @@ pub struct ClusterConfig {
     pub reopen: Duration,
     /// A worker that has joined is waited for until the next segment if the present one takes less time than this.
     pub worth_rebalancing: Duration,
-    /// When a worker with work pulls again.
-    pub pause_busy: Duration,
-    /// When a worker without work pulls again.
-    pub pause_idle: Duration,
+    /// For how long a worker with work is not answered where there is nothing new.
+    pub hold_busy: Duration,
+    /// The same of a worker without work.
+    pub hold_idle: Duration,
 }
 
 impl Default for ClusterConfig {
@@ -100,8 +100,8 @@ impl Default for ClusterConfig {
             journal_patience: Duration::from_secs(30),
             reopen: Duration::from_secs(5),
             worth_rebalancing: Duration::from_secs(30),
-            pause_busy: Duration::from_millis(100),
-            pause_idle: Duration::from_millis(500),
+            hold_busy: Duration::from_millis(100),
+            hold_idle: Duration::from_millis(500),
         }
     }
 }
@@ -480,7 +480,7 @@ impl Cluster {
         {
             // It has nothing that is still wanted: it may go at once, and is not shown any more.
             self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
-            return Ok(PullReply { pause: Duration::ZERO, ..reply });
+            return Ok(PullReply { hold: Duration::ZERO, ..reply });
         }
         Ok(reply)
     }
@@ -546,12 +546,12 @@ impl Cluster {
             progress: None,
             write: None,
             needed_memory: None,
-            pause: self.config.pause_idle,
+            hold: self.config.hold_idle,
         };
         if let Some(epoch) = &self.epoch
             && let Some(member) = epoch.share.member(pull.worker)
         {
-            reply.pause = self.config.pause_busy;
+            reply.hold = self.config.hold_busy;
             if pull.epoch == Some(epoch.number()) {
                 reply.withdrawn = None;
                 reply.progress = Some(epoch.progress());
@@ -594,7 +594,7 @@ fn farewell(pull: &Pull) -> PullReply {
         progress: None,
         write: None,
         needed_memory: None,
-        pause: Duration::ZERO,
+        hold: Duration::ZERO,
     }
 }
 

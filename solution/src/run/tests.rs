@@ -66,7 +66,7 @@ fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
 
 type RemoveRecord = Box<dyn Fn(u64)>;
 
-/// (C1) Also in a store, where each opening adds a record.
+/// Also in a store, where each opening adds a record.
 #[test]
 fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
     for (location, remove) in places().1 {
@@ -136,7 +136,7 @@ fn a_run_without_values_goes_on_with_another_precision() {
     }
 }
 
-/// (C4) The time of a pass is that of all its ranges, also where different processes computed them.
+/// The time of a pass is that of all its ranges, also where different processes computed them.
 #[test]
 fn times_of_ranges_add_up() {
     let place = tempfile::tempdir().unwrap();

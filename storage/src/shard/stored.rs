@@ -97,19 +97,25 @@ impl StoredShard {
     /// The bytes of the shard in a new file in the folder of the cache.
     pub(super) fn download(&self) -> Result<TempFile, StorageError> {
         let mut temp = self.cache.create_temp("download")?;
-        self.store.download(&self.object, temp.file()).map_err(|error| match error {
+        self.store.download(&self.object, &mut temp).map_err(|error| self.missing(error))?;
+        Ok(temp)
+    }
+
+    /// An error of reading the object: where there is none the shard is missing.
+    fn missing(&self, error: StorageError) -> StorageError {
+        match error {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 StorageError::ShardMissing { file: self.place.clone() }
             }
             error => error,
-        })?;
-        Ok(temp)
+        }
     }
 
     /// Some bytes of the shard from the store, because those of the copy are damaged. The copy is given up.
     pub(super) fn read_again(&self, start: u64, length: usize) -> Result<Bytes, StorageError> {
         self.cache.discard(&self.entry);
-        self.store.read_range(&self.object, start..start.saturating_add(length as u64))
+        let range = start..start.saturating_add(length as u64);
+        self.store.read_range(&self.object, range).map_err(|error| self.missing(error))
     }
 
     fn reader(&self, file: ShardFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
@@ -127,7 +133,7 @@ impl StoredShard {
 /// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
     let mut temp = cache.create_temp("inspect")?;
-    store.download("", temp.file())?;
+    store.download("", &mut temp)?;
     let path = temp.path().to_path_buf();
     let file = ShardFile::of(temp.into_unnamed()?, path);
     ShardReader::new(&store.place().of_lone_shard(), Content::File(file), Expected::Anything)

@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 pub(crate) use self::cache::Cache;
 pub(crate) use self::found::{Created, Head, Listed};
+use crate::publish::TempFile;
 use crate::{Place, StorageError};
 
 /// No object store: nobody can make one.
@@ -82,7 +83,7 @@ impl Store {
         match self.never {}
     }
 
-    pub(crate) fn download(&self, _: &str, _: &File) -> Result<u64, StorageError> {
+    pub(crate) fn download(&self, _: &str, _: &mut TempFile) -> Result<u64, StorageError> {
         match self.never {}
     }
 }

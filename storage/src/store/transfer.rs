@@ -16,6 +16,7 @@ use super::patience::GivenUp;
 use super::{ATTEMPT, Store};
 use crate::StorageError;
 use crate::error::READING;
+use crate::publish::TempFile;
 
 /// Length of a part in bytes. S3 takes at most 10,000 parts an object, so that this allows for 80 GiB: far more
 /// than a shard has.
@@ -42,10 +43,10 @@ impl Store {
         sent.map_err(|given_up| self.failed("writing", object, given_up))
     }
 
-    /// Fetches an object into `file`, from its start on, and returns its length in bytes.
-    pub(crate) fn download(&self, object: &str, file: &File) -> Result<u64, StorageError> {
-        let file =
-            Arc::new(file.try_clone().map_err(|e| StorageError::io("open", self.place_of(object), e))?);
+    /// Fetches an object into an empty file, and returns its length in bytes.
+    pub(crate) fn download(&self, object: &str, temp: &mut TempFile) -> Result<u64, StorageError> {
+        let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
+        let file = Arc::new(file);
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let fetched = self.wait(READING, async move {
             let length = patience.persist(|| store.head(&place)).await?.size;
@@ -54,15 +55,21 @@ impl Store {
         })?;
         let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
         // What failed here is the disk that it is written to.
-        written.map_err(|e| StorageError::write(self.place_of(object), 0, e))?;
+        written.map_err(|e| StorageError::write(temp.path(), length as usize, e))?;
         Ok(length)
     }
 
-    /// Some bytes of an object.
+    /// Some bytes of an object; fewer where it ends before.
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
+            // Stores refuse what lies behind the end, in words of their own.
+            let length = patience.persist(|| store.head(&place)).await?.size;
+            let range = range.start.min(length)..range.end.min(length);
+            if range.is_empty() {
+                return Ok(Bytes::new());
+            }
             patience.of(each).persist(|| store.get_range(&place, range.clone())).await
         })?;
         read.map_err(|given_up: GivenUp| self.failed(READING, object, given_up))

@@ -45,6 +45,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         outbox: Arc::default(),
         current: Arc::new(watch::Sender::new(None)),
         taken: Arc::default(),
+        left: Arc::default(),
         joined: Arc::new(watch::Sender::new(None)),
         starts,
         capacity: Bound::new(listening).await.unwrap().capacity(),
@@ -76,7 +77,6 @@ fn assigned(epoch: u64) -> Answer {
         progress: None,
         write: None,
         needed_memory: None,
-        pause: Duration::ZERO,
     }
 }
 
@@ -97,4 +97,24 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     assert_eq!((starts.try_recv().unwrap().assignment.share.epoch, named(&process)), (2, Some(1)));
     process.taken.store(2, Ordering::Relaxed);
     assert_eq!(named(&process), Some(2));
+}
+
+/// Else it would wait for what nobody withdraws any more, when it is to stop.
+#[tokio::test]
+async fn an_epoch_that_failed_here_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut process, starts) = process(folder.path()).await;
+    let nothing = || Answer { assignment: None, withdrawn: None, ..assigned(1) };
+    process.take(assigned(1));
+    let first = starts.try_recv().unwrap();
+    process.take(nothing());
+    assert!(process.epoch.is_some());
+    process.left.store(1, Ordering::Relaxed);
+    process.take(nothing());
+    assert!(process.epoch.is_none() && first.stop.load(Ordering::Relaxed));
+    // A share that comes late does not begin it again; the next one begins.
+    process.take(assigned(1));
+    assert!(process.epoch.is_none());
+    process.take(assigned(2));
+    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(2));
 }

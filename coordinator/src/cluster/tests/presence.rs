@@ -24,7 +24,7 @@ fn who_was_not_reached_gets_no_work_and_changes_nothing() {
     // Also where they say that they go.
     let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
     assert_eq!(
-        cluster.pull(now, &goodbye).map(|reply| (reply.share, reply.pause)),
+        cluster.pull(now, &goodbye).map(|reply| (reply.share, reply.hold)),
         Ok((None, Duration::ZERO))
     );
     assert!(!cluster.knows(WorkerId(100)));
@@ -53,7 +53,7 @@ fn who_says_goodbye_is_not_shown_any_more() {
     let (mut cluster, mut workers, now) = cluster(2);
     let goodbye = Pull { leaving: true, ..workers[0].message() };
     let reply = cluster.pull(now, &goodbye).unwrap();
-    assert_eq!((reply.share, reply.pause), (None, Duration::ZERO));
+    assert_eq!((reply.share, reply.hold), (None, Duration::ZERO));
     assert!(!cluster.knows(WorkerId(1)) && cluster.knows(WorkerId(2)));
     assert!(cluster.take_events().contains(&Event::WorkerLost { worker: WorkerId(1), leaving: true }));
     // A member stays until its work is committed or over.

@@ -105,7 +105,7 @@ fn a_foreign_writer_fails_one_job() {
     assert_eq!(states(&cluster, now)[1], ("other".to_owned(), "running"));
 }
 
-/// Workers come in any order: a job that fits none of the first waits for others, and does not keep them (C3).
+/// Workers come in any order: a job that fits none of the first waits for others, and does not keep them.
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);

@@ -150,7 +150,7 @@ pub(super) fn config(seed: u64) -> ClusterConfig {
         journal_patience: Duration::from_secs(2),
         reopen: Duration::from_millis(500),
         worth_rebalancing: Duration::from_millis(500),
-        pause_busy: Duration::from_millis(100),
-        pause_idle: Duration::from_millis(200),
+        hold_busy: Duration::from_millis(100),
+        hold_idle: Duration::from_millis(200),
     }
 }
