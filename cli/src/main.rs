@@ -1,6 +1,5 @@
 //! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
 
-mod cgroup;
 mod choice;
 #[cfg(feature = "net")]
 mod cluster;

@@ -137,11 +137,19 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
     let even = |sum: u32| Layer(sum.max(Layer::FIRST.0) / 2 * 2);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
     let steps = (LAYERS - 1).min((last - first) / 2).max(1);
-    let mut layers: Vec<Layer> = (0..=steps)
-        .map(|i| even(first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32))
-        // Above the last cut there is nothing to look up, and little to work out.
-        .map(|layer| Some(below_a_cut(layer)).filter(|below| below.0 <= last_of_run).unwrap_or(layer))
-        .collect();
+    let wanted =
+        (0..=steps).map(|i| even(first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32));
+    let mut layers: Vec<Layer> = Vec::new();
+    for layer in wanted {
+        let below = below_a_cut(layer);
+        if below.0 <= last {
+            layers.push(below);
+        } else if below.0 > last_of_run || layers.is_empty() {
+            // Above the last cut there is nothing to look up, and little to work out. Or no layer of the range is one below a
+            // cut: one has to do.
+            layers.push(layer);
+        }
+    }
     layers.dedup();
     layers
 }
@@ -242,5 +250,12 @@ mod tests {
         }
         assert_eq!(layers_between(30, 30, 2044, kept).len(), 1);
         assert!(layers_between(2044, 2044, 2044, kept)[0].0 <= 2044);
+        for kept in [kept, KeptLayers::ALL, KeptLayers::new(128, 2).unwrap()] {
+            for (first, last) in [(4, 40), (20, 600), (300, 340), (2000, 2044)] {
+                let layers = layers_between(first, last, 2044, kept);
+                assert!(!layers.is_empty() && layers.is_sorted(), "{kept:?}");
+                assert!(layers.iter().all(|layer| (first..=last).contains(&layer.0)), "{kept:?}: {layers:?}");
+            }
+        }
     }
 }

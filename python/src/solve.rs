@@ -9,6 +9,7 @@ use std::time::Duration;
 use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
 use exact2048_run::alone::{self, SolveWatch};
 use exact2048_run::damaged_shards;
+use exact2048_run::machine;
 use exact2048_run::member::CrewError;
 use exact2048_solution::{CatalogShard, LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError, StoreSettings};
@@ -159,7 +160,7 @@ fn tell(py: Python<'_>, told: &Progress, progress: Option<&Bound<'_, PyAny>>) ->
 /// What memory may be used: half of the machine's unless told otherwise.
 fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResult<Tuning> {
     let least = least_memory_bytes(params, threads);
-    let limit = memory_bytes.unwrap_or_else(|| half_of_memory().max(least));
+    let limit = memory_bytes.unwrap_or_else(|| (machine::memory_bytes() / 2).max(least));
     if limit < least {
         return Err(UsageError::new_err(format!(
             "memory_bytes {limit} is too small: a {} board with {threads} threads needs at least {least}",
@@ -179,13 +180,6 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
 
 fn heap_bytes() -> usize {
     crate::HEAP.allocated()
-}
-
-fn half_of_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or(1 << 30, |kib| kib * 512)
 }
 
 fn work(

@@ -3,11 +3,13 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{Secret, WorkerId};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 
 use crate::random;
 use crate::wire::worker_of;
@@ -56,10 +58,18 @@ impl Identity {
     }
 }
 
-/// Opens the file of a name, which nobody but its owner may read.
+/// Opens the file of a name, which nobody but its owner may read. In a folder that others can write to it may be a link of
+/// theirs, or a file from which they know the secret: such a file is not taken.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    let file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
+    let owner = file.metadata()?.uid();
+    if owner != geteuid().as_raw() {
+        let what =
+            format!("it belongs to the user {owner}. Remove it, or choose another folder for the cache");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
     // It may have been made by hand, or where files have no owners.
     if file.metadata()?.permissions().mode() & 0o077 != 0
         && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
@@ -113,6 +123,18 @@ mod tests {
             assert_ne!(anew.id, id);
             assert_eq!(anew.incarnation, 0);
         }
+    }
+
+    /// Else whoever can write to the folder would have a file of the worker's user overwritten.
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, "precious").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("worker-0")).unwrap();
+        let error = format!("{:#}", Identity::take(folder.path()).unwrap_err());
+        assert!(error.contains("worker-0"), "{error}");
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious");
     }
 
     #[test]

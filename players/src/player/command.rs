@@ -4,11 +4,13 @@
 //! `left`, `right`, `up` or `down` on a line of its own, `end SCORE` ends the game. Boards are as `query` takes them.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use exact2048_game::rules::Move;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
@@ -101,6 +103,8 @@ impl Running {
             .args(["-c", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // Of its own, so that what the shell starts can be ended with it.
+            .process_group(0)
             .spawn()
             .map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -126,8 +130,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left behind.
-        let _ = self.child.kill();
+        // It may have ended by itself; either way nothing is left behind, nor of what it has started.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.child.wait();
     }
 }
@@ -159,5 +165,31 @@ impl Player for External {
         if let Some(running) = &mut self.running {
             let _ = writeln!(running.input, "end {score}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::test_kill_process;
+
+    use super::*;
+
+    /// The shell is not all that a command starts.
+    #[test]
+    fn nothing_is_left_of_a_program_that_hangs() {
+        let mut player = External::start("sleep 1000 & echo $!; wait").unwrap();
+        let pid: i32 = player.ask("which").unwrap().trim().parse().unwrap();
+        let sleeping = Pid::from_raw(pid).unwrap();
+        assert!(test_kill_process(sleeping).is_ok());
+        drop(player);
+        // One that nobody has waited for yet is still known by its number.
+        let is_over = || {
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            state.is_empty() || state.contains(") Z")
+        };
+        assert!((0..100).any(|_| is_over() || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }));
     }
 }

@@ -100,8 +100,6 @@ impl Hierarchy {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
-
     use super::*;
 
     const MOUNTS: &str = "\
