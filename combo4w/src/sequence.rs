@@ -127,6 +127,10 @@ impl Level {
 
 impl Sequences {
     /// Finds them.
+    ///
+    /// # Panics
+    ///
+    /// Where there are more than 17 previews: a key has no room for them.
     #[must_use]
     pub fn new(draw: Draw, previews: usize) -> Self {
         assert!(previews <= Key::MOST_PREVIEWS, "{previews} previews are more than a key has room for");

@@ -52,7 +52,7 @@ pub struct Solution {
     sweeps: u64,
 }
 
-/// Mean, largest and smallest value of some states.
+/// Mean and largest value of some states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueSummary {
     /// Of all, equally weighted.

@@ -25,7 +25,7 @@ struct Shared {
     runs: Runs,
     turns: Turns,
     /// One for each request that is worked on and looks at many states.
-    threads: Semaphore,
+    threads: Arc<Semaphore>,
     perfect_play: PerfectPlay,
     token: CheckToken,
 }
@@ -45,7 +45,13 @@ impl Explorer {
         // Half of the threads are left to those who ask for something else.
         let perfect_play =
             PerfectPlay::new(PlayLimits { follower, threads: (threads / 2).max(1), memory_bytes });
-        Self(Arc::new(Shared { runs, turns, threads: Semaphore::new(threads), perfect_play, token }))
+        Self(Arc::new(Shared {
+            runs,
+            turns,
+            threads: Arc::new(Semaphore::new(threads)),
+            perfect_play,
+            token,
+        }))
     }
 
     /// The run of a name as it was read last.

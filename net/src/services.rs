@@ -80,7 +80,7 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Transport`] or [`ServeError::Listen`].
+    /// [`ServeError::Transport`].
     pub async fn serve(self, stop: Stop) -> Result<ServerEnd, ServeError> {
         self.bound.serve(self.routes, self.methods, stop).await
     }

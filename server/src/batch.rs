@@ -47,7 +47,7 @@ pub fn answer(
 
 async fn answer_one(
     oracle: Arc<Oracle>,
-    threads: &Semaphore,
+    threads: &Arc<Semaphore>,
     turns: &Turns,
     request: BatchGetValuesRequest,
 ) -> Result<BatchGetValuesResponse, Status> {

@@ -48,27 +48,26 @@ impl Turns {
     pub async fn ask<T: Send + 'static>(
         &self,
         oracle: Arc<Oracle>,
-        threads: Option<&Semaphore>,
+        threads: Option<&Arc<Semaphore>>,
         question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
     ) -> Result<(T, v1::Cost), Status> {
         let trial = TRIAL_BYTES.min(oracle.cone_bytes());
         let thread = match threads {
-            Some(threads) => Some(threads.acquire().await.map_err(|_| stopping())?),
+            Some(threads) => Some(Arc::clone(threads).acquire_owned().await.map_err(|_| stopping())?),
             None => None,
         };
-        match work(Arc::clone(&oracle), trial, question.clone()).await? {
+        match work(Arc::clone(&oracle), trial, thread, question.clone()).await? {
             (Err(QueryError::TooLarge(_)), _) if trial < oracle.cone_bytes() => {}
             (answer, cost) => return Ok((answer.map_err(|error| failures::of_query(&error))?, cost)),
         }
-        drop(thread);
-        let _place = self.waiting.try_acquire().map_err(|_| {
+        let place = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| {
             status::exhausted(
                 "too many values are asked for at once that are not stored and take long to work out; try again later",
             )
         })?;
-        let _turn = self.working.acquire().await.map_err(|_| stopping())?;
+        let turn = Arc::clone(&self.working).acquire_owned().await.map_err(|_| stopping())?;
         let all = oracle.cone_bytes();
-        let (answer, cost) = work(oracle, all, question).await?;
+        let (answer, cost) = work(oracle, all, (place, turn), question).await?;
         Ok((answer.map_err(|error| failures::of_query(&error))?, cost))
     }
 }
@@ -77,10 +76,12 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Asks once. A caller that gives the request up drops this, which ends the work too.
+/// Asks once. A caller that gives the request up drops this, which ends the work too, as soon as that is looked at: what it
+/// was `allowed` by is given back only then.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
+    allowed: impl Send + 'static,
     question: impl FnOnce(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> Result<(Result<T, QueryError>, v1::Cost), Status> {
     let given_up = CancellationToken::new();
@@ -89,6 +90,7 @@ async fn work<T: Send + 'static>(
         let (begun, spent) = (Instant::now(), CostSum::default());
         let wanted = || !given_up.is_cancelled();
         let answer = question(&oracle, &Asking::new(&wanted, cone_bytes, &spent));
+        drop(allowed);
         counter!(observe::CONE_STATES).increment(spent.computed_states());
         let cost = v1::Cost {
             computed_states: spent.computed_states(),

@@ -1,6 +1,7 @@
 //! The shards of a job that is done, read again because somebody asks for it: what is lost or damaged of them is
 //! computed again. Those of other jobs are read by their workers, which say what they cannot read.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{Claim, Examined, JobId};
@@ -96,9 +97,9 @@ fn damaged_commits(
     };
     let damaged =
         damaged_shards(run.catalog(), THREADS, CatalogShard::check, &|| stop.is_cancelled(), &warn)?;
-    let mut commits: Vec<Commit> = damaged.iter().map(|shard| Commit::clone(&shard.commit)).collect();
-    commits.dedup();
-    Ok(commits)
+    let mut met = HashSet::new();
+    let commits = damaged.iter().map(|shard| &*shard.commit);
+    Ok(commits.filter(|commit| met.insert((commit.phase, commit.first))).cloned().collect())
 }
 
 /// Reads one shard of a run from where it is committed, whatever copies of it there are.

@@ -403,7 +403,7 @@ pub enum NotOpened {
 /// What the coordinator found when it read a shard that a worker cannot read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Examined {
-    /// It is lost or damaged, or not committed any more.
+    /// It is lost or damaged.
     Lost,
     /// It is whole: what is wrong is the worker, or its way to the store.
     Sound,

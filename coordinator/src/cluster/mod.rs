@@ -55,8 +55,8 @@ pub struct ClusterConfig {
     pub settle: Duration,
     /// What is finished is committed at least so often, however little; twice as often after each failed epoch in a row.
     pub commit_interval: Duration,
-    /// Bytes of a shard of one worker: a range is written when its shards reach it on average. Up to eight times as much
-    /// where more waits to be written.
+    /// Bytes of a shard of one worker: a range is written when its shards reach it on average. Up to 32 times as
+    /// much where more waits to be written.
     pub shard_bytes: u64,
     /// Layers that a worker may compute past the lowest one that not all have finished: no more than a bound, as workers
     /// limit themselves by what their peers are at.

@@ -82,7 +82,8 @@ impl Content {
 /// A published file that is read in pieces.
 #[derive(Debug)]
 pub(super) struct ShardFile {
-    path: PathBuf,
+    /// `None` of a file that has no name, and so cannot be opened again.
+    path: Option<PathBuf>,
     file: Option<File>,
     /// Whether it counts among those held.
     held: bool,
@@ -95,13 +96,18 @@ impl ShardFile {
 
     /// A file that has or is to have this name.
     pub(super) fn of(file: File, path: PathBuf) -> Self {
-        Self { path, file: Some(file), held: false }
+        Self { path: Some(path), file: Some(file), held: false }
+    }
+
+    /// A file that has no name any more.
+    pub(super) fn unnamed(file: File) -> Self {
+        Self { path: None, file: Some(file), held: false }
     }
 
     fn length(&self) -> io::Result<u64> {
         match &self.file {
             Some(file) => Ok(file.metadata()?.len()),
-            None => Ok(open_file(&self.path)?.metadata()?.len()),
+            None => Ok(self.open_again()?.metadata()?.len()),
         }
     }
 
@@ -113,13 +119,17 @@ impl ShardFile {
             Some(read) => return read,
             None => {}
         }
-        open_file(&self.path)?.read_exact_at(buffer, offset)
+        self.open_again()?.read_exact_at(buffer, offset)
+    }
+
+    fn open_again(&self) -> io::Result<File> {
+        self.path.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |path| open_file(path))
     }
 
     fn settle(&mut self) {
         let room = |held| (held < MOST_HELD).then_some(held + 1);
         self.held = self.held || HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
-        if !self.held {
+        if !self.held && self.path.is_some() {
             self.file = None;
         }
     }

@@ -77,7 +77,16 @@ impl Header {
         if !HEADER_LENGTHS.contains(&length) {
             return Err(damaged(12, "a header length of 24 to 4096", length.to_string()));
         }
-        let header = bytes.get(..index(length)).ok_or_else(short)?;
+        let newer =
+            || StorageError::NewerVersion { file: file.clone(), found: version, supported: SHARD_VERSION };
+        let Some(header) = bytes.get(..index(length)) else {
+            // Not all of a longer header may be at hand.
+            return Err(if version > SHARD_VERSION && file_bytes > length.into() {
+                newer()
+            } else {
+                short()
+            });
+        };
         let (summed, stated) = header.split_last_chunk().ok_or_else(short)?;
         let (stated, actual) = (u64::from_le_bytes(*stated), xxh3_64(summed));
         if stated != actual {
@@ -85,8 +94,7 @@ impl Header {
             return Err(damaged(0, &expected, format!("checksum {}", hex64(actual))));
         }
         if version > SHARD_VERSION {
-            let file = file.clone();
-            return Err(StorageError::NewerVersion { file, found: version, supported: SHARD_VERSION });
+            return Err(newer());
         }
         if version != SHARD_VERSION || length != HEADER_BYTES {
             let expected = format!("format version {SHARD_VERSION} with a header of {HEADER_BYTES} bytes");

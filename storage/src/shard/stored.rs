@@ -64,7 +64,7 @@ impl StoredShard {
     /// Fetches the shard, verifies all of it if it is the one expected, and keeps nothing of it.
     pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
         let check = || {
-            let file = ShardFile::of(self.download()?.into_unnamed()?, self.entry.clone());
+            let file = ShardFile::unnamed(self.download()?.into_unnamed()?);
             ShardReader::new(&self.place, Content::File(file), expected)?.verify()
         };
         match check() {

@@ -1,9 +1,9 @@
-//! Shards of stores that were read or written here, kept as files so that they can be mapped.
+//! Shards of stores that were read or written here, kept as files.
 //!
 //! A cache is a folder of files that may vanish at any time. An entry is named by the run and the header checksum
 //! of the shard, which vouches for every byte, so that an entry is never out of date. Any number of processes
 //! may use a cache at once: entries appear by a rename and are removed by name, which leaves the bytes to those
-//! who have mapped them.
+//! who have them open.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
