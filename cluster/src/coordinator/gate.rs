@@ -101,7 +101,7 @@ impl Gate {
         let unreachable =
             |why: &str| Unmet::Unreachable { address: address.clone(), why: plain_words(why, MOST_WORDS) };
         let client = ClientOptions { server: address.clone(), ..client.clone() };
-        let (incarnation, secret) = (pull.incarnation, caller.secret.clone());
+        let (incarnation, secret) = (pull.incarnation, caller.secret);
         // A task of its own, which keeps its place also where the caller does not wait for it.
         let call = tokio::spawn(async move {
             let met = tokio::time::timeout(PATIENCE, meet(&client, incarnation, &secret)).await;

@@ -55,7 +55,8 @@ impl Store {
         })?;
         let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
         // What failed here is the disk that it is written to.
-        written.map_err(|e| StorageError::write(temp.path(), length as usize, e))?;
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        written.map_err(|e| StorageError::write(temp.path(), bytes, e))?;
         Ok(length)
     }
 
