@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// Words of plain English, of programming and of networks that need no entry in the glossary. Sorted, and each is used.
 const PLAIN: &str = "\
-    absorption accept activity alive answer arg arithmetic arrival ask away back between bit bound broken buffer by \
-    byte call capacity carlo chain check client codec combo command connect connection content corner count cycle \
-    decide dense dial dir display dot draw drop end engine error estimate eta evaluate evaluation exact examine \
-    expectimax explicit expose external fact failure file finder float format fraction free game gather greedy id \
-    info join keep key known lack least legal limit linear list log many marks memory method minimax minimise model \
-    monitor monte name need net next no not number option own pack pair params parse perfect permit play pool print \
-    problem progress protection protocol random rarely rate read reason refresh refuse remedy remote reply request \
-    room sample seldom send serve setting short show shown solution solve source sparse spec start stats status stop \
-    storage stream symmetric time told too took turn type unmet unnamed unreachable unsealed up use vector want \
-    watch weigh win with won worst write";
+    absorption accept activity alive answer any arg arithmetic arrival ask away back between bit bound broken \
+    buffer by byte call capacity carlo chain check client codec combo command connect connection content corner \
+    count cycle decide dense dial dir display dot draw drop end engine error estimate eta evaluate evaluation \
+    exact examine expectimax explicit expose external fact failure file finder float format fraction free game \
+    gather greedy id info join keep key known lack least legal limit linear list log many marks memory method \
+    minimax minimise model monitor monte name need net next no not number option own pack pair params parse \
+    perfect permit play pool print problem progress protection protocol random rarely rate read reason refresh \
+    refuse remedy remote reply request room sample seldom send serve setting short show shown solution solve \
+    source sparse spec start stats status stop storage stream symmetric time told too took turn type unmet \
+    unnamed unreachable unsealed up use vector want watch weigh win with won worst write";
 
 /// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
 const ONE_A_MODULE: [&str; 1] = ["Args"];
@@ -68,6 +68,8 @@ fn types(text: &str) -> Vec<&str> {
     });
     declared
         .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default())
+        // What a macro declares has its name where that is used.
+        .filter(|name| !name.is_empty())
         .collect()
 }
 

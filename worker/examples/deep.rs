@@ -32,7 +32,7 @@ const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [
   BOARD    rows x columns, for example 4x3
   RUN      folder of a run that is enumerated to beyond LAYER; it says what is large, huge and how many bits a value has
   LAYER    tile sum of the first layer that is timed
-  LAYERS   how many are timed, upward and then downward (default 2)
+  LAYERS   how many are timed, upward and then downward (default 4: values of two of them are packed)
   THREADS  compute threads (default 1)
   LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)
   HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)
@@ -162,9 +162,9 @@ impl Bench {
         if self.filled.run.is_some() { 1 << (self.filled.params().large - 1) } else { 0 }
     }
 
-    /// Whether values of a layer are packed: of a run as it keeps them, else of every layer.
+    /// Whether values of a layer are packed: as a run keeps them, two layers in four unless it says otherwise.
     fn keeps(&self, layer: Layer) -> bool {
-        self.filled.run.is_none() || self.filled.params().kept.keeps(layer)
+        self.filled.params().kept.keeps(layer)
     }
 
     /// What is counted.
@@ -287,7 +287,7 @@ fn main() -> ExitCode {
     let (Some(board), Some(layer), Some(layers), Some(threads)) = (
         args.first(),
         number(1, 0).filter(|&layer| layer >= 8 && layer % 2 == 0),
-        number(2, 2),
+        number(2, 4),
         number(3, 1),
     ) else {
         eprintln!("{USAGE}");
