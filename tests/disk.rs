@@ -142,6 +142,9 @@ fn a_run_that_is_there_can_be_limited() {
     solve(&run, &format!("{JOB} --disk 8MB"));
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
     is_as_usual(&run, &summary);
+    // And without a limit again.
+    solve(&run, JOB);
+    assert_eq!((shards_of_reach(&run), taken(&run)), before);
     // Another policy is another run, with or without a limit.
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)

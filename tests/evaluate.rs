@@ -125,6 +125,21 @@ fn unlikely_boards_are_left_out_and_the_error_says_so() {
     on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "0.1", "--games", "9"]).exits(2);
 }
 
+/// What perfect play leaves out is about what `stats` leaves out; and with the wanted tile a game is over.
+#[test]
+fn what_is_left_out_and_reached_is_as_it_is_elsewhere() {
+    let run = Solved::new("--board 3x2");
+    let followed = on_run(&run.run(), "stats", &["--cutoff", "1e-5", "--json"]).exits(0).json();
+    let evaluated = evaluate(&run, "perfect", &["--cutoff", "1e-5", "--no-losses"]);
+    let (followed, evaluated) = (number(&followed["left_out"]), number(&evaluated["exact"]["left_out"]));
+    // Chances of boards are not added in the same order before they are compared with the cutoff.
+    assert!(followed > 0.0 && (evaluated / followed - 1.0).abs() < 0.1, "{evaluated}, {followed}");
+    let run = Solved::new("--board 2x2 --objective reach:8");
+    let found = evaluate(&run, "greedy", &[]);
+    let tiles = found["exact"]["tiles"].as_array().unwrap().iter().map(|of| whole(&of["tile"]));
+    assert_eq!(tiles.collect::<Vec<_>>(), [8, 4]);
+}
+
 #[test]
 fn losses_add_up_to_what_a_player_falls_short_of_perfect_play() {
     for options in

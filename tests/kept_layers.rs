@@ -205,7 +205,7 @@ fn runs_that_keep_other_layers_are_runs() {
         assert_eq!(text(&solve(&run, &job)["fingerprint"]), usual.fingerprint, "{keep}");
 
         let before = files(&run);
-        let other = if keep == "4" { "--board 3x2 --keep all" } else { "--board 3x2" };
+        let other = if keep == "4" { "--board 3x2 --keep all" } else { "--board 3x2 --keep 4" };
         try_solve(&run, other)
             .exits(2)
             .says(&[&format!("its choice of kept layers is {keep}, and"), "was asked for"]);

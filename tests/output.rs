@@ -205,12 +205,30 @@ fn full_standard_output() {
         &["query", "--run", run, "--json", "2 2 / 0 0"],
         &["info", "--run", run, "--json"],
         &["solve", "--run", run, "--board", "2x2", "--json"],
+        &["--help"],
+        &["--version"],
     ] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = command(args);
         command.stdout(full).stderr(Stdio::piped());
         Finished::new(command.spawn().unwrap().wait_with_output().unwrap()).exits(1);
     }
+}
+
+/// Who does not read the records of games any more may read the summary.
+#[test]
+fn a_file_that_is_not_read_is_no_end_of_standard_output() {
+    let place = Place::new();
+    let pipe = place.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || drop(fs::File::open(pipe).unwrap())
+    });
+    let record = pipe.to_str().unwrap();
+    let played = exact2048(["play", "--player", "random", "--games", "20000", "--record", record]);
+    reader.join().unwrap();
+    played.exits(1).says(&["cannot write", "pipe"]);
 }
 
 #[test]

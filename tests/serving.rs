@@ -133,10 +133,13 @@ fn wrong_usage_of_clients() {
     exact2048(["query", board]).exits(2).says(&["--run", "--server"]);
     exact2048(["query", "--run", run, "--server", "http://127.0.0.1:1", board]).exits(2).says(&["--server"]);
     exact2048(["query", "--run", run, "--token-file", "x", board]).exits(2).says(&["--server"]);
+    exact2048(["query", "--run", run, "--server-run", "x", board]).exits(2).says(&["--server-run"]);
     exact2048(["query", "--server", "127.0.0.1:1", board]).exits(2).says(&["http://HOST:PORT"]);
     exact2048(["serve"]).exits(2).says(&["--run"]);
-    exact2048(["serve", "--run", run, "--listen", "nowhere"]).exits(2).says(&["--listen"]);
-    exact2048(["serve", "--run", run, "--log", "a=b=c"]).exits(1).says(&["log filter"]);
+    exact2048(["serve", "--run", run, "--listen", "nowhere"]).exits(2).says(&["--listen", "127.0.0.1:8048"]);
+    for filter in ["a=b=c", "warning", "info,verbose"] {
+        exact2048(["serve", "--run", run, "--log", filter]).exits(1).says(&["log filter", "warn, info"]);
+    }
     exact2048(["serve", "--run", "/no/such/run"]).exits(1).says(&["/no/such/run"]);
 }
 

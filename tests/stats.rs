@@ -231,6 +231,19 @@ fn interruptions_change_no_bit() {
     assert_eq!(follow(Some(progress), 1e-9, usize::MAX).1, steps, "of another cutoff");
 }
 
+/// Where nothing was followed to its end nothing is made up; and where a run is removed meanwhile it is not made again.
+#[test]
+fn statistics_of_nothing_and_of_a_run_that_is_gone() {
+    let solved = Solved::new("--board 2x2");
+    let none = on_run(&solved.run(), "stats", &["--cutoff", "0.9", "--json"]).exits(0).json();
+    assert!(none["last_layer"].is_null(), "{none}");
+    let shown = on_run(&solved.run(), "stats", &["--cutoff", "0.9"]).exits(0);
+    assert!(shown.stdout.contains("no game was followed to its end"), "{shown:?}");
+    let gone = solved.run().join("gone");
+    let kept = exact2048_stats::KeptStatistics::new(&gone.join("cones"), "a", 1);
+    assert!(kept.keep("{}").is_err() && !gone.exists());
+}
+
 #[test]
 fn wrong_use_is_refused() {
     let run = Solved::new("--board 3x2 --keep 32");

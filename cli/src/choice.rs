@@ -71,11 +71,14 @@ impl Choices {
         }
     }
 
-    fn needs(&self, kept: KeptLayers) -> ForecastTotals {
+    /// What a run takes that keeps these layers, with the room that a limit has to leave.
+    pub fn needs(&self, kept: KeptLayers) -> ForecastTotals {
         let needs = self.forecast.whole(kept);
+        // To enumerate twice does not always take less.
+        let least_bytes = needs.least_bytes.min(needs.peak_bytes);
         ForecastTotals {
             peak_bytes: disk::with_headroom(needs.peak_bytes + WORK_BYTES),
-            least_bytes: disk::with_headroom(needs.least_bytes + WORK_BYTES),
+            least_bytes: disk::with_headroom(least_bytes + WORK_BYTES),
             ..needs
         }
     }

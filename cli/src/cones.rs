@@ -28,15 +28,19 @@ pub struct ConeOptions {
     #[arg(long, value_name = "DIR")]
     cone_cache: Option<PathBuf>,
     /// Most that such values may take together, 0 to keep nothing: what was not used for longest goes first [default: 4GiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     cone_cache_size: Option<ByteSize>,
 }
 
 impl ConeOptions {
-    /// The folder and the bytes, if anything is to be kept of the run at a location.
+    /// The folder and the bytes, if anything is to be kept of the run at a location. A folder that was asked for is made.
     pub fn files(&self, location: &Location) -> Option<(PathBuf, u64)> {
         let bytes = self.cone_cache_size.map_or(KEPT_BYTES, |size| size.as_u64());
         let own = || location.as_folder().map(|folder| folder.join(FOLDER));
+        if let (Some(folder), true) = (&self.cone_cache, bytes > 0) {
+            // Where it cannot be made nothing is kept, as where it cannot be written to.
+            let _ = std::fs::create_dir_all(folder);
+        }
         let folder = self.cone_cache.clone().or_else(own)?;
         (bytes > 0).then_some((folder, bytes))
     }

@@ -81,7 +81,12 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
     let is_asked_for = !error.use_stderr();
     if is_asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Where nobody reads it, there is nobody to tell that.
-        let _ = error.print();
+        if let Err(failed) = error.print()
+            && failed.kind() != io::ErrorKind::BrokenPipe
+        {
+            display::say(&format!("error: cannot write to stdout: {failed}"));
+            return ExitCode::FAILURE;
+        }
     } else {
         // Without colours: sequences that make them could not be told from those in what was given.
         for line in error.render().to_string().trim_end().lines() {

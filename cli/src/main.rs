@@ -16,6 +16,7 @@ mod limits;
 mod network;
 mod output;
 mod output_file;
+mod parsing;
 mod place;
 mod plan;
 mod progress;
@@ -23,6 +24,7 @@ mod remedy;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
 mod shell;
+mod signals;
 mod sparkline;
 mod summary;
 mod terminal;

@@ -34,7 +34,7 @@ const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 pub struct ServerArgs {
     /// Address to listen on; port 0 takes any that is free [default: 127.0.0.1, and port 2048 for serve, 2049 for
     /// coordinator, any for worker]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
     listen: Option<SocketAddr>,
     /// Certificate of this server, PEM, with those between it and its CA: encrypts connections
     #[arg(long, value_name = "FILE")]
@@ -52,7 +52,7 @@ pub struct ServerArgs {
     #[arg(long)]
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
     pub metrics_listen: Option<SocketAddr>,
     /// Connections at once; more wait. One address gets three quarters of them [default: 1024, in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -169,6 +169,11 @@ pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
     match status.code() {
         Code::Unimplemented => anyhow!(
             "there is no {who} at this address (something else answers there): is it the right host and port?"
+        ),
+        // An answer of HTTP 1 that was read as one of HTTP 2 with messages.
+        Code::Internal if message.contains("invalid compression flag") => anyhow!(
+            "there is no {who} at this address (something else answers there, perhaps the page for browsers): is it the \
+             right port?"
         ),
         code @ Code::Unauthenticated => anyhow!("the {who} said {code:?}: {message} ({TOKEN})"),
         // What has a source is not what it said, but what happened on the way.

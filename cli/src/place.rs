@@ -46,7 +46,7 @@ pub struct StoreOptions {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Most that the copies in the cache may take together [default: 32GiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     cache_size: Option<ByteSize>,
 }
 

@@ -59,6 +59,9 @@ pub fn of_params(params: &Params) -> JobId {
     if params.precision == Precision::Bits64 {
         name += "-64bit";
     }
+    if params.best_moves {
+        name += "-moves";
+    }
     if let Some(layer) = params.until_layer {
         name += &format!("-to{layer}");
     }
@@ -102,6 +105,7 @@ mod tests {
                 "2x2-keep3.7",
             ),
             (params("3x3", "lose:64", "0.1", Precision::Bits64, None), "3x3-lose64-64bit"),
+            (params("3x3", "score", "0.1", Precision::Bits32, None).with_best_moves(true), "3x3-moves"),
             (
                 params("3x3", "reach:64", "0.1", Precision::Bits32, None)
                     .with_discount("0.95".parse().unwrap())

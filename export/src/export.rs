@@ -64,7 +64,10 @@ pub enum ExportError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// No layer of the run is asked for.
-    #[error("layers {first} to {last} are asked for, and the run has layers {run_first} to {run_last}")]
+    #[error(
+        "layers {first} to {} are asked for, and the run has layers {run_first} to {run_last}, which are even",
+        if *last == Layer(u32::MAX) { "the last".to_owned() } else { last.to_string() }
+    )]
     NoLayers {
         /// As asked for.
         first: Layer,

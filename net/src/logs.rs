@@ -49,6 +49,10 @@ pub enum LogError {
 /// [`LogError`].
 pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let wrong = |source| LogError::Filter { filter: filter.to_owned(), source };
+    // A single word that is no level would be taken for a crate, and nothing else would be logged.
+    for word in filter.split(',').filter(|word| !word.contains(['=', '['])) {
+        let _: Directive = format!("any={word}").parse().map_err(wrong)?;
+    }
     let mut levels = EnvFilter::try_new(filter).map_err(wrong)?;
     for name in SEE_HEADERS {
         let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;

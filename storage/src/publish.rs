@@ -153,7 +153,8 @@ impl Drop for TempFile {
     }
 }
 
-/// Puts a file in the place of what has its name, in one step; its folder is made where there is none. Nothing is synced but
+/// Puts a file in the place of what has its name, in one step; its folder is made where there is none, if the folder around
+/// that is there: who removes a run does not want to find a part of it again. Nothing is synced but
 /// what `write` syncs: this is for what can be made again. Other processes may do the same.
 ///
 /// # Errors
@@ -164,7 +165,12 @@ pub fn replace_file(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StorageError> {
     let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
-    fs::create_dir_all(folder).map_err(|e| StorageError::io("create the folder", folder, e))?;
+    match fs::create_dir(folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(StorageError::io("create the folder", folder, e));
+        }
+        _ => {}
+    }
     let mut temp = TempFile::create(folder, &name)?;
     write(temp.file()).map_err(|e| StorageError::io("write", temp.path(), e))?;
     temp.rename_to(path)

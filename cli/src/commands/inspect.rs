@@ -18,7 +18,7 @@ use crate::{Failure, output, units};
 #[command(after_help = "\
 Examples:
   exact2048 inspect runs/3x3/shards/reach-000004-002044.shard
-  exact2048 inspect --json runs/3x3/shards/values-000004-002044.shard | jq .items
+  exact2048 inspect --json runs/3x3/shards/reach-000004-002044.shard | jq .items
 
 Header and index are checked against their checksums, frames are not read: verify does that.")]
 pub struct Args {

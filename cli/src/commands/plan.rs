@@ -10,16 +10,17 @@ use bytesize::ByteSize;
 use exact2048_coordinator::{ForecastTotals, PassCost, Workload};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
-use exact2048_run::alone;
+use exact2048_run::alone::{self, RunSolveError};
 use exact2048_solution::{Phase, Run, Unnamed};
 use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, LayerCost, candidates};
 use crate::job::{JobArgs, kept_text};
-use crate::output::{table, write_field, write_table};
+use crate::output::{write_field, write_fitting};
 use crate::plan::{forecast, known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
+use crate::signals::stop_on_signals;
 use crate::{Failure, display, limits, units};
 
 /// Options of `plan`.
@@ -38,10 +39,10 @@ pub struct Args {
     #[command(flatten)]
     job: JobArgs,
     /// Disk that the run may take, for example 60GB: says what would be kept
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Memory that the run may take: says whether it is enough [default: half of what there is]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -104,7 +105,8 @@ pub fn main(args: &Args) -> Result<()> {
         Some(kept) => choices.with(kept),
         None => choices.best(),
     });
-    let rates = measure(threads, params.best_moves)?;
+    let stop = stop_on_signals("stopping; again to stop at once")?;
+    let rates = measure(threads, params.best_moves, &stop)?;
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
@@ -112,7 +114,11 @@ pub fn main(args: &Args) -> Result<()> {
         Some(kept) => vec![kept],
         None => candidates().chain([KeptLayers::STARTS]).collect(),
     };
-    let policies = policies.into_iter().map(|kept| policy(&params, &workload, kept, seconds, &layer_cost));
+    let forecast = forecast(&params, &workload);
+    let policies = policies.into_iter().map(|kept| {
+        let least_disk_bytes = choices.needs(kept).least_bytes;
+        policy(&params, forecast.whole(kept), least_disk_bytes, kept, seconds, &layer_cost)
+    });
     let known = known_states(&params);
     let plan = Plan {
         threads,
@@ -145,18 +151,18 @@ pub fn main(args: &Args) -> Result<()> {
 
 fn policy(
     params: &Params,
-    workload: &Workload,
+    ForecastTotals { peak_bytes, end_bytes, .. }: ForecastTotals,
+    least_disk_bytes: u64,
     kept: KeptLayers,
     [up, down]: [f64; 2],
     layer_cost: &LayerCost,
 ) -> Policy {
-    let ForecastTotals { peak_bytes, least_bytes, end_bytes } = forecast(params, workload).whole(kept);
     let down = if params.until_layer.is_some() { 0.0 } else { down };
     Policy {
         keep: kept.to_string(),
         kept,
         peak_disk_bytes: peak_bytes,
-        least_disk_bytes: least_bytes,
+        least_disk_bytes,
         end_disk_bytes: end_bytes,
         hours: (up + down) / 3600.0,
         hours_at_least_disk: (2.0 * up + down) / 3600.0,
@@ -205,13 +211,13 @@ const MEASURED_MEMORY: u64 = 1 << 30;
 const TIMES: usize = 2;
 
 /// Solves 3x3 in folders of its own, which takes some seconds and 100 MB of the disk.
-fn measure(threads: usize, best_moves: bool) -> Result<Rates> {
+fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     display::say("note: measuring how fast 3x3 is solved here");
     let folder = Folder(std::env::temp_dir().join(format!("exact2048-plan-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).with_context(|| format!("cannot create {}", folder.0.display()))?;
     let mut best: Option<Rates> = None;
     for time in 0..TIMES {
-        let rates = solve_sample(&folder.0.join(format!("3x3-{time}")), threads, best_moves)?;
+        let rates = solve_sample(&folder.0.join(format!("3x3-{time}")), threads, best_moves, stop)?;
         best = Some(match best {
             Some(best) => Rates {
                 seconds: std::array::from_fn(|phase| best.seconds[phase].min(rates.seconds[phase])),
@@ -223,7 +229,7 @@ fn measure(threads: usize, best_moves: bool) -> Result<Rates> {
     best.context("nothing was measured")
 }
 
-fn solve_sample(folder: &Path, threads: usize, best_moves: bool) -> Result<Rates> {
+fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let params = params.with_best_moves(best_moves);
     let mut run = Run::open_or_create(folder, &params, Unnamed::Refuse)?;
@@ -234,9 +240,13 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool) -> Result<Rates
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
-    let stop = Arc::new(AtomicBool::new(false));
     let watch = ProgressDisplay::of(&run);
-    alone::solve(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
+    alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {
+        RunSolveError::Stopped(_) => {
+            Failure::interrupted("stopped before it was known how fast this machine is".to_owned()).into()
+        }
+        error => unsolved(error),
+    })?;
     let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
     let seconds = [took(Phase::Enumerate)?, took(Phase::BackUp)?];
     let states = run.layer_counts().iter().map(|counts| counts.states as f64).sum();
@@ -271,20 +281,24 @@ impl Plan {
         let [up, down] = self.measured_states_per_second.map(units::rate);
         write_field(out, "measured", format!("3x3 at {up} upward and {down} downward"))?;
         writeln!(out)?;
-        let rows = self.policies.iter().map(|policy| {
-            vec![
-                format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
-                units::size(policy.peak_disk_bytes),
-                units::size(policy.least_disk_bytes),
-                units::size(policy.end_disk_bytes),
-                units::about(policy.hours * 3600.0),
-                units::about(policy.hours_at_least_disk * 3600.0),
-                units::about(policy.query_seconds),
-            ]
-        });
+        let rows: Vec<_> = self
+            .policies
+            .iter()
+            .map(|policy| {
+                vec![
+                    format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
+                    units::size(policy.peak_disk_bytes),
+                    units::size(policy.least_disk_bytes),
+                    units::size(policy.end_disk_bytes),
+                    units::about(policy.hours * 3600.0),
+                    units::about(policy.hours_at_least_disk * 3600.0),
+                    units::about(policy.query_seconds),
+                ]
+            })
+            .collect();
         let header =
-            ["--keep", "disk at most", "least disk", "in the end", "time", "with the least", "a query"];
-        write_table(out, &table(&header, &[0], rows))?;
+            ["--keep", "disk at most", "least --disk", "in the end", "time", "with the least", "a query"];
+        write_fitting(out, &header, &[0], &rows, &[5, 3, 2])?;
         if self.memory_bytes < self.least_memory_bytes {
             writeln!(out, "\nThere is too little memory: solve would refuse to begin.")?;
         }

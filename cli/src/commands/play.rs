@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -189,6 +189,12 @@ const BATCH: u64 = 16;
 /// Failures that are printed one by one.
 const MOST_TOLD: u64 = 5;
 
+/// A failure of its own: who does not read the records any more may still read the summary.
+fn not_recorded(args: &Args, error: &io::Error) -> Failure {
+    let file = args.record.as_deref().unwrap_or(Path::new(""));
+    Failure::failed(format!("cannot write {}: {error}", file.display()))
+}
+
 fn play_all(args: &Args, table: &Table) -> Result<()> {
     let records = args.record.as_ref().map(|path| {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -223,7 +229,8 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
             progress.inc(1);
         }
         if let Some(records) = &records {
-            records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines)?;
+            let written = records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines);
+            written.map_err(|error| not_recorded(args, &error))?;
         }
         Ok(stats)
     };
@@ -237,7 +244,8 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     let seconds = begun.elapsed().as_secs_f64();
     progress.finish_and_clear();
     if let Some(records) = records {
-        records.into_inner().unwrap_or_else(PoisonError::into_inner).flush()?;
+        let written = records.into_inner().unwrap_or_else(PoisonError::into_inner).flush();
+        written.map_err(|error| not_recorded(args, &error))?;
     }
     let mut out = io::stdout().lock();
     if args.json {

@@ -50,18 +50,18 @@ pub struct Args {
     #[command(flatten)]
     store: StoreOptions,
     /// Serve the explorer, a page for browsers, at this address too; port 0 takes any that is free
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
     http: Option<SocketAddr>,
     /// Let pages from this origin ask the explorer's API: scheme and host, as browsers tell them; may be given several
     /// times
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<HeaderValue>,
     /// Memory for decoded parts of the run, for example 1GiB
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "256MiB")]
     memory: ByteSize,
     /// Memory for values that the run does not store: a part for each that is worked out at a time, and one for what was
     /// worked out before
-    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "2GiB")]
     cone_memory: ByteSize,
     /// Values that are worked out at once, where they take long; more wait, and many more are told to come again
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]

@@ -1,11 +1,10 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_coordinator::Workload;
 use exact2048_game::Params;
@@ -22,6 +21,7 @@ use crate::output::write_next;
 use crate::place::RunPlace;
 use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
+use crate::signals::stop_on_signals;
 use crate::summary::{RunSummary, recorded_seconds};
 use crate::{Failure, display, limits, units};
 
@@ -47,12 +47,12 @@ pub struct Args {
     place: RunPlace,
     /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there
     /// is]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     /// Disk that the run may take, for example 60GB: never exceeded, scratch files and journal included. What is kept is
     /// chosen so that it fits, unless --keep says it; reach that is not needed is removed, and where room is short enumerated
     /// again. A run that is there already may be given any limit, or another one
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -85,7 +85,7 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
-    let stop = stop_on_signals()?;
+    let stop = stop_on_signals("stopping after the running tasks; again to stop at once")?;
     let warn = |error: &StorageError| {
         display::say(&format!("warning: {}; recomputing it", with_causes(error)));
     };
@@ -137,13 +137,10 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         None if !args.job.has_split() => params = tuning.split(params),
         _ => {}
     }
-    let Some(limit) = args.disk.map(|limit| limit.as_u64()) else { return Ok(params) };
-    if let Some(held) = &held
-        && args.job.keep().is_none()
-    {
-        return Ok(params.with_kept(held.kept));
+    if let (Some(held), None) = (&held, args.job.keep()) {
+        params = params.with_kept(held.kept);
     }
-    if held.is_none() {
+    if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
         let choices = Choices::new(&params, limit);
         let choice = args.job.keep().map_or_else(|| choices.best(), |kept| choices.with(kept));
         let choice = choice.map_err(|least| {
@@ -192,18 +189,4 @@ fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failur
     let dense_rows = args.dense_rows.unwrap_or_else(|| usual.for_run(params).dense_rows);
     let piece_bytes = args.piece_bytes.unwrap_or(usual.piece_bytes);
     Ok(Tuning { dense_rows, piece_bytes, ..usual })
-}
-
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            // Asked twice: what is committed is safe at any instant.
-            std::process::exit(130);
-        }
-        display::say("stopping after the running tasks; again to stop at once");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
 }

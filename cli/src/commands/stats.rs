@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Most memory that it may take [default: half of what there is]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Blocks with at most N rows hold all of them: changes speed, and the last bits of shares
     #[arg(long, value_name = "N", hide = true)]

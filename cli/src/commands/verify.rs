@@ -4,8 +4,6 @@ mod report;
 mod watch;
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -15,7 +13,8 @@ use exact2048_run::verify::{CheckOutcome, Span, Verifier};
 use exact2048_solution::Run;
 
 use crate::place::RunPlace;
-use crate::{Failure, display, limits, units};
+use crate::signals::stop_on_signals;
+use crate::{Failure, limits, units};
 use report::{Report, Verdict};
 use watch::Watch;
 
@@ -56,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Memory that the check may take, for example 8GiB [default: half of what there is]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Print the result as one JSON object
     #[arg(long)]
@@ -78,7 +77,7 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let stop = stop_on_signals()?;
+    let stop = stop_on_signals("stopping after this layer; again to stop at once")?;
     let watch = Watch::default();
     let show = |at| watch.show(at);
     let verifier = Verifier::new(&run, threads, &stop, &show).context("cannot start threads")?;
@@ -112,10 +111,13 @@ pub fn main(args: &Args) -> Result<()> {
 fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure> {
     let all = verifier.all_layers();
     let Some(layers) = &args.layers else { return Ok(all) };
-    let (first, last) = (layers.start().next_multiple_of(2).max(all.first.0), *layers.end() & !1);
+    let (first, last) =
+        (layers.start().checked_next_multiple_of(2).unwrap_or(u32::MAX).max(all.first.0), *layers.end() & !1);
     if first > all.last.0 || first > last {
-        let text = format!("--layers {}..{} holds no layer", layers.start(), layers.end());
-        return Err(Failure::usage(format!("{text}: this run has layers {} to {}", all.first, all.last)));
+        let end = if *layers.end() == u32::MAX { String::new() } else { layers.end().to_string() };
+        let text = format!("--layers {}..{end} holds no layer", layers.start());
+        let has = format!("this run has layers {} to {}, which are even", all.first, all.last);
+        return Err(Failure::usage(format!("{text}: {has}")));
     }
     let asked = Span { first: Layer(first), last: Layer(last.min(all.last.0)) };
     Ok(asked.widened(&run.catalog().commits()))
@@ -138,19 +140,6 @@ fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), 
         units::size(limit),
         units::size_at_least(needed),
     )))
-}
-
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        display::say("stopping after this layer; again to stop at once");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
 }
 
 #[cfg(test)]

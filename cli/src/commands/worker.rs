@@ -43,7 +43,7 @@ pub struct Args {
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Memory that may be in use, for example 64GiB [default: 3/4 of what there is]
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     #[command(flatten)]
     store: StoreOptions,

@@ -466,20 +466,21 @@ impl Sums {
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
         // The factor covers the roundings of what was dropped.
-        let left_out = 2.0 * self.dropped;
-        let error = value * (relative / (1.0 - relative)) + left_out * largest;
+        let error = value * (relative / (1.0 - relative)) + 2.0 * self.dropped * largest;
         let mut reached = Vec::new();
         let mut share = self.won;
         let target = pass.target.filter(|_| share > 0.0);
         reached.extend(target.map(|target| (target, share)));
-        for exponent in (1..16u8).rev() {
+        // With the wanted tile a game is over: there are no larger ones.
+        for exponent in (1..pass.target.unwrap_or(16)).rev() {
             let ended = self.ended[usize::from(exponent)];
             share += ended;
             if ended > 0.0 || !reached.is_empty() && exponent > self.least_largest() {
                 reached.push((exponent, share));
             }
         }
-        ExactEvaluation { value, error, left_out, boards: self.boards, moves: self.moves, reached, losses }
+        let Self { boards, moves, dropped: left_out, .. } = self;
+        ExactEvaluation { value, error, left_out, boards, moves, reached, losses }
     }
 
     /// The smallest exponent that is the largest of some game.

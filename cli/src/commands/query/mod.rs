@@ -53,7 +53,7 @@ pub struct Args {
     #[command(flatten)]
     store: StoreOptions,
     /// Which of the runs of the server is asked, by its name there [default: the first]
-    #[arg(long, value_name = "NAME", requires = "server")]
+    #[arg(long, value_name = "NAME", requires = "server", conflicts_with = "run")]
     server_run: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
@@ -61,7 +61,7 @@ pub struct Args {
     cones: ConeOptions,
     /// Memory that may be taken for each value that has to be worked out, for example 8GiB [default: half of what there
     /// is]
-    #[arg(long, value_name = "SIZE", conflicts_with = "server")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, conflicts_with = "server")]
     memory: Option<ByteSize>,
     /// Of a run that stores best moves (solve --values best-move): work out values too, as where few layers are kept
     #[arg(long)]
