@@ -322,6 +322,8 @@ fn each_command_has_a_manual_page() {
         let page = fs::read_to_string(folder.join(format!("exact2048-{name}.1"))).unwrap();
         assert!(page.contains(".SH OPTIONS"), "{name}: {page}");
     }
+    let without = |entry: fs::DirEntry| !entry.file_name().to_string_lossy().contains("help");
+    assert!(fs::read_dir(&folder).unwrap().map(Result::unwrap).all(without), "pages of help are empty");
     let file = place.join("file");
     fs::write(&file, "").unwrap();
     exact2048(["man", "--out", file.to_str().unwrap()]).exits(1).says(&["cannot write manual pages"]);

@@ -46,7 +46,7 @@ pub use failure::Failure;
     after_help = "\
 Exit codes, the same for every command:
   0    done
-  1    failure, or something is wrong with what was found
+  1    failure, also where verify finds something wrong
   2    wrong usage, or a place that holds something else
   3    the state is not reachable in this run
   130  interrupted"

@@ -46,7 +46,8 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     let (code, name) = told_as(status.code());
     let mut error = serde_json::json!({ "code": name, "message": status.message() });
     if let Some(field) = field_of(status) {
-        error["field"] = field.into();
+        // Parameters of a URL have no parts, as the fields of messages may.
+        error["field"] = field.split('.').next().into();
     }
     let mut response = Response::new(serde_json::json!({ "error": error }).to_string());
     *response.status_mut() = code;
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn statuses_are_told_in_json() {
-        let told = http_refusal(&status::invalid_argument("board", "\"2 2\" has 1 row"));
+        let told = http_refusal(&status::invalid_argument("board.text", "\"2 2\" has 1 row"));
         assert_eq!(told.status(), StatusCode::BAD_REQUEST);
         let expected =
             r#"{"error":{"code":"INVALID_ARGUMENT","field":"board","message":"\"2 2\" has 1 row"}}"#;

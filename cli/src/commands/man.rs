@@ -21,9 +21,14 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
+/// A command without `help` and what that has for each other command: their pages would be empty.
+fn without_help(command: clap::Command) -> clap::Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
+}
+
 /// Prints the page of the program, or writes those of all commands.
 pub fn main(args: &Args) -> Result<()> {
-    let mut command = Cli::command();
+    let mut command = without_help(Cli::command());
     command.build();
     let Some(folder) = &args.out else {
         let mut page = Vec::new();

@@ -151,7 +151,7 @@ pub fn main(args: &Args) -> Result<()> {
 
 fn policy(
     params: &Params,
-    ForecastTotals { peak_bytes, end_bytes, .. }: ForecastTotals,
+    ForecastTotals { peak_bytes, least_bytes, end_bytes }: ForecastTotals,
     least_disk_bytes: u64,
     kept: KeptLayers,
     [up, down]: [f64; 2],
@@ -165,7 +165,7 @@ fn policy(
         least_disk_bytes,
         end_disk_bytes: end_bytes,
         hours: (up + down) / 3600.0,
-        hours_at_least_disk: (2.0 * up + down) / 3600.0,
+        hours_at_least_disk: (if least_bytes < peak_bytes { 2.0 * up } else { up } + down) / 3600.0,
         // What lies between is at most all there is.
         query_seconds: layer_cost.query_seconds(kept).min(up + down),
     }
@@ -288,7 +288,7 @@ impl Plan {
                 vec![
                     format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
                     units::size(policy.peak_disk_bytes),
-                    units::size(policy.least_disk_bytes),
+                    units::size_at_least(policy.least_disk_bytes),
                     units::size(policy.end_disk_bytes),
                     units::about(policy.hours * 3600.0),
                     units::about(policy.hours_at_least_disk * 3600.0),
