@@ -1,5 +1,6 @@
 //! The thread that runs epochs, one after the other.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -58,7 +59,8 @@ pub struct Runner {
 impl Runner {
     /// Runs epochs until no more can come. Must be called on a thread of its own that has entered a runtime.
     pub fn run(mut self, starts: &Receiver<Start>) {
-        while let Ok(Start { assignment, stop }) = starts.recv() {
+        let mut early = VecDeque::new();
+        while let Some(Start { assignment, stop }) = early.pop_front().or_else(|| starts.recv().ok()) {
             if stop.load(Ordering::Relaxed) {
                 continue;
             }
@@ -82,8 +84,9 @@ impl Runner {
             self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
             // After the report: who sees that it was left may end the process.
             self.left.store(epoch, Ordering::Relaxed);
-            if is_full && !self.wait_for_room(starts) {
-                return;
+            if is_full {
+                let Some(meanwhile) = self.wait_for_room(starts) else { return };
+                early.extend(meanwhile);
             }
             if is_own {
                 self.outbox.report_now(WorkerReport::Well);
@@ -91,14 +94,18 @@ impl Runner {
         }
     }
 
-    /// Waits until a full disk has room again. The coordinator gives a worker nothing meanwhile. False where the process ends.
-    fn wait_for_room(&self, starts: &Receiver<Start>) -> bool {
+    /// Waits until a full disk has room again; gives what was to be started meanwhile, which is little, since the coordinator
+    /// knows. `None` where the process ends.
+    fn wait_for_room(&self, starts: &Receiver<Start>) -> Option<Vec<Start>> {
+        let mut meanwhile = Vec::new();
         while !has_room(&self.scratch) {
-            if matches!(starts.recv_timeout(FULL_PAUSE), Err(RecvTimeoutError::Disconnected)) {
-                return false;
+            match starts.recv_timeout(FULL_PAUSE) {
+                Ok(start) => meanwhile.push(start),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
-        true
+        Some(meanwhile)
     }
 
     fn run_epoch(
