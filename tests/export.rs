@@ -324,7 +324,11 @@ fn what_cannot_be_exported_is_said() {
     export(&run, &place.join("none"), "--what values").exits(2).says(&["states", "afterstates", "policy"]);
     export(&run, &place.join("none"), "--what states --format xlsx").exits(2).says(&["parquet, npy or csv"]);
     export(&run, &place.join("none"), "--what states --sample 0").exits(2).says(&["--sample"]);
-    export(&run, &place.join("none"), "--what states --memory 1MiB").exits(1).says(&["allowed", "--memory"]);
+    export(&run, &place.join("none"), "--what states --memory 1MiB")
+        .exits(2)
+        .says(&["1.0 MiB may be used", "--memory"]);
+    fs::write(place.join("file"), "").unwrap();
+    export(&run, &place.join("file"), "--what states").exits(1).says(&["expected a folder, found a file"]);
     exact2048(["export", "--run", "/no/such/run", "--what", "states", "-o", "/tmp/x"]).exits(1);
     assert!(!place.join("none").exists());
     let begun = Place::new();

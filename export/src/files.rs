@@ -57,6 +57,9 @@ impl Folder {
     pub fn open(path: &Path, description: &str) -> Result<Self, FolderError> {
         let folder = Self { path: path.to_path_buf() };
         let io = |error| FolderError::Io(path.to_path_buf(), error);
+        if path.is_file() {
+            return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "expected a folder, found a file")));
+        }
         fs::create_dir_all(path).map_err(io)?;
         let held = path.join(DESCRIPTION);
         match fs::read_to_string(&held) {

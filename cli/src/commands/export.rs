@@ -118,9 +118,13 @@ fn failure(error: ExportError) -> anyhow::Error {
         ExportError::Query(error) => error.into(),
         ExportError::NoLayers { .. } => Failure::usage(format!("{error} (--layers A..B)")).into(),
         ExportError::Occupied { .. } => Failure::usage(format!("{error} (-o DIR)")).into(),
-        ExportError::Memory { .. } => {
-            Failure::failed(format!("{error} (--memory SIZE, --layers A..B)")).into()
-        }
+        ExportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
+            "the largest layers that are exported take up to {} of memory, and {} may be used: give more memory, or export \
+             fewer layers (--memory SIZE, --layers A..B)",
+            units::size_at_least(needed_bytes),
+            units::size(limit_bytes),
+        ))
+        .into(),
         ExportError::Count { .. } | ExportError::Io { .. } => Failure::failed(error.to_string()).into(),
     }
 }
