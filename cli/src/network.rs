@@ -29,12 +29,19 @@ const TOKEN: &str = "name a file with its token with --token-file, or put the to
 /// Connections and requests at once of those that others of a cluster call all the time, unless told otherwise.
 const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 
+/// Where to listen.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected an address and a port in numbers, for example 127.0.0.1:8048 or [::1]:8048".to_owned()
+    })
+}
+
 /// Options of a server.
 #[derive(clap::Args, Debug)]
 pub struct ServerArgs {
     /// Address to listen on; port 0 takes any that is free [default: 127.0.0.1, and port 2048 for serve, 2049 for
     /// coordinator, any for worker]
-    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     listen: Option<SocketAddr>,
     /// Certificate of this server, PEM, with those between it and its CA: encrypts connections
     #[arg(long, value_name = "FILE")]
@@ -52,7 +59,7 @@ pub struct ServerArgs {
     #[arg(long)]
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
-    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     pub metrics_listen: Option<SocketAddr>,
     /// Connections at once; more wait. One address gets three quarters of them [default: 1024, in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
     lease: u32,
     /// Serve a page for browsers at this address too, which shows jobs and workers; port 0 takes any that is free
-    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
     server: ServerArgs,

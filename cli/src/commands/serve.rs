@@ -50,7 +50,7 @@ pub struct Args {
     #[command(flatten)]
     store: StoreOptions,
     /// Serve the explorer, a page for browsers, at this address too; port 0 takes any that is free
-    #[arg(long, value_name = "ADDR", value_parser = crate::parsing::address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     http: Option<SocketAddr>,
     /// Let pages from this origin ask the explorer's API: scheme and host, as browsers tell them; may be given several
     /// times
