@@ -56,6 +56,12 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The values of a part, or some of them, are not where they must be.
+    #[must_use]
+    pub fn no_values(part: ItemKey) -> Self {
+        Self::ItemMissing { kind: ItemKind::Values, part }
+    }
+
     /// What can be done about it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

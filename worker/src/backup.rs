@@ -395,7 +395,7 @@ impl<V: Value> Worker<V> {
         for part in 0..parts.count() {
             if parts.values_bytes::<V>(part, held, matrix.bits()) > 0 {
                 let key = Parts::key(layer, lane, part);
-                let missing = ReadError::ItemMissing { kind: ItemKind::Values, part: key };
+                let missing = ReadError::no_values(key);
                 let item = self.archive.read(ShardKind::Values, key)?.ok_or(missing)?;
                 parts
                     .decode_values(key, &item, held, matrix.bits(), stride, &mut values)

@@ -76,12 +76,9 @@ impl Runner {
                 self.left.store(epoch, Ordering::Relaxed);
                 continue;
             };
-            counter!(observe::EPOCHS_FAILED).increment(1);
-            let (worker, told) = (self.sender.worker, spell_epoch(epoch));
-            tracing::warn!(%worker, job = %share.job, epoch = told, %failure, "the epoch failed here");
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
-            self.outbox.report_now(WorkerReport::Failed { epoch: Some(epoch), failure });
+            self.tell(&share, failure);
             // After the report: who sees that it was left may end the process.
             self.left.store(epoch, Ordering::Relaxed);
             if is_full {
@@ -92,6 +89,14 @@ impl Runner {
                 self.outbox.report_now(WorkerReport::Well);
             }
         }
+    }
+
+    /// Tells the coordinator, and who reads logs and metrics, that an epoch failed here.
+    fn tell(&self, share: &Share, failure: WorkerFailure) {
+        counter!(observe::EPOCHS_FAILED).increment(1);
+        let (worker, epoch) = (self.sender.worker, spell_epoch(share.epoch));
+        tracing::warn!(%worker, job = %share.job, epoch, %failure, "the epoch failed here");
+        self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
 
     /// Waits until a full disk has room again; gives what was to be started meanwhile, which is little, since the coordinator

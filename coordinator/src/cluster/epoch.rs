@@ -184,12 +184,8 @@ impl Epoch {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written, if one is worth it.
-    pub fn order(&mut self, worth: &Worth, now: Duration) {
-        self.order_some(worth, false, now);
-    }
-
-    fn order_some(&mut self, worth: &Worth, all: bool, now: Duration) {
+    /// Orders the next range to be written, if one is worth it, or `all` is set.
+    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) {
         if self.ranges.order(worth, all, now).is_some() {
             self.ordered = now;
             self.records.fill(None);
@@ -200,7 +196,7 @@ impl Epoch {
     /// finish meanwhile is not waited for.
     pub fn order_last(&mut self, worth: &Worth, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
-        self.order_some(worth, true, now);
+        self.order(worth, true, now);
         let ordered = self.ranges.ordered().map_or(0, |range| self.ranges.written() + range.layers());
         self.closing = !self.has_order() || ordered >= to_order;
     }

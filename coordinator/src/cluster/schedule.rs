@@ -292,7 +292,7 @@ impl Cluster {
             if cancelling {
                 epoch.order_last(&worth, self.now);
             } else {
-                epoch.order(&worth, self.now);
+                epoch.order(&worth, false, self.now);
             }
         }
         let is_over = epoch.closing || epoch.is_written();

@@ -1,8 +1,8 @@
 //! Solved cones on disk, for the next who asks: a folder of files, the least recently used of which go first.
 //!
 //! A file is written under a temporary name and then renamed. Nothing is synced: all of it is under checksums, and what is
-//! damaged or cut off is removed and solved again, and what is of another run is passed over. Processes may share a folder. Whatever fails here costs
-//! time alone, and no error is reported.
+//! damaged or cut off is removed and solved again, and what is of another run is passed over. Processes may share a
+//! folder. Whatever fails here costs time alone, and no error is reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};

@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 use super::layer_solver::FoundValues;
 use super::{Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
-use crate::parts::ItemKind;
 
 /// States whose cones are solved together at most where the next cut is near: so many that what they have in common is read
 /// once, and so few that what they lead to takes some MiB.
@@ -325,8 +324,7 @@ impl Oracle {
             let part = self.part(&of_part[0].0)?.ok_or(ReadError::StateMissing(key))?;
             for (entry, at) in of_part {
                 let rank = part.rank(entry.number).ok_or(ReadError::StateMissing(key))?;
-                values[*at] =
-                    part.value(rank)?.ok_or(ReadError::ItemMissing { kind: ItemKind::Values, part: key })?;
+                values[*at] = part.value(rank)?.ok_or(ReadError::no_values(key))?;
             }
         }
         Ok(values)

@@ -96,9 +96,7 @@ impl PartCache {
         let Some(rows) = self.states(key, parts)? else { return Ok(None) };
         let marked = Marked::new(&rows, parts.columns());
         let values = if self.kept.keeps(Layer(key.layer)) {
-            let item = self
-                .read(ItemKind::Values, key)?
-                .ok_or(ReadError::ItemMissing { kind: ItemKind::Values, part: key })?;
+            let item = self.read(ItemKind::Values, key)?.ok_or(ReadError::no_values(key))?;
             PartValues::Stored(item)
         } else if keeps_values {
             PartValues::computed(self.precision, marked.count())
@@ -153,7 +151,7 @@ impl Part {
     ///
     /// [`ReadError::ItemMissing`] where the shard holds fewer values than there are entries.
     pub(crate) fn value(&self, rank: usize) -> Result<Option<Stored>, ReadError> {
-        let missing = ReadError::ItemMissing { kind: ItemKind::Values, part: self.key };
+        let missing = ReadError::no_values(self.key);
         Ok(match &self.values {
             PartValues::Stored(bytes) => Some(match self.precision {
                 Precision::Bits32 => read::<u32>(bytes, rank).ok_or(missing)?,

@@ -13,7 +13,6 @@ use super::cones::Known;
 use super::decoded::Part;
 use super::{Asking, Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError};
 use crate::archive::ReadError;
-use crate::parts::ItemKind;
 
 /// A state whose moves were asked for.
 struct Question {
@@ -76,9 +75,7 @@ impl Oracle {
         let mut found = Vec::with_capacity(4);
         for direction in Move::ALL {
             let value = |(after, score): (Board, u32)| {
-                let stored = self
-                    .after_value(after, known)
-                    .ok_or(ReadError::ItemMissing { kind: ItemKind::Values, part: key })?;
+                let stored = self.after_value(after, known).ok_or(ReadError::no_values(key))?;
                 Ok::<_, QueryError>((after, score, stored))
             };
             found.push(moves.get(direction).map(value).transpose()?);
