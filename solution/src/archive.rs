@@ -177,3 +177,26 @@ impl Archive for ShardArchive {
         Ok(Some(Arc::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Making that shard again is what helps, and its part is named as people know it.
+    #[test]
+    fn what_is_missing_is_missed_in_its_own_shard() {
+        let part = ItemKey { layer: 8, lane: 2, part: 3 };
+        for (kind, shard, word) in [
+            (ItemKind::Reach, ShardKind::Reach, "lacks states"),
+            (ItemKind::Values, ShardKind::Values, "lacks values"),
+            (ItemKind::BestMoves, ShardKind::Values, "lacks best moves"),
+        ] {
+            let error = ReadError::ItemMissing { kind, part };
+            assert_eq!(error.blames(), Some(Blame::Item(shard, kind.key(part))));
+            assert_eq!(Parts::part_of(kind.key(part)), part);
+            let text = error.to_string();
+            assert!(text.contains(&format!("the shard of {shard}")) && text.contains(word), "{text}");
+            assert!(text.contains("part 3."), "{text}");
+        }
+    }
+}
