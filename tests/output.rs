@@ -232,6 +232,19 @@ fn a_file_that_is_not_read_is_no_end_of_standard_output() {
 }
 
 #[test]
+fn games_are_not_recorded_over_what_is_there() {
+    let place = Place::new();
+    let record = place.join("games.jsonl");
+    let args =
+        ["play", "--player", "random", "--board", "2x2", "--games", "3", "--record", record.to_str().unwrap()];
+    exact2048(args).exits(0);
+    let games = fs::read_to_string(&record).unwrap();
+    assert_eq!(games.lines().count(), 3);
+    exact2048(args).exits(2).says(&["games.jsonl is there already", "--record"]);
+    assert_eq!(fs::read_to_string(&record).unwrap(), games);
+}
+
+#[test]
 fn progress_does_not_disturb_the_result() {
     let place = Place::new();
     let mut solving = command(solve_args(&place.join("run"), "--board 4x2"));

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use exact2048_net::pages::RequestFailure;
+use exact2048_net::status::invalid_argument;
 use serde::de::DeserializeOwned;
 use tonic::{Code, Status};
 
@@ -16,6 +17,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
         let asked = Query::from_request_parts(parts, state).await;
         let Query(asked) = asked.map_err(|error| Status::invalid_argument(error.body_text()))?;
         Ok(Self(asked))
+    }
+}
+
+/// How many of something are asked for, with what it is unless told otherwise, and at most.
+///
+/// # Errors
+///
+/// It is none, or more than that.
+pub fn count_of(field: &str, asked: Option<u32>, unless_told: u32, most: u32) -> Result<usize, Status> {
+    match asked.unwrap_or(unless_told) {
+        count if (1..=most).contains(&count) => Ok(count as usize),
+        count => Err(invalid_argument(field, format!("{count}: expected 1 to {most}"))),
     }
 }
 

@@ -7,7 +7,7 @@ use exact2048_solution::{Asking, Oracle, ValueSums};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, count_of};
 use crate::runs::Explorer;
 use crate::sample::sample;
 
@@ -53,7 +53,7 @@ pub async fn layer(
     let counts = run.layers.iter().find(|counts| counts.layer == layer);
     let last = run.layers.last().map(|last| last.layer);
     let counts = *counts.ok_or_else(|| no_such_layer(layer, last))?;
-    let most = asked.sample.unwrap_or(SAMPLE).clamp(1, MOST_SAMPLED) as usize;
+    let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let question = move |oracle: &Oracle, asking: &Asking<'_>| {
         oracle.values_as(&sample(oracle, layer, most, seed, asking.wanted)?, asking)
     };

@@ -9,7 +9,7 @@ use exact2048_solution::{Advice, Asking, Evaluation, Oracle, QueryError, StateAn
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, count_of};
 use crate::runs::{Explorer, less_is_better};
 use crate::sample::sample;
 
@@ -103,8 +103,8 @@ pub async fn positions(
         return Err(status::invalid_argument("first", what).into());
     }
     let layers = layers_between(first, last, last_of_run, run.params.kept);
-    let most = asked.sample.unwrap_or(SAMPLE).clamp(1, MOST_SAMPLED) as usize;
-    let limit = asked.limit.unwrap_or(LIMIT).clamp(1, MOST) as usize;
+    let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
+    let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
     let is_less_better = less_is_better(run.params.objective);
     let of_layers = layers.clone();

@@ -9,7 +9,7 @@ use exact2048_net::status;
 use exact2048_solution::{Asking, Oracle, QueryError};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::Asked;
+use crate::asked::{Asked, count_of};
 use crate::layers::no_such_layer;
 use crate::pattern::BoardPattern;
 use crate::runs::Explorer;
@@ -95,7 +95,7 @@ pub async fn search(
             )
         })?,
     };
-    let limit = asked.limit.unwrap_or(LIMIT).clamp(1, MOST) as usize;
+    let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let with_values = !run.params.best_moves;
     let question = move |oracle: &Oracle, asking: &Asking<'_>| {
         let found = scan(oracle, layer, &pattern, from, limit, asking)?;

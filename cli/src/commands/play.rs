@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
     CutShort, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::place::StoreOptions;
 use crate::units::{self, count};
-use crate::{Failure, display, output};
+use crate::{Failure, display, output, output_file};
 
 /// Options of `play`.
 #[derive(clap::Args, Debug)]
@@ -66,7 +66,7 @@ pub struct Args {
     /// Threads that play [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Write every game to this file, one JSON object a line
+    /// Write every game to this new file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Play one game and show it
@@ -196,8 +196,12 @@ fn not_recorded(args: &Args, error: &io::Error) -> Failure {
 }
 
 fn play_all(args: &Args, table: &Table) -> Result<()> {
-    let records = args.record.as_ref().map(|path| {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let records = args.record.as_deref().map(|path| {
+        // A pipe or a device is there before, and loses nothing.
+        if path.is_file() {
+            output_file::require_free(path, "--record")?;
+        }
+        let file = File::create(path).map_err(|error| not_recorded(args, &error))?;
         anyhow::Ok(Mutex::new(BufWriter::new(file)))
     });
     let records = records.transpose()?;

@@ -129,8 +129,7 @@ fn address_of(address: String) -> Result<String, WireError> {
         return Err(WireError::field("address", what));
     }
     if !is_address(&address) {
-        let what =
-            format!("{:?}: expected HOST:PORT or a URL such as http://HOST:PORT", plain_words(&address, 80));
+        let what = format!("{:?}: expected a URL such as http://HOST:PORT", plain_words(&address, 80));
         return Err(WireError::field("address", what));
     }
     Ok(address)

@@ -304,7 +304,7 @@ mod tests {
             protocol_version: PROTOCOL_VERSION,
             secret: vec![7; 16],
             threads: 1,
-            address: "node:2048".to_owned(),
+            address: "http://node:2048".to_owned(),
             ..v1::PullRequest::default()
         }
     }

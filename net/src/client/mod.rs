@@ -138,18 +138,14 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
 }
 
-/// Whether a text says where a server is: `HOST:PORT`, or a URL as [`connect`] takes it.
+/// Whether a text says where a server is: a URL as [`connect`] takes it.
 #[must_use]
 pub fn is_address(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let is_host = uri.host().is_some_and(|host| !host.is_empty())
         && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
     let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();
-    match uri.scheme_str() {
-        None => is_host && is_bare && uri.port_u16().is_some(),
-        Some("http" | "https") => is_host && is_bare,
-        Some(_) => false,
-    }
+    matches!(uri.scheme_str(), Some("http" | "https")) && is_host && is_bare
 }
 
 fn is_loopback(uri: &Uri) -> bool {
@@ -163,25 +159,24 @@ mod tests {
 
     #[test]
     fn addresses_are_told_from_other_texts() {
-        for good in ["10.0.0.7:2048", "node-7:2048", "[::1]:2048", "http://node:1", "https://[fd00::1]:2048/"]
-        {
+        for good in ["http://10.0.0.7:2048", "http://node-7", "http://[::1]:2048", "https://[fd00::1]:2048/"] {
             assert!(is_address(good), "{good}");
         }
         for wrong in [
             "",
             "x",
-            "host:",
-            "host:port",
-            "host:70000",
-            ":2048",
+            "host:2048",
+            "http://host:port",
+            "http://host:70000",
+            "http://:2048",
             "/path",
             "ftp://host:1",
             "http://host:1/path",
             "http://host:1?query",
             "http://name@host:1",
-            "host:1 ",
-            "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1",
-            "host\u{202e}:1",
+            "http://host:1 ",
+            "http://\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07host:1",
+            "http://host\u{202e}:1",
         ] {
             assert!(!is_address(wrong), "{wrong:?}");
         }
