@@ -235,8 +235,17 @@ fn a_file_that_is_not_read_is_no_end_of_standard_output() {
 fn games_are_not_recorded_over_what_is_there() {
     let place = Place::new();
     let record = place.join("games.jsonl");
-    let args =
-        ["play", "--player", "random", "--board", "2x2", "--games", "3", "--record", record.to_str().unwrap()];
+    let args = [
+        "play",
+        "--player",
+        "random",
+        "--board",
+        "2x2",
+        "--games",
+        "3",
+        "--record",
+        record.to_str().unwrap(),
+    ];
     exact2048(args).exits(0);
     let games = fs::read_to_string(&record).unwrap();
     assert_eq!(games.lines().count(), 3);

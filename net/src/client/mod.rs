@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn addresses_are_told_from_other_texts() {
-        for good in ["http://10.0.0.7:2048", "http://node-7", "http://[::1]:2048", "https://[fd00::1]:2048/"] {
+        for good in ["http://10.0.0.7:2048", "http://node-7", "http://[::1]:2048", "https://[fd00::1]:2048/"]
+        {
             assert!(is_address(good), "{good}");
         }
         for wrong in [

@@ -1,6 +1,10 @@
 //! Which board an entry of a block stands for: rows and columns numbered from the text of
 //! `docs/dev/format.md`, without the solver's tables.
 
+mod row_walk;
+#[cfg(test)]
+mod tests;
+
 use std::cmp::{Ordering, Reverse};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::game::{Game, lane_tiles};
 use super::geometry::Geometry;
+pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 
 /// Stands for a large tile in a skeleton: no small tile has this exponent.
 const LARGE: u64 = 15;
@@ -326,90 +331,6 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Goes through rows of a block in ascending order, and tells the boards of their entries.
-pub struct RowWalk<'a> {
-    layout: &'a Layout<'a>,
-    block: &'a Block,
-    mask: usize,
-    /// The large tiles of each column, in the cells of the mask.
-    placed: Vec<u64>,
-}
-
-/// What the symmetries that keep the mask of a row do to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RowSymmetry {
-    /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
-    None,
-    /// Some maps it to itself: some of its boards are images of one another.
-    Itself,
-    /// Some maps it to a smaller row: its boards belong there.
-    Smaller,
-}
-
-/// One row.
-pub struct LayoutRow {
-    /// Its small tiles.
-    pub small: u64,
-    /// All four bits of the cells without a large tile.
-    pub small_cells: u64,
-    /// Whether a symmetry keeps its mask.
-    is_symmetric: bool,
-}
-
-impl<'a> RowWalk<'a> {
-    /// The rows of a block.
-    pub fn new(layout: &'a Layout<'a>, block: &'a Block) -> Self {
-        Self { layout, block, mask: usize::MAX, placed: Vec::new() }
-    }
-
-    /// The next row that is asked for; rows are asked for in ascending order.
-    pub fn get(&mut self, row: usize) -> LayoutRow {
-        let class = &*self.block.class;
-        let masks = &self.layout.masks[class.large_tiles];
-        let mut mask = self.mask;
-        if mask == usize::MAX {
-            mask = class.first_row.partition_point(|&first| first <= row as u64) - 1;
-        }
-        while class.first_row[mask + 1] <= row as u64 {
-            mask += 1;
-        }
-        if mask != self.mask {
-            self.mask = mask;
-            self.placed.clear();
-            self.placed.extend(self.block.columns.iter().map(|&sequence| masks[mask].place(sequence)));
-        }
-        let within = row as u64 - class.first_row[mask];
-        let listed = class.listed[mask].get(within as usize).copied();
-        let small = listed.unwrap_or_else(|| self.layout.nth_config(&masks[mask], class.small_sum, within));
-        let all_cells = u64::MAX >> (64 - 4 * self.layout.cells);
-        let small_cells = all_cells & !masks[mask].skeleton(0);
-        LayoutRow { small, small_cells, is_symmetric: masks[mask].is_symmetric }
-    }
-
-    /// The boards of the columns of the row that was asked for last, without its small tiles.
-    pub fn large_tiles(&self) -> &[u64] {
-        &self.placed
-    }
-
-    /// What symmetries do to the row that was asked for last.
-    pub fn symmetry(&self, row: &LayoutRow) -> RowSymmetry {
-        if !row.is_symmetric {
-            return RowSymmetry::None;
-        }
-        let mask = &self.layout.masks[self.block.class.large_tiles][self.mask];
-        let skeleton = mask.skeleton(row.small);
-        let geometry = self.layout.game.geometry();
-        let kept = |board: u64| geometry.images(board).iter().filter(|&&image| image == board).count();
-        if !is_canonical(geometry, skeleton) {
-            RowSymmetry::Smaller
-        } else if kept(skeleton) > kept(numbered(geometry.cells())) {
-            RowSymmetry::Itself
-        } else {
-            RowSymmetry::None
-        }
-    }
-}
-
 /// Whether no image of a skeleton with the same mask has a smaller config.
 fn is_canonical(geometry: &Geometry, skeleton: u64) -> bool {
     let mask = large_cells(skeleton);
@@ -508,105 +429,4 @@ fn next_arrangement(numbers: &mut [u8]) -> bool {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use exact2048_game::bitset::Number;
-    use exact2048_game::class::{ClassId, Space};
-    use exact2048_game::columns::Columns;
-    use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
-
-    fn params(board: &str, large: u8, huge: u8) -> Params {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large);
-        params.unwrap().with_huge(huge).unwrap()
-    }
-
-    fn random(seed: &mut u64) -> u64 {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        *seed >> 33
-    }
-
-    /// Whether written twice from the same text, the numbering comes out the same.
-    #[test]
-    fn boards_are_where_the_solver_has_them() {
-        // 5x2 and 4x3 have classes whose symmetric masks number all configs.
-        let boards =
-            [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
-        for ((board, large), huge) in boards.into_iter().flat_map(|board| [(board, 16), (board, 8)]) {
-            let params = params(board, large, huge);
-            let (game, space) = (Game::new(&params), Space::new(&params));
-            let layout = Layout::new(&game);
-            let mut seed = 5;
-            for _ in 0..400 {
-                let mut board = 0u64;
-                for cell in 0..params.cells() {
-                    // Large tiles one at a time: few boards with many obey the tile bound.
-                    let exponent = random(&mut seed) % 5 % u64::from(large);
-                    board |= exponent << (4 * cell);
-                }
-                for _ in 0..random(&mut seed) % 3 {
-                    let cell = random(&mut seed) as usize % params.cells();
-                    board = board & !(15 << (4 * cell))
-                        | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
-                }
-                if board == 0 {
-                    continue;
-                }
-                let found = layout.locate(board);
-                let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
-                    let columns = Columns::new(&params, lane);
-                    let column = columns.sequences().iter().position(|&s| s == sequence)?;
-                    Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row.index(), column })
-                });
-                assert_eq!(found, wanted, "{board:x} on {}", params.board);
-                // And back: the entry is an image of the board.
-                let Some(place) = found else { continue };
-                let block = layout.block(place.layer, place.lane).unwrap();
-                assert!(block.rows(block.part_of(place.row)).contains(&place.row));
-                let mut rows = RowWalk::new(&layout, &block);
-                let row = rows.get(place.row);
-                assert_ne!(rows.symmetry(&row), RowSymmetry::Smaller);
-                let entry = row.small | rows.large_tiles()[place.column];
-                assert_eq!(game.geometry().canonical(entry), game.geometry().canonical(board));
-            }
-        }
-    }
-
-    #[test]
-    fn blocks_are_as_large_as_the_solver_has_them() {
-        for (board, large, huge) in
-            [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
-        {
-            let params = params(board, large, huge);
-            let (game, space) = (Game::new(&params), Space::new(&params));
-            let layout = Layout::new(&game);
-            for lane in lane::lanes(&params) {
-                assert_eq!(
-                    *layout.columns(lane.code(), usize::from(lane.k), lane.large_sum),
-                    Columns::new(&params, lane).sequences(),
-                    "{lane:?}"
-                );
-            }
-            for lane in [Lane::new(0, 0), Lane::new(2, 2 << large)] {
-                for layer in (4..=120).step_by(2) {
-                    let rows = ClassId::of(Layer(layer), lane)
-                        .and_then(|id| space.class(id))
-                        .map_or(0, |c| c.rows());
-                    let found = layout.block(layer, lane.code());
-                    assert_eq!(found.map_or(0, |block| block.row_count()), rows, "{lane:?}, {layer}");
-                }
-            }
-        }
-    }
-
-    /// The example of `docs/dev/format.md`.
-    #[test]
-    fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
-        let game = Game::new(&params("5x2", 4, 16));
-        let layout = Layout::new(&game);
-        assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
-    }
 }

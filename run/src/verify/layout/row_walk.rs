@@ -1,0 +1,87 @@
+//! The rows of a block, one after the other, and the boards of their entries.
+
+use super::{Block, Layout, is_canonical, numbered};
+
+/// Goes through rows of a block in ascending order, and tells the boards of their entries.
+pub struct RowWalk<'a> {
+    layout: &'a Layout<'a>,
+    block: &'a Block,
+    mask: usize,
+    /// The large tiles of each column, in the cells of the mask.
+    placed: Vec<u64>,
+}
+
+/// What the symmetries that keep the mask of a row do to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowSymmetry {
+    /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
+    None,
+    /// Some maps it to itself: some of its boards are images of one another.
+    Itself,
+    /// Some maps it to a smaller row: its boards belong there.
+    Smaller,
+}
+
+/// One row.
+pub struct LayoutRow {
+    /// Its small tiles.
+    pub small: u64,
+    /// All four bits of the cells without a large tile.
+    pub small_cells: u64,
+    /// Whether a symmetry keeps its mask.
+    is_symmetric: bool,
+}
+
+impl<'a> RowWalk<'a> {
+    /// The rows of a block.
+    pub fn new(layout: &'a Layout<'a>, block: &'a Block) -> Self {
+        Self { layout, block, mask: usize::MAX, placed: Vec::new() }
+    }
+
+    /// The next row that is asked for; rows are asked for in ascending order.
+    pub fn get(&mut self, row: usize) -> LayoutRow {
+        let class = &*self.block.class;
+        let masks = &self.layout.masks[class.large_tiles];
+        let mut mask = self.mask;
+        if mask == usize::MAX {
+            mask = class.first_row.partition_point(|&first| first <= row as u64) - 1;
+        }
+        while class.first_row[mask + 1] <= row as u64 {
+            mask += 1;
+        }
+        if mask != self.mask {
+            self.mask = mask;
+            self.placed.clear();
+            self.placed.extend(self.block.columns.iter().map(|&sequence| masks[mask].place(sequence)));
+        }
+        let within = row as u64 - class.first_row[mask];
+        let listed = class.listed[mask].get(within as usize).copied();
+        let small = listed.unwrap_or_else(|| self.layout.nth_config(&masks[mask], class.small_sum, within));
+        let all_cells = u64::MAX >> (64 - 4 * self.layout.cells);
+        let small_cells = all_cells & !masks[mask].skeleton(0);
+        LayoutRow { small, small_cells, is_symmetric: masks[mask].is_symmetric }
+    }
+
+    /// The boards of the columns of the row that was asked for last, without its small tiles.
+    pub fn large_tiles(&self) -> &[u64] {
+        &self.placed
+    }
+
+    /// What symmetries do to the row that was asked for last.
+    pub fn symmetry(&self, row: &LayoutRow) -> RowSymmetry {
+        if !row.is_symmetric {
+            return RowSymmetry::None;
+        }
+        let mask = &self.layout.masks[self.block.class.large_tiles][self.mask];
+        let skeleton = mask.skeleton(row.small);
+        let geometry = self.layout.game.geometry();
+        let kept = |board: u64| geometry.images(board).iter().filter(|&&image| image == board).count();
+        if !is_canonical(geometry, skeleton) {
+            RowSymmetry::Smaller
+        } else if kept(skeleton) > kept(numbered(geometry.cells())) {
+            RowSymmetry::Itself
+        } else {
+            RowSymmetry::None
+        }
+    }
+}

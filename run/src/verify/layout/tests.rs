@@ -1,0 +1,95 @@
+use super::*;
+use exact2048_game::bitset::Number;
+use exact2048_game::class::{ClassId, Space};
+use exact2048_game::columns::Columns;
+use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+
+fn params(board: &str, large: u8, huge: u8) -> Params {
+    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large);
+    params.unwrap().with_huge(huge).unwrap()
+}
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *seed >> 33
+}
+
+/// Whether written twice from the same text, the numbering comes out the same.
+#[test]
+fn boards_are_where_the_solver_has_them() {
+    // 5x2 and 4x3 have classes whose symmetric masks number all configs.
+    let boards =
+        [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
+    for ((board, large), huge) in boards.into_iter().flat_map(|board| [(board, 16), (board, 8)]) {
+        let params = params(board, large, huge);
+        let (game, space) = (Game::new(&params), Space::new(&params));
+        let layout = Layout::new(&game);
+        let mut seed = 5;
+        for _ in 0..400 {
+            let mut board = 0u64;
+            for cell in 0..params.cells() {
+                // Large tiles one at a time: few boards with many obey the tile bound.
+                let exponent = random(&mut seed) % 5 % u64::from(large);
+                board |= exponent << (4 * cell);
+            }
+            for _ in 0..random(&mut seed) % 3 {
+                let cell = random(&mut seed) as usize % params.cells();
+                board =
+                    board & !(15 << (4 * cell)) | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
+            }
+            if board == 0 {
+                continue;
+            }
+            let found = layout.locate(board);
+            let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
+                let columns = Columns::new(&params, lane);
+                let column = columns.sequences().iter().position(|&s| s == sequence)?;
+                Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row.index(), column })
+            });
+            assert_eq!(found, wanted, "{board:x} on {}", params.board);
+            // And back: the entry is an image of the board.
+            let Some(place) = found else { continue };
+            let block = layout.block(place.layer, place.lane).unwrap();
+            assert!(block.rows(block.part_of(place.row)).contains(&place.row));
+            let mut rows = RowWalk::new(&layout, &block);
+            let row = rows.get(place.row);
+            assert_ne!(rows.symmetry(&row), RowSymmetry::Smaller);
+            let entry = row.small | rows.large_tiles()[place.column];
+            assert_eq!(game.geometry().canonical(entry), game.geometry().canonical(board));
+        }
+    }
+}
+
+#[test]
+fn blocks_are_as_large_as_the_solver_has_them() {
+    for (board, large, huge) in [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
+    {
+        let params = params(board, large, huge);
+        let (game, space) = (Game::new(&params), Space::new(&params));
+        let layout = Layout::new(&game);
+        for lane in lane::lanes(&params) {
+            assert_eq!(
+                *layout.columns(lane.code(), usize::from(lane.k), lane.large_sum),
+                Columns::new(&params, lane).sequences(),
+                "{lane:?}"
+            );
+        }
+        for lane in [Lane::new(0, 0), Lane::new(2, 2 << large)] {
+            for layer in (4..=120).step_by(2) {
+                let rows =
+                    ClassId::of(Layer(layer), lane).and_then(|id| space.class(id)).map_or(0, |c| c.rows());
+                let found = layout.block(layer, lane.code());
+                assert_eq!(found.map_or(0, |block| block.row_count()), rows, "{lane:?}, {layer}");
+            }
+        }
+    }
+}
+
+/// The example of `docs/dev/format.md`.
+#[test]
+fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
+    let game = Game::new(&params("5x2", 4, 16));
+    let layout = Layout::new(&game);
+    assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
+}
