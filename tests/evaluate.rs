@@ -196,6 +196,17 @@ fn samples_agree_with_what_is_exact() {
     let share = |found: &Value| number(&found["losses"]["all"]["share_best"]);
     close(share(&sampled), share(&exact), 0.02, "share of best moves");
 
+    // Few games say that no move lost anything, and little of how often one does.
+    let run = Solved::new("--board 3x2 --objective reach:16");
+    let player = "linear-paths:paths=2";
+    let exact = number(&evaluate(&run, player, &[])["exact"]["value"]);
+    for seed in ["1", "2", "3", "4", "5"] {
+        let found = evaluate(&run, player, &["--games", "20", "--seed", seed])["sampled"].clone();
+        assert_eq!(text(&found["estimated_by"]), "games won");
+        assert!(number(&found["low"]) < exact && exact < number(&found["high"]), "{found}");
+    }
+
+    let run = Solved::new("--board 3x2");
     let lots = evaluate(&run, "monte-carlo:runs=5", &["--games", "40"]);
     assert_eq!((&lots["sampled"]["games"], lots.get("exact")), (&40.into(), None));
     let shown = on_run(&run.run(), "evaluate", &["--player", "win-fraction:runs=3,steps=3", "--games", "20"]);

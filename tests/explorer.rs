@@ -169,6 +169,7 @@ fn garbage_is_refused() {
         ("api/v1/layer?layer=60&sample=0", 400),
         ("api/v1/layer?layer=60&sample=10001", 400),
         ("api/v1/positions?kind=gap&limit=0", 400),
+        ("api/v1/positions?kind=gap&first=31&last=31", 400),
         ("api/v1/layer?layer=61", 400),
         ("api/v1/layer?layer=4294967295", 400),
         ("api/v1/layer?layer=60&sample=x", 400),

@@ -63,6 +63,9 @@ pub fn percent(share: f64) -> String {
 
 /// A mean with half the width of its interval of confidence: `1,234.5 ± 6.7`.
 pub fn interval(value: f64, half_width: f64, decimals: usize) -> String {
+    if half_width.is_nan() {
+        return mean(value, decimals);
+    }
     format!("{} ± {}", mean(value, decimals), mean(half_width, decimals))
 }
 

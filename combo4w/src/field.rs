@@ -28,6 +28,11 @@ pub enum FieldError {
     /// A row is empty below a filled one.
     #[error("a row is empty below one that is not, which no piece can leave: expected rows without a gap")]
     Gap,
+    /// A row is full.
+    #[error(
+        "row {0:?} is full, and would be gone before a piece comes: expected a cell without a block in each row"
+    )]
+    Full(String),
 }
 
 impl Field {
@@ -108,6 +113,9 @@ impl FromStr for Field {
             if bits != 0 && filled == 0 {
                 return Err(FieldError::Gap);
             }
+            if filled == 15 {
+                return Err(FieldError::Full(row.to_owned()));
+            }
             bits = bits << 4 | filled;
         }
         Ok(Self(bits))
@@ -130,6 +138,7 @@ mod tests {
         assert_eq!(Field::of_heights([3, 0, 0, 0]).to_string(), "X.../X.../X...");
         assert_eq!(Field::default().to_string(), "....");
         assert_eq!("X.../..../X...".parse::<Field>(), Err(FieldError::Gap));
+        assert_eq!("X.../XXXX".parse::<Field>(), Err(FieldError::Full("XXXX".to_owned())));
         assert_eq!("XXX".parse::<Field>(), Err(FieldError::Row("XXX".to_owned())));
         assert_eq!("X...\n".repeat(13).parse::<Field>(), Err(FieldError::Height(13)));
     }

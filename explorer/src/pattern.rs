@@ -35,9 +35,11 @@ impl BoardPattern {
                 text.len()
             ));
         }
+        let is_between = |c: char| c == ',' || c.is_whitespace();
         let rows: Vec<Vec<&str>> = text
+            .trim()
             .split(['/', '\n'])
-            .map(|row| row.split([' ', ',']).filter(|cell| !cell.is_empty()).collect())
+            .map(|row| row.split(is_between).filter(|cell| !cell.is_empty()).collect())
             .collect();
         if rows.len() != size.rows() || rows.iter().any(|row: &Vec<&str>| row.len() != size.cols()) {
             return Err(format!(

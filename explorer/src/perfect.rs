@@ -196,9 +196,11 @@ pub async fn told(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), oracle, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
+    // Before its state: whoever ends in between has told how.
+    let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {
-        PlayState::Working(_) if !is_worked_on(&state) => {
+        PlayState::Working(_) if !is_worked_on => {
             Err(Status::internal("the server failed on this question; its log says how").into())
         }
         PlayState::Working(progress) => Ok(ToldAnswer(PlayAnswer { progress, statistics: None })),

@@ -102,16 +102,28 @@ pub async fn positions(
         );
         return Err(status::invalid_argument("first", what).into());
     }
-    let layers = layers_between(first, last, last_of_run, run.params.kept);
+    let (from, to) = (first.max(Layer::FIRST.0).next_multiple_of(2), last / 2 * 2);
+    if from > to {
+        let what =
+            format!("there is no layer from {first} to {last}: they are even numbers from {}", Layer::FIRST);
+        return Err(status::invalid_argument("first", what).into());
+    }
+    let layers = layers_between(from, to, last_of_run, run.params.kept);
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
     let is_less_better = less_is_better(run.params.objective);
-    let of_layers = layers.clone();
     let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-        let (mut found, mut sampled) = (Vec::new(), 0);
-        for &layer in &of_layers {
-            let boards = sample(oracle, layer, most.div_ceil(of_layers.len()), seed, asking.wanted)?;
+        let (mut found, mut sampled, mut layers_of, mut removed) = (Vec::new(), 0, Vec::new(), None);
+        for &layer in &layers {
+            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, asking.wanted) {
+                Err(error @ QueryError::ReachRemoved(_)) => {
+                    removed.get_or_insert(error);
+                    continue;
+                }
+                boards => boards?,
+            };
+            layers_of.push(layer.0);
             sampled += boards.len();
             if oracle.params().best_moves {
                 let advice = oracle.advise_all(&boards, asking.wanted)?.into_iter().flatten();
@@ -121,12 +133,15 @@ pub async fn positions(
                 found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
             }
         }
-        Ok::<_, QueryError>((found, sampled))
+        match removed {
+            Some(error) if layers_of.is_empty() => Err(error),
+            _ => Ok((found, sampled, layers_of)),
+        }
     };
-    let (found, sampled) = explorer.ask_much(run.oracle()?, question).await?;
+    let (found, sampled, layers) = explorer.ask_much(run.oracle()?, question).await?;
     let chosen = choose(found, kind, limit);
     Ok(ToldAnswer(PositionList {
-        layers: layers.into_iter().map(|layer| layer.0).collect(),
+        layers,
         sampled,
         positions: chosen.into_iter().map(|position| told(position, size)).collect(),
     }))

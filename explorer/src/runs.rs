@@ -103,6 +103,8 @@ pub struct ToldRun {
     /// The tile that ends the game.
     target: Option<u32>,
     spawn4: f64,
+    /// What a win is worth that takes one move more.
+    discount: f64,
     spawner: String,
     /// Whether states have a best move at once, and values only where they are asked for.
     best_moves: bool,
@@ -137,6 +139,7 @@ impl ToldRun {
             less_is_better: less_is_better(params.objective),
             target: params.winning_exponent().map(|exponent| 1 << exponent),
             spawn4: f64::from(spawn4.weight4()) / f64::from(spawn4.denominator()),
+            discount: f64::from(params.discount.numerator()) / f64::from(params.discount.denominator()),
             spawner: params.spawner.to_string(),
             best_moves: params.best_moves,
             phase: match run.phase {

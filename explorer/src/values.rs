@@ -101,10 +101,7 @@ struct SpawnPlace {
 /// The tiles that may come after the moves of a state. None come after a move that wins.
 fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
     let size = params.board;
-    let wins = |board: Board| {
-        let target = params.winning_exponent();
-        target.is_some_and(|target| (0..size.cells()).any(|cell| board.get(cell) >= target))
-    };
+    let wins = |board: Board| params.winning_exponent().is_some_and(|target| board.largest() >= target);
     let mut places = Vec::new();
     for (made, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction.name(), m.outcome?))) {
         if wins(outcome.after) {

@@ -68,11 +68,14 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(FolderError::Io(held, error)),
         }
-        if let Some(entry) = fs::read_dir(path).map_err(io)?.next() {
-            let name = entry.map_err(io)?.file_name();
-            return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
-        }
         let unfinished = folder.unfinished(DESCRIPTION);
+        for entry in fs::read_dir(path).map_err(io)? {
+            let name = entry.map_err(io)?.file_name();
+            // It is what is left where an export ended as it began.
+            if Some(name.as_os_str()) != unfinished.file_name() {
+                return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
+            }
+        }
         fs::write(&unfinished, format!("{description}\n")).map_err(io)?;
         fs::rename(&unfinished, &held).map_err(io)?;
         Ok(folder)

@@ -37,7 +37,8 @@ impl Accept {
             self.pool.vacancy().await;
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
-                    let Ok(permit) = self.pool.take(peer.ip()) else {
+                    // Another port may have taken the last permit meanwhile.
+                    let Some(permit) = self.pool.take_when_vacant(peer.ip()).await else {
                         if let Some(left_out) = self.turned_away.may(Instant::now()) {
                             tracing::warn!(%peer, left_out, "closed a connection: this address has its share of them");
                         }

@@ -7,6 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use tonic::body::Body;
 use tonic::{Code, Status};
+use tonic_types::StatusExt;
 
 use crate::status::field_of;
 
@@ -58,7 +59,8 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     if code == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    if code == StatusCode::TOO_MANY_REQUESTS || code == StatusCode::SERVICE_UNAVAILABLE {
+    // Of others a later attempt would come to the same.
+    if status.get_details_retry_info().is_some() {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }
     response

@@ -168,7 +168,10 @@ where
                 running.end(code);
             }
             let reader = shared.readers.begin(peer);
-            Ok(response.map(|inner| Body::new(Answer { inner, cut, running, reader, done: false })))
+            Ok(response.map(|inner| {
+                let done = inner.is_end_stream();
+                Body::new(Answer { inner, cut, running, reader, done })
+            }))
         })
     }
 }
@@ -308,8 +311,10 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         Poll::Ready(frame)
     }
 
+    /// Not before the end was asked for: who learns it with the last frame drops the answer, and what counts it, while the
+    /// client has yet to take that frame.
     fn is_end_stream(&self) -> bool {
-        self.done || self.inner.is_end_stream()
+        self.done
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -352,6 +357,22 @@ mod tests {
         assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
         for text in ["", "m", "1", "-1S", "1.5S", "999999999S", "1s", "1é"] {
             assert_eq!(timeout(text), None, "{text}");
+        }
+    }
+
+    /// A server that learns with the last frame that there is no more drops the answer, whether the frame is taken or not.
+    #[tokio::test]
+    async fn an_answer_is_over_once_its_end_was_asked_for() {
+        let (limits, stop) = (ServerLimits::default(), CancellationToken::new());
+        let layer = RequestsLayer::new(Vec::new(), Protocol::Http, limits, Room::new(1), stop);
+        let text = async |_: Request<()>| {
+            Ok::<_, std::convert::Infallible>(Response::new(Body::new("all of it".to_owned())))
+        };
+        let answered = tower::ServiceExt::oneshot(layer.layer(tower::service_fn(text)), Request::new(()));
+        let mut answer = answered.await.unwrap().into_body();
+        for is_over in [false, true] {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;
+            assert_eq!((frame.is_none(), answer.is_end_stream()), (is_over, is_over));
         }
     }
 }

@@ -91,6 +91,17 @@ impl PermitPool {
         Ok(Permit { pool: self.clone(), client })
     }
 
+    /// The same, once not all are held; none where the address holds its share.
+    pub async fn take_when_vacant(&self, address: IpAddr) -> Option<Permit> {
+        loop {
+            match self.take(address) {
+                Ok(permit) => return Some(permit),
+                Err(Refused::Share) => return None,
+                Err(Refused::Full) => self.vacancy().await,
+            }
+        }
+    }
+
     /// Waits until not all permits are held.
     pub async fn vacancy(&self) {
         loop {
@@ -193,5 +204,9 @@ mod tests {
         let _held = pool.take("::1".parse().unwrap()).unwrap();
         let (more, ()) = tokio::join!(pool.vacancy(), async { pool.at_least(2) });
         assert_eq!((given_back, more), ((), ()));
+        let other = "192.0.2.1".parse().unwrap();
+        let last = pool.take(other).unwrap();
+        let (taken, ()) = tokio::join!(pool.take_when_vacant(other), async { drop(last) });
+        assert!(taken.is_some());
     }
 }

@@ -39,17 +39,16 @@ pub struct StepOutcome {
 }
 
 impl ManyGames {
-    /// Games that have not begun: [`begin`](Self::begin) does that.
+    /// Games that have not begun: [`begin`](Self::begin) does that. The seed of each is its number, until it is given another.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4, target: Option<u8>, count: usize) -> Self {
-        let engine = Engine::new(size, spawn4);
-        let game = Game {
+        let game = |seed| Game {
             board: Board::default(),
             moves: LegalMoves::default(),
             is_won: false,
-            lots: Xoshiro256PlusPlus::seed_from_u64(0),
+            lots: Xoshiro256PlusPlus::seed_from_u64(seed),
         };
-        Self { engine, target, games: vec![game; count] }
+        Self { engine: Engine::new(size, spawn4), target, games: (0..).take(count).map(game).collect() }
     }
 
     /// Number of games.
@@ -198,6 +197,9 @@ mod tests {
         let (boards, others) = (play(&mut some, 0).0, play(&mut same, 0).0);
         let differing: Vec<usize> = (0..8).filter(|&game| boards[game] != others[game]).collect();
         assert_eq!(differing, [3]);
+        let mut unseeded = ManyGames::new("3x3".parse().unwrap(), Spawn4::default(), None, 8);
+        (0..8).for_each(|game| unseeded.begin(game));
+        assert_eq!(play(&mut unseeded, 50).0, boards);
     }
 
     #[test]

@@ -89,7 +89,8 @@ impl Stats {
         self.moves
     }
 
-    /// Mean score, and half the width of its interval of 95% confidence, by the normal approximation.
+    /// Mean score, and half the width of its interval of 95% confidence, by Student's distribution; not a number where one
+    /// game says nothing of the others.
     #[must_use]
     pub fn mean_score(&self) -> (f64, f64) {
         let mut scores: Vec<f64> = self.scores.iter().map(|&score| score as f64).collect();
@@ -140,13 +141,32 @@ impl Stats {
     }
 }
 
-/// The mean of numbers, and half the width of its interval of 95% confidence, by the normal approximation.
+/// The mean of numbers, and half the width of its interval of 95% confidence, by Student's distribution.
 pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
     let count = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / count.max(1.0);
+    if numbers.len() < 2 {
+        return (mean, f64::NAN);
+    }
     let squares = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>();
-    let variance = squares / (count - 1.0).max(1.0);
-    (mean, Z95 * (variance / count.max(1.0)).sqrt())
+    let variance = squares / (count - 1.0);
+    (mean, student95(count - 1.0) * (variance / count).sqrt())
+}
+
+/// Student's distribution of so many degrees of freedom is within so many of its units with probability 95%: the first from
+/// tables, others by the expansion about the normal distribution (Abramowitz and Stegun, 26.7.5), right to 0.1%.
+fn student95(degrees: f64) -> f64 {
+    const FIRST: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
+    if let Some(&known) = FIRST.get(degrees as usize - 1) {
+        return known;
+    }
+    let z = Z95;
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    z + (1..).zip(terms).map(|(power, term)| term / degrees.powi(power)).sum::<f64>()
 }
 
 #[cfg(test)]
@@ -161,6 +181,18 @@ mod tests {
         assert!((share.low - 0.4902).abs() < 1e-4 && (share.high - 0.9433).abs() < 1e-4, "{share:?}");
         assert_eq!(stats.share(0).low, 0.0);
         assert!((stats.share(10).high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn intervals_of_few_numbers_are_those_of_the_tables() {
+        // Published quantiles of Student's distribution.
+        for (degrees, quantile) in [(1.0, 12.706), (6.0, 2.447), (10.0, 2.228), (30.0, 2.042), (120.0, 1.980)]
+        {
+            assert!((student95(degrees) / quantile - 1.0).abs() < 1e-3, "{degrees}");
+        }
+        let (mean, half) = interval(&[1.0, 3.0]);
+        assert!(mean == 2.0 && (half - 12.706).abs() < 1e-9);
+        assert!(interval(&[5.0]).1.is_nan() && interval(&[]).1.is_nan());
     }
 
     #[test]

@@ -31,9 +31,25 @@ register()
 Array = NDArray[Any]
 
 
-def _check_run(run: Run | Client | None, board: str, objective: str) -> None:
-    if run is not None and (run.board, run.objective) != (board, objective):
-        raise UsageError(f"expected a run of {board}, {objective}, found one of {run.board}, {run.objective}")
+def _check_run(run: Run | Client | None, games: Games) -> None:
+    if run is not None and run.rules != games.rules:
+        raise UsageError(f"expected a run of {games.rules}, found one of {run.rules}")
+
+
+def _check_options(options: dict[str, Any] | None, known: str) -> None:
+    unknown = [name for name in options or {} if name != known]
+    if unknown:
+        raise UsageError(f'expected no option but "{known}", found {", ".join(map(repr, unknown))}')
+
+
+def _moves(actions: Any, count: int) -> Array:
+    moves = np.ascontiguousarray(actions, dtype=np.int64)
+    if moves.shape != (count,):
+        raise UsageError(f"expected {count} actions, found {moves.size}")
+    wrong = moves[(moves < 0) | (moves > 3)]
+    if wrong.size:
+        raise UsageError(f"expected actions from 0 to 3, found {wrong[0]}")
+    return moves
 
 
 def _seeds(generator: np.random.Generator, count: int) -> list[int]:
@@ -75,13 +91,14 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         self.games = Games(board, 1, objective=objective, spawn4=spawn4)
-        _check_run(run, board, objective)
+        _check_run(run, self.games)
         self._judge = None if run is None else _Judge(run, 1)
         self.observation_space = spaces.Box(0, 15, self.games.shape, np.uint8)
         self.action_space = spaces.Discrete(4)
         self.render_mode = render_mode
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        _check_options(options, "board")
         super().reset(seed=seed)
         boards, _ = self.games.reset(_seeds(self.np_random, 1))
         if options and "board" in options:
@@ -93,7 +110,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         if not self.games.legal().any():
             # It is over, and stays so.
             return self.games.boards()[0], 0.0, True, False, self._info(True)
-        moves = np.array([action], dtype=np.int64)
+        moves = _moves([action], 1)
         regret = None if self._judge is None else self._judge.regrets(moves)[0]
         boards, rewards, over, _ = self.games.step(moves)
         info = self._info(bool(over[0]))
@@ -106,7 +123,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         if self._judge is not None:
             self._judge.look(self.games.packed(), np.array([over]))
             info["value"] = float(self._judge.values[0])
-            info["action_values"] = self._judge.actions[0]
+            info["action_values"] = self._judge.actions[0].copy()
         return info
 
     def render(self) -> str | None:
@@ -114,7 +131,10 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
 
 class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
-    """Many games, stepped by one call. A game that is over is begun anew by the next step, whatever its action."""
+    """Many games, stepped by one call. A game that is over is begun anew by the next step, whatever its action.
+
+    `reset(options={"boards": BOARDS})` begins them with boards of one's own, in each of which a move has to be legal.
+    """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
@@ -129,7 +149,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     ) -> None:
         self.num_envs = num_envs
         self.games = Games(board, num_envs, objective=objective, spawn4=spawn4)
-        _check_run(run, board, objective)
+        _check_run(run, self.games)
         self._judge = None if run is None else _Judge(run, num_envs)
         self.single_observation_space = spaces.Box(0, 15, self.games.shape, np.uint8)
         self.single_action_space = spaces.Discrete(4)
@@ -142,32 +162,40 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
+        _check_options(options, "boards")
         if isinstance(seed, list):
             generators = [np.random.default_rng(of_game) for of_game in seed]
             seeds = [_seeds(generator, 1)[0] for generator in generators]
+            # What a later reset without seeds draws follows from these.
+            self._np_random = generators[0]
         else:
             super().reset(seed=seed)
             seeds = _seeds(self.np_random, self.num_envs)
         boards, legal = self.games.reset(seeds)
         if options and "boards" in options:
+            if len(options["boards"]) != self.num_envs:
+                raise UsageError(f"expected {self.num_envs} boards, found {len(options['boards'])}")
             for game, board in enumerate(options["boards"]):
                 self.games.place(game, board)
             boards, legal = self.games.boards(), self.games.legal()
+            over = np.flatnonzero(~legal.any(axis=1))
+            if over.size:
+                raise UsageError(f"expected boards with a legal move, found {self.games.board(int(over[0]))}")
         self._over = np.zeros(self.num_envs, dtype=np.bool_)
         return boards, self._info(legal)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        moves = np.ascontiguousarray(actions, dtype=np.int64)
+        moves = _moves(actions, self.num_envs)
         regrets = None if self._judge is None else np.where(self._over, 0.0, self._judge.regrets(moves))
         boards, rewards, self._over, legal = self.games.step(moves)
         info = self._info(legal)
         if regrets is not None:
             info["regret"] = regrets
-        return boards, rewards, self._over, self._truncated.copy(), info
+        return boards, rewards, self._over.copy(), self._truncated.copy(), info
 
     def _info(self, legal: Array) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": legal}
         if self._judge is not None:
             self._judge.look(self.games.packed(), self._over)
-            info["value"], info["action_values"] = self._judge.values, self._judge.actions
+            info["value"], info["action_values"] = self._judge.values.copy(), self._judge.actions.copy()
         return info

@@ -1,7 +1,6 @@
 //! One board.
 
 use exact2048_game::board::tile;
-use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{Move, make_move};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_game::{Board as Packed, BoardSize};
@@ -81,8 +80,8 @@ impl Board {
     /// The moves that change the board: of "left", "right", "up" and "down".
     #[getter]
     fn legal_moves(&self) -> Vec<&'static str> {
-        let moves = PackedRules::new(self.size).moves(self.packed);
-        moves.iter().map(|(direction, ..)| direction.name()).collect()
+        let changes = |&direction: &Move| make_move(self.packed, direction, self.size).is_some();
+        Move::ALL.into_iter().filter(changes).map(Move::name).collect()
     }
 
     /// The board after a move and before a tile comes, with the score of the move; None where the move changes nothing.

@@ -24,6 +24,7 @@ use crate::boards::read;
 use crate::errors::{
     BoardError, Exact2048Error, NotSolvedError, ServerError, UnreachableError, UsageError, of_board,
 };
+use crate::rules;
 
 /// Where a token is, unless it is given.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
@@ -134,6 +135,12 @@ impl Client {
     #[getter]
     fn objective(&self) -> &str {
         &self.parameters.objective
+    }
+
+    /// Which game is played: equal for equal rules.
+    #[getter]
+    fn rules(&self) -> String {
+        rules::in_words(&self.parameters)
     }
 
     /// Number of states, up to symmetry.

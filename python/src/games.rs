@@ -1,8 +1,9 @@
 //! Many games at once, as environments for learners step them.
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Objective, Params, Precision};
+use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_players::ManyGames;
+use exact2048_proto::v1::RunParameters;
 use numpy::ndarray::{Array2, Array3};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use crate::board::Board;
 use crate::boards::read;
 use crate::errors::{UsageError, of_params};
+use crate::rules;
 
 /// What a step gives: boards, rewards, which games are over, which moves are legal.
 type Step<'py> = (
@@ -28,6 +30,7 @@ pub(crate) struct Games {
     games: ManyGames,
     /// Whether wins are rewarded, and not scores.
     is_reach: bool,
+    rules: String,
 }
 
 #[pymethods]
@@ -39,7 +42,7 @@ impl Games {
         let usage = |text: String| UsageError::new_err(text);
         let size = board.parse().map_err(|error: exact2048_game::BoardError| usage(error.to_string()))?;
         let goal: Objective = objective.parse().map_err(|error| usage(format!("{error}")))?;
-        let spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
+        let spawn4: Spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
         let target = match goal {
             Objective::Score => None,
             Objective::Reach { .. } => {
@@ -53,10 +56,19 @@ impl Games {
         if count == 0 {
             return Err(usage("expected at least one game, found 0".to_owned()));
         }
-        Ok(Self { games: ManyGames::new(size, spawn4, target, count), is_reach: target.is_some() })
+        let rules = rules::in_words(&RunParameters {
+            rows: size.rows() as u32,
+            columns: size.cols() as u32,
+            objective: goal.to_string(),
+            spawn4_numerator: spawn4.weight4(),
+            spawn4_denominator: spawn4.denominator(),
+            ..RunParameters::default()
+        });
+        Ok(Self { games: ManyGames::new(size, spawn4, target, count), is_reach: target.is_some(), rules })
     }
 
-    /// Gives each game a seed, and begins all: a seed for each, of 64 bits.
+    /// Gives each game a seed, and begins all: a seed for each, of 64 bits. Without seeds games go on with the numbers that they
+    /// have, which follow from a game's place in the list until a seed was given.
     fn reset<'py>(&mut self, py: Python<'py>, seeds: Option<Vec<u64>>) -> PyResult<Begun<'py>> {
         if let Some(seeds) = &seeds {
             self.expect(seeds.len(), "seeds")?;
@@ -140,6 +152,12 @@ impl Games {
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.games.size().rows(), self.games.size().cols())
+    }
+
+    /// Which game is played: equal for equal rules.
+    #[getter]
+    fn rules(&self) -> &str {
+        &self.rules
     }
 
     fn __len__(&self) -> usize {

@@ -13,6 +13,7 @@ use crate::answers::{self, MoveAnswer, Source};
 use crate::board::Board;
 use crate::boards::read;
 use crate::errors::{of_query, of_run, of_storage};
+use crate::rules;
 
 /// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -25,7 +26,16 @@ const CONE_BYTES: u64 = 1 << 30;
 pub(crate) struct Run {
     oracle: Oracle,
     path: String,
+    opened: Opened,
     facts: Facts,
+}
+
+/// How it was opened, for another process to do the same.
+struct Opened {
+    /// The path from anywhere, or the URL.
+    place: PathBuf,
+    cache_bytes: u64,
+    memory_bytes: u64,
 }
 
 /// What the run is.
@@ -45,8 +55,10 @@ impl Run {
     pub fn new(py: Python<'_>, path: PathBuf, cache_bytes: u64, memory_bytes: u64) -> PyResult<Self> {
         py.detach(|| {
             let location = Location::parse(path.as_os_str(), &StoreSettings::default());
-            let run = OpenRun::open(location.map_err(|error| of_storage(&error))?)
-                .map_err(|error| of_run(&error))?;
+            let location = location.map_err(|error| of_storage(&error))?;
+            let place = if path.is_dir() { std::path::absolute(&path)? } else { path.clone() };
+            let opened = Opened { place, cache_bytes, memory_bytes };
+            let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
             let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
             let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
             let starts = oracle.starts().map_err(|error| of_query(&error))?;
@@ -56,7 +68,7 @@ impl Run {
                 start: starts.expected,
                 error_bound: starts.error_bound,
             };
-            Ok(Self { oracle, path: path.to_string_lossy().into_owned(), facts })
+            Ok(Self { oracle, path: path.to_string_lossy().into_owned(), opened, facts })
         })
     }
 
@@ -131,6 +143,12 @@ impl Run {
         self.oracle.params().objective.to_string()
     }
 
+    /// Which game is played: equal for equal rules.
+    #[getter]
+    fn rules(&self) -> String {
+        rules::in_words(&self.oracle.params().into())
+    }
+
     /// How likely a spawned tile is a 4, as it was given.
     #[getter]
     fn spawn4(&self) -> String {
@@ -176,9 +194,15 @@ impl Run {
         slf
     }
 
-    /// Another process opens it anew.
-    fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
-        (py.get_type::<Self>().into_any().unbind(), (self.path.clone(),))
+    /// Another process opens it anew, with the same limits.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf,))> {
+        let Opened { place, cache_bytes, memory_bytes } = &self.opened;
+        let limits = PyDict::new(py);
+        limits.set_item("cache_bytes", cache_bytes)?;
+        limits.set_item("memory_bytes", memory_bytes)?;
+        let open =
+            py.import("functools")?.getattr("partial")?.call((py.get_type::<Self>(),), Some(&limits))?;
+        Ok((open, (place.clone(),)))
     }
 
     fn __repr__(&self) -> String {

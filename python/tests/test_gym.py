@@ -118,15 +118,47 @@ def test_seeds_say_what_comes() -> None:
     assert play(1) == play(1) != play(2)
 
 
+def test_lists_of_seeds_say_what_later_resets_give() -> None:
+    def play(seeds: list[int]) -> list:
+        envs = gymnasium.make_vec("Exact2048-v0", num_envs=4, board="4x4")
+        return [part.tobytes() for part in (envs.reset(seed=seeds)[0], envs.reset()[0], envs.reset()[0])]
+
+    assert play([1, 2, 3, 4]) == play([1, 2, 3, 4]) != play([2, 2, 3, 4])
+    games = exact2048.Games("3x3", 64)
+    assert len({board.tobytes() for board in games.reset(None)[0]}) > 8
+
+
+def test_what_is_told_is_the_readers_own(run: exact2048.Run) -> None:
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x2", run=run)
+    _, info = envs.reset(seed=1)
+    moves = info["action_values"].argmax(axis=1)
+    info["action_values"][:] = 0
+    info["value"][:] = 0
+    *_, info = envs.step(moves)
+    assert (info["regret"] == 0).all()
+
+
 def test_what_cannot_be_played_is_said(run: exact2048.Run) -> None:
-    with pytest.raises(exact2048.UsageError, match="expected a run of 3x3, score, found one of 3x2, score"):
+    with pytest.raises(exact2048.UsageError, match="expected a run of 3x3, score, a 4 by 1/10, found one of 3x2, score, a 4 by 1/10"):
         exact2048.gym.Exact2048Env(board="3x3", run=run)
+    with pytest.raises(exact2048.UsageError, match="expected a run of 3x2, score, a 4 by 1/2, found one of"):
+        exact2048.gym.Exact2048Env(board="3x2", spawn4="0.5", run=run)
+    exact2048.gym.Exact2048Env(board="3X2", spawn4="1/10", run=run)
     with pytest.raises(exact2048.UsageError, match="score or reach:TILE, found lose:16"):
         exact2048.Games("3x3", 1, objective="lose:16")
     with pytest.raises(exact2048.UsageError, match="expected actions from 0 to 3, found 4"):
         games = exact2048.Games("3x3", 1)
         games.reset([1])
         games.step(np.array([4]))
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x2", run=run)
+    envs.reset(seed=1)
+    for wrong, words in [([0, 4], "actions from 0 to 3, found 4"), ([0], "expected 2 actions, found 1")]:
+        with pytest.raises(exact2048.UsageError, match=words):
+            envs.unwrapped.step(np.array(wrong))
+    with pytest.raises(exact2048.UsageError, match='no option but "boards", found \'board\''):
+        envs.reset(options={"board": "2 2 / 0 0 / 0 0"})
+    with pytest.raises(exact2048.UsageError, match="with a legal move, found 2 4 / 4 2 / 2 4"):
+        envs.reset(options={"boards": ["2 2 / 0 0 / 0 0", "2 4 / 4 2 / 2 4"]})
     with pytest.raises(exact2048.UsageError, match="expected 2 actions, found 3"):
         games = exact2048.Games("3x3", 2)
         games.reset([1, 2])

@@ -3,6 +3,7 @@
 import copy
 import json
 import pathlib
+import os
 import pickle
 import subprocess
 import threading
@@ -150,6 +151,10 @@ def test_runs_are_copied_and_sent_to_other_processes(run: exact2048.Run) -> None
     assert copy.deepcopy(run) is run
     again = pickle.loads(pickle.dumps(run))
     assert again is not run and again.fingerprint == run.fingerprint
+    small = exact2048.Run(run.path, cache_bytes=1 << 20, memory_bytes=1 << 21)
+    opened, (place,) = small.__reduce__()
+    assert opened.keywords == {"cache_bytes": 1 << 20, "memory_bytes": 1 << 21}
+    assert os.path.isabs(place) and os.path.samefile(place, run.path)
 
 
 def test_what_is_not_reached_has_no_value(run: exact2048.Run) -> None:

@@ -12,7 +12,7 @@ use exact2048_players::evaluate::{
     EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, Worst, exactly,
     sampled,
 };
-use exact2048_players::{Decides, Engine, PlayerSpec};
+use exact2048_players::{Decides, Engine, PlayerSpec, WonShare};
 use exact2048_solution::{Oracle, Run};
 use serde_json::{Value, json};
 
@@ -185,6 +185,38 @@ struct Report<'a> {
     oracle: &'a Oracle,
 }
 
+/// Games in which a move lost something, from which on what games lose tells how much a player does: the normal
+/// approximation is good enough then.
+const LEAST_LOSSY_GAMES: u64 = 30;
+
+/// An estimate, and an interval that holds what it estimates with a confidence of 95%.
+struct Estimate {
+    value: f64,
+    low: f64,
+    high: f64,
+    half_width: f64,
+    /// What it follows from.
+    by: &'static str,
+}
+
+impl Estimate {
+    /// How far it is below a number.
+    fn below(&self, number: f64) -> Self {
+        Self { value: number - self.value, low: number - self.high, high: number - self.low, ..*self }
+    }
+
+    /// `1,234.5 ± 6.7`, or where it is not in the middle of its interval `0.950 (0.764 to 0.991)`.
+    fn text(&self, decimals: usize) -> String {
+        let off_centre = (self.high + self.low) / 2.0 - self.value;
+        if off_centre.abs() * 1e6 > self.half_width {
+            let [value, low, high] =
+                [self.value, self.low, self.high].map(|number| units::mean(number, decimals));
+            return format!("{value} ({low} to {high})");
+        }
+        units::interval(self.value, self.half_width, decimals)
+    }
+}
+
 impl Report<'_> {
     /// A number in the units of the objective, which is known up to an error.
     fn value(&self, value: f64, error: f64) -> String {
@@ -204,25 +236,30 @@ impl Report<'_> {
         }
     }
 
-    /// What a sampled player is worth, half the width of its interval of 95% confidence, and from what it follows: of
-    /// two estimates the narrower one.
-    fn estimate(&self, sample: &Sample) -> (f64, f64, &'static str) {
-        let (lost, by_losses) = sample.lost;
-        let (found, by_games, name) = match self.objective {
+    /// What a sampled player is worth: of two estimates the narrower one. That by losses counts where enough games have some:
+    /// of few its interval is too narrow, and of none it is nothing at all.
+    fn estimate(&self, sample: &Sample) -> Estimate {
+        let around = |value: f64, half_width: f64, by| Estimate {
+            value,
+            low: value - half_width,
+            high: value + half_width,
+            half_width,
+            by,
+        };
+        let found = match self.objective {
             Objective::Score => {
                 let (mean, half_width) = sample.stats.mean_score();
-                (mean, half_width, "scores")
+                around(mean, half_width, "scores")
             }
             Objective::Reach { .. } | Objective::Lose { .. } => {
-                let won = sample.stats.won();
-                (won.share, (won.high - won.low) / 2.0, "games won")
+                let WonShare { share, low, high, .. } = sample.stats.won();
+                Estimate { value: share, low, high, half_width: (high - low) / 2.0, by: "games won" }
             }
         };
-        if by_losses < by_games {
-            (self.perfect.value - lost, by_losses, "losses")
-        } else {
-            (found, by_games, name)
-        }
+        let (lost, half_width) = sample.lost;
+        let by_losses = around(self.perfect.value - lost, half_width, "losses");
+        let is_sound = sample.lossy_games >= LEAST_LOSSY_GAMES;
+        if is_sound && by_losses.half_width < found.half_width { by_losses } else { found }
     }
 
     fn write(&self, out: &mut impl Write, found: &Found, seconds: f64) -> Result<()> {
@@ -269,13 +306,10 @@ impl Report<'_> {
             output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
         }
         let decimals = if self.objective == Objective::Score { 1 } else { 6 };
-        let (value, half, by) = self.estimate(sample);
-        output::write_field(
-            out,
-            "player's",
-            format!("{}, by its {by}", units::interval(value, half, decimals)),
-        )?;
-        output::write_field(out, "loses", units::interval(self.perfect.value - value, half, decimals))?;
+        let of_player = self.estimate(sample);
+        let value = format!("{}, by its {}", of_player.text(decimals), of_player.by);
+        output::write_field(out, "player's", value)?;
+        output::write_field(out, "loses", of_player.below(self.perfect.value).text(decimals))?;
         let moves = stats.moves() as f64 / stats.games().max(1) as f64;
         output::write_field(out, "moves", format!("{} a game", units::mean(moves, 1)))?;
         writeln!(out)?;
@@ -361,14 +395,16 @@ impl Report<'_> {
             Found::Sample(sample) => {
                 let stats = &sample.stats;
                 let (score, score_half_width) = stats.mean_score();
-                let (estimate, half_width, by) = self.estimate(sample);
+                let of_player = self.estimate(sample);
                 let (lost, lost_half_width) = sample.lost;
                 let tiles = stats.reached();
                 let tiles = tiles.map(|(e, share)| json!({ "tile": 1u32 << e, "reached": share }));
                 json["sampled"] = json!({
-                    "value": estimate,
-                    "half_width": half_width,
-                    "estimated_by": by,
+                    "value": of_player.value,
+                    "low": of_player.low,
+                    "high": of_player.high,
+                    "half_width": of_player.half_width,
+                    "estimated_by": of_player.by,
                     "seed": self.args.seed,
                     "games": stats.games(),
                     "failed": stats.failed(),

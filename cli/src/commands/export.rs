@@ -30,8 +30,8 @@ Examples:
   exact2048 export --run runs/5x2 --what states --sample 1000000 --format csv -o 5x2-sample
 
 The folder gets files of some million rows, each of a range of layers. The same command again \
-writes those that are missing. Rows ascend by layer and by canonical board. ExportRows: board (packed, \
-four bits a cell), value, layer, largest tile and number of empty cells; with policy the best moves \
+writes those that are missing. Rows ascend by layer and by canonical board. A row has the board (packed, \
+four bits a cell), its value, layer, largest tile and number of empty cells; with policy the best moves \
 as bits (left 1, right 2, up 4, down 8) and what each move is worth, not a number where it is not \
 legal. Values of layers that the run does not store are worked out. More is in docs/export.md.")]
 pub struct Args {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_explorer::Explorer;
+use exact2048_net::client::is_address;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
@@ -54,7 +55,7 @@ pub struct Args {
     http: Option<SocketAddr>,
     /// Let pages from this origin ask the explorer's API: scheme and host, as browsers tell them; may be given several
     /// times
-    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = origin)]
     allow_origin: Vec<HeaderValue>,
     /// Memory for decoded parts of the run, for example 1GiB
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "256MiB")]
@@ -75,6 +76,20 @@ pub struct Args {
     server: ServerArgs,
 }
 
+/// An origin as browsers tell it.
+fn origin(text: &str) -> Result<HeaderValue, String> {
+    let wrong = || {
+        format!(
+            "expected http://HOST or https://HOST, with :PORT where it is not the usual one, found {text:?}"
+        )
+    };
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(wrong)?;
+    if !is_address(text) || host.contains('/') {
+        return Err(wrong());
+    }
+    HeaderValue::from_str(text).map_err(|_| wrong())
+}
+
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
@@ -82,8 +97,9 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // For the oracle: as many as batches may use, as many for single questions, and what takes long.
-        .max_blocking_threads(2 * threads + usize::from(args.cones))
+        // For the oracle: as many as batches may use, as many for what the explorer looks through, as many for single
+        // questions, and what takes long.
+        .max_blocking_threads(3 * threads + usize::from(args.cones))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;

@@ -142,8 +142,10 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
 #[must_use]
 pub fn is_address(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
-    let is_host = uri.host().is_some_and(|host| !host.is_empty())
-        && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else { return false };
+    // With a name of a user in front it begins otherwise; what is no number is no port.
+    let is_host = !host.is_empty()
+        && authority.as_str().strip_prefix(host).is_some_and(|port| port.is_empty() || uri.port().is_some());
     let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();
     matches!(uri.scheme_str(), Some("http" | "https")) && is_host && is_bare
 }

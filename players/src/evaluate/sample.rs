@@ -16,6 +16,9 @@ use crate::stats::{Stats, interval};
 /// Games that one player object plays one after the other.
 const BATCH: u64 = 16;
 
+/// Batches that are played before what they came to is added up: a batch takes up to some ten kilobytes.
+const BATCHES_AT_ONCE: usize = 256;
+
 /// What games of a player came to.
 #[derive(Clone, Debug)]
 pub struct Sample {
@@ -24,8 +27,10 @@ pub struct Sample {
     /// What the moves of a game lose together: mean, and half the width of its interval of 95% confidence.
     ///
     /// Its expectation is exactly what the player falls short of perfect play. Of good players it varies less than the
-    /// score does.
+    /// score does. Where [few games](Self::lossy_games) lose anything, the interval says little.
     pub lost: (f64, f64),
+    /// Games in which a move lost something.
+    pub lossy_games: u64,
     /// What moves lose.
     pub losses: LossTable,
     /// Why the first of the games that failed did.
@@ -73,14 +78,18 @@ pub fn sampled(
         }
         Ok(found)
     };
-    let batches: Vec<_> = (0..games.div_ceil(BATCH)).into_par_iter().map(batch).collect();
     let mut all = empty();
-    for found in batches {
-        all = all.with(engine, found?);
+    let batches = games.div_ceil(BATCH);
+    for first in (0..batches).step_by(BATCHES_AT_ONCE) {
+        let some = (first..batches.min(first + BATCHES_AT_ONCE as u64)).into_par_iter();
+        for found in some.map(batch).collect::<Vec<_>>() {
+            all = all.with(engine, found?);
+        }
     }
     let Found { stats, lost, mut losses, first_failure } = all;
     losses.divide(stats.games().max(1));
-    Ok(Sample { lost: interval(&lost), stats, losses, first_failure })
+    let lossy_games = lost.iter().filter(|&&lost| lost > 0.0).count() as u64;
+    Ok(Sample { lost: interval(&lost), lossy_games, stats, losses, first_failure })
 }
 
 fn told(number: u64, failure: &PlayerError) -> String {

@@ -140,12 +140,11 @@ impl Drop for Running {
 
 impl Player for External {
     fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
-        // One that failed in the game before gets another chance.
-        if self.running.is_none() {
-            self.running = Some(Running::start(&self.command)?);
-        }
-        if let Some(running) = &mut self.running {
-            let told = writeln!(running.input, "game {}", engine.size());
+        let tell = |running: &mut Running| writeln!(running.input, "game {}", engine.size());
+        // One that failed in the game before, or ended after it, gets another chance.
+        if !self.running.as_mut().is_some_and(|running| tell(running).is_ok()) {
+            self.running = None;
+            let told = tell(self.running.insert(Running::start(&self.command)?));
             told.map_err(|_| CommandError::Ended { command: self.command.clone() })?;
         }
         Ok(())
@@ -173,6 +172,17 @@ mod tests {
     use rustix::process::test_kill_process;
 
     use super::*;
+
+    #[test]
+    fn a_program_that_ends_after_each_game_is_started_for_the_next() {
+        let engine = Engine::new("2x2".parse().unwrap(), exact2048_game::Spawn4::default());
+        let mut player = External::start("read -r game; read -r question; echo left").unwrap();
+        for _ in 0..3 {
+            player.begin(&engine).unwrap();
+            assert_eq!(player.ask("move").unwrap().trim(), "left");
+            player.running.as_mut().unwrap().child.wait().unwrap();
+        }
+    }
 
     /// The shell is not all that a command starts.
     #[test]

@@ -11,7 +11,7 @@ use crate::engine::{Engine, LegalMoves};
 /// Values a board by its best path: the sum of the tiles along a snake, each weighted by the power of a ratio, the most
 /// over all snakes. Looks some moves ahead without luck: a 2 is put into the first empty cell of the best path.
 ///
-/// The value of a move is that of the board after it plus, for each further move, its value times 0.9 raised to the
+/// The value of a move is that of the board after it plus the value of the best move that follows, times 0.9 raised to the
 /// number of moves made; a board without a legal move is worth −1.
 ///
 /// Source: N. Pezzotti (diaryofatinker.blogspot.com, 2014), who gives ratio 1/4, depth 3 and either two paths, both from

@@ -46,9 +46,9 @@ pub(super) fn thinned(step: usize) -> String {
     if step > 1 { format!(" The table has one in {step} layers, and the last.") } else { String::new() }
 }
 
-/// What is said where only some layers were looked at.
-fn which_layers(run: &RunReport) -> String {
-    let looked_at = run.layers.iter().filter(|layer| layer.sums.states() > 0).count();
+/// What is said where only some layers were looked at. `counts_of` tells the states that were, of a layer.
+fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> String {
+    let looked_at = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
     match run.values {
         _ if looked_at == run.layers.len() => {
             " All states of all layers are in it, none is sampled.".to_owned()
@@ -165,7 +165,7 @@ fn values(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let mut caption = format!(
         "The least, the mean and the largest {name}, by perfect play, over the states of each layer; each state \
          counts once, however likely it is.{}",
-        which_layers(run)
+        which_layers(run, |sums| sums.values.count())
     );
     if run.params.discount != Discount::NONE && is_in(Source::OptimalPlay, &run.params) {
         caption += " The same three numbers of each sum of tiles are in the data of Lees-Miller's article on optimal play \
@@ -205,7 +205,7 @@ fn by_largest(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         caption: format!(
             "The mean {name}, over the states of each layer with the same largest tile. The table has all layers \
              together.{}",
-            which_layers(run)
+            which_layers(run, |sums| sums.values.count())
         ),
         x: BY_LAYER,
         y: (format!("mean {name}"), number_axis),
@@ -234,7 +234,7 @@ fn empties(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let numbers = Numbers::new(&["empty cells", "states", "share"], rows);
     let caption = format!(
         "How many cells of a state are empty: shares of all states, each counted once.{}",
-        which_layers(run)
+        which_layers(run, StateSums::states)
     );
     let heading = ("empty-cells", "States by number of empty cells");
     of_bars(heading, caption, "empty cells", ("share of the states", share_axis), shares, vec![numbers])

@@ -1,0 +1,18 @@
+//! Which game is played, in words: alike for games, runs and servers that play the same one.
+
+use exact2048_proto::v1::RunParameters;
+
+/// `3x3, score, a 4 by 1/10`, and what else is not usual. What a run stores is left out.
+pub(crate) fn in_words(of: &RunParameters) -> String {
+    let mut words = format!(
+        "{}x{}, {}, a 4 by {}/{}",
+        of.rows, of.columns, of.objective, of.spawn4_numerator, of.spawn4_denominator
+    );
+    if of.discount_denominator != 0 {
+        words += &format!(", discount {}/{}", of.discount_numerator, of.discount_denominator);
+    }
+    if !["", "random"].contains(&of.spawner.as_str()) {
+        words += &format!(", {} tiles", of.spawner);
+    }
+    words
+}
