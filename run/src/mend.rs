@@ -37,8 +37,11 @@ pub fn damaged_shards(
                             warn(&error);
                             damaged.push(Arc::clone(shard));
                         }
-                        // Perhaps whole, but not to be read now: making it again would be a waste.
-                        Ok(_) => *found = Err(error),
+                        // Perhaps whole, but not to be read now: making it again would be a waste. The others are not read.
+                        Ok(_) => {
+                            *found = Err(error);
+                            next.store(shards.len(), Ordering::Relaxed);
+                        }
                         Err(_) => {}
                     }
                 }

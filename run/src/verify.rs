@@ -79,6 +79,14 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// Whether it says nothing of the run but that a file cannot be read now.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::File(error) if error.blames().is_none())
+    }
+}
+
 fn at(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at byte {offset}"))
 }

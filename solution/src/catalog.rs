@@ -108,7 +108,7 @@ struct Range {
     /// None where the reach of the range was removed.
     shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
-    owners: Option<Owners>,
+    owners: Option<Arc<Owners>>,
     took: Option<Took>,
 }
 
@@ -186,6 +186,8 @@ pub struct Catalog {
     next_serial: AtomicU64,
     /// The files of shards that records name and that do not count any more.
     superseded: Mutex<HashSet<String>>,
+    /// The members' threads of the last record that has several shards, and what follows from them.
+    last_owners: Mutex<Option<(Vec<u32>, Arc<Owners>)>>,
 }
 
 /// The layers that a commit counts.
@@ -216,6 +218,7 @@ impl Catalog {
             ranges: RwLock::default(),
             next_serial: AtomicU64::new(0),
             superseded: Mutex::default(),
+            last_owners: Mutex::default(),
         }
     }
 
@@ -265,12 +268,25 @@ impl Catalog {
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
         }
-        let owners = (!threads.is_empty()).then(|| assign(&self.params, &threads));
+        let owners = (!threads.is_empty()).then(|| self.owners(threads));
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
         self.retain(|old| !old.is_stored() || !overlap(&old.commit, &commit));
         self.write().push(Range { commit, shards, owners, took });
         Ok(())
+    }
+
+    /// Which of so many members owns which lane. Records that follow one another are mostly of the same members.
+    fn owners(&self, threads: Vec<u32>) -> Arc<Owners> {
+        let mut last = self.last_owners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*last {
+            Some((same, owners)) if *same == threads => Arc::clone(owners),
+            _ => {
+                let owners = Arc::new(assign(&self.params, &threads));
+                *last = Some((threads, Arc::clone(&owners)));
+                owners
+            }
+        }
     }
 
     /// Whether values are committed.
@@ -297,7 +313,8 @@ impl Catalog {
             .flat_map(|range| layers_of(&range.commit))
             .collect();
         ranges.retain_mut(|range| {
-            if !is_removed(&range.commit, removed) {
+            // Where there is nothing to let go of, all that there is are counts.
+            if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
             }
             superseded.extend(range.shards.drain(..).map(|shard| shard.record.file.clone()));

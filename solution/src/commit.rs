@@ -45,6 +45,7 @@ impl Phase {
 
 /// States and afterstates of a layer, up to symmetry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LayerCounts {
     /// The layer.
     pub layer: Layer,
@@ -56,6 +57,7 @@ pub struct LayerCounts {
 
 /// A finished range of layers, as the journal records it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Commit {
     /// Which pass.
     pub phase: Phase,
@@ -103,6 +105,8 @@ mod tests {
         for commit in [commit(Phase::BackUp, Some(u128::MAX - 5)), commit(Phase::Enumerate, None)] {
             let text = serde_json::to_string(&commit).unwrap();
             assert_eq!(serde_json::from_str::<Commit>(&text).unwrap(), commit);
+            let newer = text.replacen('{', r#"{"newer":1,"#, 1);
+            assert!(serde_json::from_str::<Commit>(&newer).is_err(), "it may mean something");
         }
     }
 }

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use crate::archive::{Archive, ReadError};
 use crate::catalog::Catalog;
-use crate::parts::Parts;
+use crate::parts::{Parts, PayloadError};
 use crate::run::Run;
 
 /// Counts the dead states of the layers of a run.
@@ -75,8 +75,7 @@ impl<'a> DeadStates<'a> {
     fn of_part(&self, layer: Layer, key: ItemKey) -> Result<u64, ReadError> {
         let lane = Lane::from_code(key.lane).filter(|lane| self.columns.contains_key(lane));
         let place = lane.and_then(|lane| Some((lane, self.locator.rows(layer, lane)?)));
-        // A key that no block has: its shard says what is not so.
-        let (lane, rows) = place.ok_or(ReadError::StateMissing(key))?;
+        let (lane, rows) = place.ok_or_else(|| PayloadError::no_boards(key))?;
         let columns = &self.columns[&lane];
         let parts = Parts::new(rows as usize, columns.len());
         let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(0) };
@@ -88,7 +87,7 @@ impl<'a> DeadStates<'a> {
         for (number, states) in occupied.filter(|(_, states)| any(states)) {
             let row = Row((first + number) as u32);
             let skeleton = self.locator.skeleton(layer, lane, row);
-            let (index, mask, config) = skeleton.ok_or(ReadError::StateMissing(key))?;
+            let (index, mask, config) = skeleton.ok_or_else(|| PayloadError::no_boards(key))?;
             let of_mask = masks.entry(index).or_insert_with(|| self.legality.of_mask(mask, columns));
             let legality = of_mask.row(config);
             // A row that a symmetry maps to itself holds all images of its states, of which one counts.

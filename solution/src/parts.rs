@@ -82,7 +82,16 @@ impl PayloadError {
     /// What was expected of the item of a key, and what was found.
     pub fn new(key: ItemKey, expected: String, found: String) -> Self {
         let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
-        Self { layer: key.layer, lane, part: key.part, expected, found }
+        Self { layer: key.layer, lane, part: Parts::part_of(key).part, expected, found }
+    }
+
+    /// An item of a place where the run has no boards.
+    pub(crate) fn no_boards(key: ItemKey) -> Self {
+        Self::new(
+            key,
+            "items of lanes that have boards in their layer".to_owned(),
+            "one of another".to_owned(),
+        )
     }
 }
 
@@ -189,7 +198,7 @@ impl Parts {
     /// Reads a reach item into the rows of its part alone.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());
-        if rows == 0 || bits.len() != rows * words {
+        if rows == 0 || words == 0 || bits.len() != rows * words {
             let expected = format!("a part below {}", self.count());
             return Err(PayloadError::new(key, expected, format!("part {}", key.part)));
         }
@@ -298,6 +307,13 @@ fn slots_in<'a, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_of_places_without_boards_are_refused() {
+        let key = ItemKind::BestMoves.key(ItemKey { layer: 24, lane: Lane::new(1, 12).code(), part: 0 });
+        let refused = Parts::new(5, 0).decode_reach_part(key, &[1], &mut []).unwrap_err();
+        assert!(refused.to_string().contains("part 0"), "{refused}");
+    }
 
     fn random_bits(parts: Parts, seed: u64) -> Vec<u64> {
         let mut state = seed;

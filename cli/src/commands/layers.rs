@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_solution::{DeadStates, LayerCounts, Phase, Run};
+use exact2048_solution::{DeadStates, LayerCounts, Phase, ReadError, Run};
 use serde::Serialize;
 
 use crate::display::ProgressLine;
@@ -59,7 +59,9 @@ pub fn main(args: &Args) -> Result<()> {
     } else if args.csv {
         writeln!(out, "layer,states,afterstates{}", if args.dead { ",dead" } else { "" })?;
         for Counted { counts: LayerCounts { layer, states, afterstates }, dead } in &layers {
-            let dead = dead.map_or(String::new(), |dead| format!(",{dead}"));
+            let dead =
+                dead.map(|dead| format!(",{}", dead.map_or_else(String::new, |dead| dead.to_string())));
+            let dead = dead.unwrap_or_default();
             writeln!(out, "{layer},{states},{afterstates}{dead}")?;
         }
     } else {
@@ -74,9 +76,9 @@ pub fn main(args: &Args) -> Result<()> {
 struct Counted {
     #[serde(flatten)]
     counts: LayerCounts,
-    /// States in which no move is legal, where they are to be counted.
+    /// States in which no move is legal, where they are to be counted; none where it is not stored which states there are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    dead: Option<u64>,
+    dead: Option<Option<u64>>,
 }
 
 /// The counts of all layers; says on stderr how far it is where dead states are counted.
@@ -91,7 +93,10 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     let mut looked_at = 0;
     let found: Result<Vec<Counted>> = pool.install(|| {
         let of_layer = |counts: LayerCounts| {
-            let dead = dead_states.of_layer(counts.layer)?;
+            let dead = match dead_states.of_layer(counts.layer) {
+                Err(ReadError::NotCovered { .. }) => None,
+                dead => Some(dead?),
+            };
             looked_at += counts.states;
             let parts = [format!("layer {}", units::count(counts.layer.0))];
             line.show(looked_at as f64 / states as f64, &parts);
@@ -100,13 +105,19 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
         layers.into_iter().map(of_layer).collect()
     });
     line.finish();
-    found
+    let found = found?;
+    let unknown = found.iter().filter(|counted| counted.dead == Some(None)).count();
+    if unknown > 0 {
+        let layers = units::several(unknown, "layer");
+        display::say(&format!("{layers} without a number: which states they have is not stored any more"));
+    }
+    Ok(found)
 }
 
 fn write_table(out: &mut impl Write, layers: &[Counted], with_dead: bool) -> io::Result<()> {
-    let row = |name: String, counts: [u64; 2], dead: Option<u64>| {
-        let counts = counts.into_iter().chain(dead).map(units::count);
-        [name].into_iter().chain(counts).collect()
+    let row = |name: String, counts: [u64; 2], dead: Option<Option<u64>>| {
+        let dead = dead.map(|dead| dead.map_or_else(|| "–".to_owned(), units::count));
+        [name].into_iter().chain(counts.map(units::count)).chain(dead).collect()
     };
     let rows = layers
         .iter()
@@ -114,7 +125,7 @@ fn write_table(out: &mut impl Write, layers: &[Counted], with_dead: bool) -> io:
     let sum = |of: fn(&Counted) -> u64| layers.iter().map(of).sum::<u64>();
     let name = format!("all {}", units::several(layers.len(), "layer"));
     let counts = [sum(|c| c.counts.states), sum(|c| c.counts.afterstates)];
-    let total = row(name, counts, with_dead.then(|| sum(|c| c.dead.unwrap_or(0))));
+    let total = row(name, counts, with_dead.then(|| layers.iter().map(|c| c.dead.flatten()).sum()));
     let header = ["layer", "states", "afterstates", "dead"];
     let header = if with_dead { &header[..] } else { &header[..3] };
     output::write_table(out, &output::table(header, &[], rows.chain([total])))

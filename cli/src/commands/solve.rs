@@ -94,6 +94,10 @@ pub fn main(args: &Args) -> Result<()> {
     for shard in damaged_shards(run.catalog(), threads, read, &|| stop.load(Ordering::Relaxed), &warn)? {
         run.catalog().remove(&shard);
     }
+    if stop.load(Ordering::Relaxed) {
+        let what = "stopped before all shards were looked at; the same command goes on";
+        return Err(Failure::interrupted(what.to_owned()).into());
+    }
     if let Some(limit) = args.disk {
         run.limit_disk(limit.as_u64())?;
     }

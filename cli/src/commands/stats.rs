@@ -111,10 +111,11 @@ pub fn main(args: &Args) -> Result<()> {
         let states = format!("{} states", count(at.states));
         line.show(at.share, &[layer, states]);
     };
+    // First: what makes it fail does so before hours of work.
+    let starts = Oracle::new(&run)?.starts()?;
     let found = pool.install(|| follower.follow(args.cutoff, &mut show));
     line.finish();
-    let (found, oracle) = (found?, Oracle::new(&run)?);
-    let starts = oracle.starts()?;
+    let found = found?;
     let (perfect, seconds) = ((starts.expected, starts.error_bound), begun.elapsed().as_secs_f64());
     let told = serde_json::to_string(&ToldStatistics::new(&found, run.params(), perfect, seconds))?;
     if args.cutoff <= LEAST_FOLLOWED {

@@ -103,7 +103,7 @@ pub fn main(args: &Args) -> Result<()> {
     match report.verdict {
         Verdict::Right => Ok(()),
         Verdict::Interrupted => Err(Failure::told(130).into()),
-        Verdict::Wrong | Verdict::Unfinished => Err(Failure::told(1).into()),
+        Verdict::Wrong | Verdict::Unfinished | Verdict::Unread => Err(Failure::told(1).into()),
     }
 }
 

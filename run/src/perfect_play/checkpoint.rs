@@ -101,6 +101,7 @@ impl Checkpoint {
     fn is_whole(&self) -> io::Result<bool> {
         let file = File::open(&self.place)?;
         let Some(length) = file.metadata()?.len().checked_sub(8) else { return Ok(false) };
+        let Some(rest) = length.checked_sub(self.of.len() as u64) else { return Ok(false) };
         let mut input = BufReader::with_capacity(1 << 20, file);
         let mut first = vec![0; self.of.len()];
         input.read_exact(&mut first)?;
@@ -109,7 +110,7 @@ impl Checkpoint {
         }
         let mut hashed = Hashed { inner: io::sink(), hash: Xxh3Default::new() };
         hashed.write_all(&first)?;
-        io::copy(&mut input.by_ref().take(length - first.len() as u64), &mut hashed)?;
+        io::copy(&mut input.by_ref().take(rest), &mut hashed)?;
         let mut checksum = [0; 8];
         input.read_exact(&mut checksum)?;
         Ok(u64::from_le_bytes(checksum) == hashed.hash.digest())

@@ -16,7 +16,7 @@ use exact2048_game::{Layer, Params};
 use exact2048_solution::{LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
-use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
+use exact2048_storage::{ScratchPlace, ShardKind};
 use exact2048_worker::{AnyFollower, BestMoves, FollowSums, Tuning, WorkerError};
 
 use crate::layers::{LayerPasses, lost_layers, packed};
@@ -149,11 +149,9 @@ impl<'a> Pass<'a> {
             if let Some((checkpoint, interval)) = &kept
                 && written.elapsed() >= *interval
             {
-                match checkpoint.write(last.up(1), &sums, &*follower) {
-                    // Somebody else's run: nothing is kept beside it.
-                    Ok(()) | Err(StorageError::NotWritable { .. }) => written = Instant::now(),
-                    Err(error) => return Err(error.into()),
-                }
+                // Where it cannot be written, as beside somebody else's run or on a full disk, nothing is kept.
+                let _ = checkpoint.write(last.up(1), &sums, &*follower);
+                written = Instant::now();
             }
         }
         kept.inspect(|(checkpoint, _)| checkpoint.remove());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
 use exact2048_game::value::Stored;
-use exact2048_solution::{Oracle, OracleOptions, QueryError};
+use exact2048_solution::{Oracle, OracleOptions, QueryError, ReadError};
 use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -241,6 +241,7 @@ impl Sampler<'_> {
                 Ok(Stored(bits)) => bits.to_string(),
                 // It lacks the memory that it would take to answer, and says nothing wrong.
                 Err(QueryError::TooLarge(_)) => continue,
+                Err(QueryError::Read(ReadError::Storage(error))) => return Err(error.into()),
                 Err(error) => error.to_string(),
             };
             asked += 1;
@@ -274,6 +275,7 @@ impl Sampler<'_> {
                     continue;
                 }
                 Ok(stored) => stored.map_or("none", Move::name).to_owned(),
+                Err(QueryError::Read(ReadError::Storage(error))) => return Err(error.into()),
                 Err(error) => error.to_string(),
             };
             let best = Move::ALL.into_iter().filter(|&direction| is_best(Some(direction)));

@@ -7,7 +7,7 @@ use exact2048_solution::{Catalog, CatalogShard, kind_of};
 use rayon::prelude::*;
 
 use super::items::{Content, item_text};
-use super::{CheckOutcome, CheckProgress, Checked, Problem, Span, Verifier, journal};
+use super::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Problem, Span, Verifier, journal};
 
 impl Verifier<'_> {
     /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
@@ -26,6 +26,11 @@ impl Verifier<'_> {
             match self.in_pool(|| self.check_shard(catalog, shard, &bytes)) {
                 Ok(()) => add(&mut outcome.checked, shard),
                 Err(problem) => outcome.problems.push(problem),
+            }
+            // Where a file cannot be read now, the next most likely cannot either.
+            let is_unread = outcome.problems.last().is_some_and(Problem::is_unread);
+            if is_unread || outcome.problems.len() >= MOST_PROBLEMS {
+                break;
             }
         }
         outcome

@@ -29,7 +29,7 @@ use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 use crate::commit::LayerCounts;
-use crate::parts::{ItemKind, Parts};
+use crate::parts::{ItemKind, Parts, PayloadError};
 
 /// The states of a layer.
 #[derive(Debug)]
@@ -280,10 +280,11 @@ impl StateReader<'_> {
         };
         let mut places = Vec::with_capacity(keys.len());
         for key in keys {
-            let lane = Lane::from_code(key.lane).ok_or(ReadError::StateMissing(key))?;
+            let no_boards = || ReadError::from(PayloadError::no_boards(key));
+            let lane = Lane::from_code(key.lane).ok_or_else(no_boards)?;
             let columns =
                 self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
-            let rows = oracle.locator.rows(layer, lane).ok_or(ReadError::StateMissing(key))?;
+            let rows = oracle.locator.rows(layer, lane).ok_or_else(no_boards)?;
             let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
             let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
             places.push(PartPlace { key, lane, parts, columns, skeletons });
@@ -386,7 +387,7 @@ impl PartRows<'_> {
         let skeleton = skeletons.as_ref().map(|rows| rows[row]).filter(|row| !row.is_symmetric);
         let Some(RowSkeleton { small, mask, .. }) = skeleton else {
             let boards = locator.row_boards(Layer(key.layer), lane, Row(row as u32));
-            return boards.map(BoardsOfRow::Symmetric).ok_or(ReadError::StateMissing(key));
+            return boards.map(BoardsOfRow::Symmetric).ok_or_else(|| PayloadError::no_boards(key).into());
         };
         if self.of_mask != Some(mask) {
             let cells = &locator.space().masks(lane.k)[mask].large_cells;

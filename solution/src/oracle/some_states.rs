@@ -8,7 +8,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use super::{Oracle, QueryError};
 use crate::archive::ReadError;
-use crate::parts::Parts;
+use crate::parts::{Parts, PayloadError};
 
 impl Oracle {
     /// The parts of a layer that have states, in their order; none where the run has no such layer.
@@ -40,10 +40,10 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] where a shard cannot be read.
     pub fn states_of(&self, part: ItemKey) -> Result<Vec<Board>, QueryError> {
-        let missing = || ReadError::StateMissing(part);
-        let (layer, lane) = (Layer(part.layer), Lane::from_code(part.lane).ok_or_else(missing)?);
+        let no_boards = || ReadError::from(PayloadError::no_boards(part));
+        let (layer, lane) = (Layer(part.layer), Lane::from_code(part.lane).ok_or_else(no_boards)?);
         let columns = Columns::new(&self.params, lane);
-        let rows = self.locator.rows(layer, lane).ok_or_else(missing)?;
+        let rows = self.locator.rows(layer, lane).ok_or_else(no_boards)?;
         let parts = Parts::new(rows as usize, columns.len());
         let Some(reach) = self.parts.states(part, parts)? else { return Ok(Vec::new()) };
         let first = parts.rows(part.part).start;
@@ -51,7 +51,7 @@ impl Oracle {
         let occupied = reach.chunks_exact(parts.words().max(1)).enumerate();
         for (number, bits) in occupied.filter(|(_, bits)| bits.iter().any(|&word| word != 0)) {
             let row = Row((first + number) as u32);
-            let row = self.locator.row_boards(layer, lane, row).ok_or_else(missing)?;
+            let row = self.locator.row_boards(layer, lane, row).ok_or_else(no_boards)?;
             // Of the images of a state in this row one counts.
             for_each_bit(bits, |column| boards.extend(row.board(columns.sequences()[column])));
         }

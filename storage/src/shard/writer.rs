@@ -19,6 +19,7 @@ use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageEr
 
 /// What a commit says about a shard. As JSON it is fit to be put into a journal record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ShardRecord {
     /// Name of its file, for [`TypedRun::shard_place`].
     pub file: String,

@@ -27,6 +27,8 @@ pub enum Verdict {
     Unfinished,
     /// It was stopped, and nothing was wrong so far.
     Interrupted,
+    /// A file could not be read, and nothing was wrong so far.
+    Unread,
 }
 
 /// The result, as `--json` prints it. `docs/verify.md` describes the fields.
@@ -57,6 +59,8 @@ pub struct Report {
     /// Layers whose reach was removed, so that whole layers cannot be gone through; of a sample none.
     removed: Vec<[u32; 2]>,
     problems: Vec<Told>,
+    /// Why files could not be read that may be whole.
+    unread: Vec<String>,
     /// What is left after an interruption, for `--layers`.
     go_on_with: Option<String>,
     seconds: f64,
@@ -89,7 +93,9 @@ impl Report {
     ) -> Self {
         let commits = run.catalog().commits();
         let sampled = args.sample.is_some();
-        let problems: Vec<Told> = shards.problems.iter().chain(&content.problems).map(tell).collect();
+        let (unread, problems): (Vec<&Problem>, Vec<&Problem>) =
+            shards.problems.iter().chain(&content.problems).partition(|problem| problem.is_unread());
+        let problems: Vec<Told> = problems.into_iter().map(tell).collect();
         let missing: Vec<Missing> = missing(run, span);
         let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
         let removed = if sampled { Vec::new() } else { removed(run, span) };
@@ -99,6 +105,7 @@ impl Report {
         let enough = is_whole && !left_out && !nothing;
         let verdict = match () {
             () if !problems.is_empty() => Verdict::Wrong,
+            () if !unread.is_empty() => Verdict::Unread,
             () if content.stopped => Verdict::Interrupted,
             () if !enough => Verdict::Unfinished,
             () => Verdict::Right,
@@ -132,6 +139,7 @@ impl Report {
             missing,
             removed,
             problems,
+            unread: unread.into_iter().map(|problem| with_causes(problem)).collect(),
             go_on_with: go_on.map(|left| format!("{}..{}", left.first, left.last)),
             seconds: took.as_secs_f64(),
         }
@@ -142,7 +150,7 @@ impl Report {
         let mut out = io::stdout().lock();
         if json {
             writeln!(out, "{}", serde_json::to_string(self)?)?;
-        } else if self.verdict != Verdict::Wrong {
+        } else if !matches!(self.verdict, Verdict::Wrong | Verdict::Unread) {
             self.write_for_people(&mut out)?;
         }
         self.tell_what_is_wrong();
@@ -219,6 +227,9 @@ impl Report {
         for problem in &self.problems {
             say(&format!("problem: {}", problem.text));
         }
+        for unread in &self.unread {
+            say(&format!("not checked: {unread}"));
+        }
         let run = &self.run;
         if self.problems.iter().any(|problem| !problem.damage) {
             say(
@@ -282,6 +293,11 @@ impl Report {
                 say_command(&format!("  exact2048 verify --run {run} --layers {left}"));
             }
             (Verdict::Interrupted, None) => say("interrupted; what was checked is right"),
+            (Verdict::Unread, _) => {
+                say(
+                    "what was checked is right, but a file could not be read: verify the run again when it can be",
+                );
+            }
             _ => {}
         }
     }
