@@ -3,7 +3,7 @@
 import { ask, onceBack } from "./api.js";
 import { toText } from "./board.js";
 import { byId, element, isWriting, tell } from "./dom.js";
-import { count, valueText } from "./numbers.js";
+import { axisText, count, valueText } from "./numbers.js";
 import * as play from "./play.js";
 
 /** Views that are loaded when they are first opened. @type {Record<string, () => Promise<any>>} */
@@ -83,6 +83,7 @@ function showFacts() {
   const what = run.objective === "score" ? "score" : `${run.less_is_better ? "not to lose" : "to reach"} ${count(run.target)}`;
   const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`worth ${valueText(run.start.expected, run.isChance)} at the start`);
+  if (run.discount !== 1) facts.push(`wins discounted by ${axisText(run.discount, false)} a move`);
   if (run.spawner === "worst") facts.push("tiles come as the worst");
   if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
   byId("run-facts").textContent = facts.join(" · ");
@@ -93,7 +94,7 @@ async function loadRuns() {
   const told = await ask("runs");
   const before = run;
   runs = told.runs.map((/** @type {any} */ of) => ({
-    ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.objective !== "score",
+    discount: 1, ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.objective !== "score",
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;
@@ -102,6 +103,7 @@ async function loadRuns() {
   if (again !== undefined && again.run_id === before.run_id) {
     Object.assign(before, again);
     runs[runs.indexOf(again)] = before;
+    byId("run").value = before.name;
     showFacts();
     return;
   }
@@ -118,6 +120,12 @@ document.addEventListener("keydown", (event) => {
   const isUsed = view === "play" ? play.key(event) : (view === "quiz" && loaded.quiz?.key(event)) ?? false;
   if (isUsed) event.preventDefault();
 });
+
+/** Goes on where the server did not answer. */
+function goOn() {
+  play.askAgain();
+  if (view in LATER) openLater(view).catch((error) => tell(error.message, "error"));
+}
 
 /** Has the address follow the board, when that stays for a moment. */
 function boardChanged() {
@@ -138,6 +146,6 @@ async function copyLink() {
 
 byId("link").onclick = copyLink;
 play.setUp(boardChanged);
-onceBack(() => loadRuns().then(play.askAgain, () => {}));
+onceBack(() => loadRuns().then(goOn, () => {}));
 
 loadRuns().catch((error) => tell(error.message, "error"));

@@ -10,9 +10,9 @@ const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
 /**
  * A chart of lines over one axis. `label` says in words what it shows; a table beside it should have the numbers.
  * @param {{label: string, across: string, lines: {name: string, points: [number, number][]}[], isLog?: boolean,
- *   mark?: number, text: (value: number) => string}} what
+ *   text: (value: number) => string}} what
  */
-export function chart({ label, across, lines, isLog = false, mark, text }) {
+export function chart({ label, across, lines, isLog = false, text }) {
   const width = Math.min(WIDTH, document.body.clientWidth - 20);
   const points = lines.flatMap((line) => line.points).filter(([, y]) => !isLog || y > 0);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label, class: "chart" });
@@ -35,9 +35,6 @@ export function chart({ label, across, lines, isLog = false, mark, text }) {
     drawing.append(svg("text", { x: across_(x), y: HEIGHT - SIDE.bottom + 16, class: "middle" }, x.toLocaleString("en")));
   }
   drawing.append(svg("text", { x: width - SIDE.right, y: HEIGHT - 3, class: "end" }, across));
-  if (mark !== undefined) {
-    drawing.append(svg("line", { x1: across_(mark), x2: across_(mark), y1: SIDE.top, y2: HEIGHT - SIDE.bottom, class: "mark" }));
-  }
   lines.forEach((line, i) => {
     const drawn = line.points.filter(([, y]) => !isLog || y > 0).map(([x, y]) => `${across_(x).toFixed(1)},${up(y).toFixed(1)}`);
     drawing.append(svg("polyline", { points: drawn.join(" "), class: `line l${i}` }));

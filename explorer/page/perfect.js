@@ -11,21 +11,19 @@ const LOOK_EVERY = 1_000;
 /** Shares of all games, for which it is said by which tile sum they have ended. */
 const SHARES = [0.01, 0.1, 0.5, 0.9, 0.99];
 
-/** Shows how games of a run end, when that is known. @param {any} run @param {AbortSignal} signal */
+/** Shows how games of a run end, when that is known; an error says why it is not.
+ * @param {any} run @param {AbortSignal} signal */
 export async function showPerfectPlay(run, signal) {
   const note = byId("perfect-note");
   byId("perfect").hidden = true;
   note.textContent = "";
-  try {
-    for (;;) {
-      const { progress, statistics } = await ask("perfect-play", { run: run.name }, signal);
-      if (statistics !== null) return show(statistics);
-      note.textContent = `Every game is followed, which takes the server a while, once for this run: ${percent(progress)} are done.`;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY));
-      if (signal.aborted) return;
-    }
-  } catch (error) {
-    if (!signal.aborted) note.textContent = /** @type {Error} */ (error).message;
+  for (;;) {
+    const { progress, statistics } = await ask("perfect-play", { run: run.name }, signal);
+    if (statistics !== null) return show(statistics);
+    note.textContent =
+      `Every game is followed, which takes the server a while, once for this run: ${percent(progress)} are done.`;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY));
+    if (signal.aborted) return;
   }
 }
 

@@ -19,13 +19,18 @@ const TOGETHER = 8;
 let run;
 /** @type {Game} */
 let game;
-/** Cells that are edited, or a move that waits for its tile. @type {{board: number[], move?: Move} | null} */
+/**
+ * Cells that are edited, or a move that waits for its tile: for somebody who puts it, or until values tell the worst.
+ * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
+ */
 let open = null;
 /** The move whose spawns are shown. @type {Move | null} */
 let shownMove = null;
 let isPlaying = false;
 /** Ends what is asked about a board that is not shown any more. */
 let asking = new AbortController();
+/** Whether an answer about the board that is shown may still come. */
+let isAsked = false;
 let drawing = 0;
 /** When the last key was pressed, until its values are shown. @type {number | null} */
 let pressedAt = null;
@@ -55,8 +60,8 @@ export function openRun(opened, text) {
   run = opened;
   setPlaying(false);
   open = null;
-  byId("value-name").textContent = run.isChance ? (run.less_is_better ? "Chance to lose" : "Chance to win") : "Still to come";
-  byId("worth-name").textContent = run.isChance ? "Chance" : "Worth with score";
+  byId("value-name").textContent = nameOfValue();
+  byId("worth-name").textContent = !run.isChance ? "Worth with score" : run.discount === 1 ? "Chance" : nameOfValue();
   if (text !== null) {
     try {
       openBoard(boards.parseBoard(text, run.size));
@@ -66,6 +71,13 @@ export function openRun(opened, text) {
     }
   }
   openGame(Game.start(run.size, run.spawn4));
+}
+
+/** What the value of a board is. */
+function nameOfValue() {
+  if (!run.isChance) return "Still to come";
+  if (run.less_is_better) return "Chance to lose";
+  return run.discount === 1 ? "Chance to win" : "Discounted win";
 }
 
 /** Opens a board as a game of its own. @param {number[]} board */
@@ -95,14 +107,16 @@ export function key(event) {
   const move = /** @type {Move | undefined} */ (arrow ?? letters[/** @type {"a"} */ (name)]);
   const onButton = event.target instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter");
   if (onButton) return false;
+  const isUndo = name === "u" || event.key === "Backspace";
   if (open !== null) {
-    if (event.key !== "Escape") return false;
-    endEdit();
+    if (event.key === "Escape" || (open.move !== undefined && isUndo)) undo();
+    // While the worst tile is waited for moves have to wait, too; nor do their keys scroll the page.
+    else return open.isByHand === false && (move !== undefined || event.key === " ");
     return true;
   }
   if (move !== undefined) play(move);
   else if (event.key === " ") playBest();
-  else if (name === "u" || event.key === "Backspace") undo();
+  else if (isUndo) undo();
   else if (name === "r") redo();
   else if (name === "p") setPlaying(!isPlaying);
   else if (name === "n") startNew();
@@ -118,12 +132,15 @@ function startNew() {
 
 function undo() {
   setPlaying(false);
-  if (game.undo()) changedBoard();
+  // What is open is no step of the game yet: it is taken back alone.
+  if (open !== null) endEdit();
+  else if (game.undo()) changedBoard();
 }
 
 function redo() {
   setPlaying(false);
-  if (game.redo()) changedBoard();
+  if (open !== null) endEdit();
+  else if (game.redo()) changedBoard();
 }
 
 function isWon() {
@@ -139,21 +156,45 @@ function play(move) {
   shownMove = null;
   tell("");
   const spawning = byId("spawning").value;
-  if (spawning === "hand") {
-    open = { board: made.after, move };
-    showPlacing();
-    return;
-  }
-  const spawns = game.now.answer?.spawns?.[move];
-  const worst = spawning === "worst" && spawns ? worstOf(spawns) : null;
-  game.play(move, worst ?? boards.drawSpawn(made.after, run.spawn4));
+  open = { board: made.after, move, isByHand: spawning === "hand" };
+  if (spawning === "chance") putTile(boards.drawSpawn(made.after, run.spawn4));
+  else if (spawning === "hand") showPlacing();
+  else if (isKnown(game.now)) putWorst();
+  else showWaiting();
+}
+
+/** Puts the tile after a move that waits for it. @param {{cell: number, exponent: number}} spawn */
+function putTile(spawn) {
+  const { move } = /** @type {{move: Move}} */ (open);
+  game.play(move, spawn);
+  open = null;
   changedBoard();
 }
 
-/** The tile that is worst to get. @param {{cell: number, tile: number, value: number}[]} spawns */
+/** Puts the tile that is worst to get, now that it is known what each is worth. */
+function putWorst() {
+  const { board, move } = /** @type {{board: number[], move: Move}} */ (open);
+  const { spawns } = game.now.answer;
+  const worst = worstOf(spawns?.[move] ?? []);
+  putTile(worst ?? boards.drawSpawn(board, run.spawn4));
+  // After a move that wins none is worse than another.
+  if (worst === null && !isWon()) tell("It is not known which tile is the worst here: this one came by chance.");
+}
+
+/** Shows a move whose tile comes when it is known which is the worst. */
+function showWaiting() {
+  const { board } = /** @type {{board: number[]}} */ (open);
+  showControls();
+  showBoard(byId("board"), board, run.size);
+  if (!isAsked) load(asking.signal);
+}
+
+/** The tile that is worst to get; `null` where no value is known. @param {any[]} spawns as the server tells them */
 function worstOf(spawns) {
   const sign = run.less_is_better ? -1 : 1;
-  const worst = spawns.reduce((a, b) => (sign * b.value < sign * a.value ? b : a));
+  const known = spawns.filter(({ value }) => value !== null);
+  if (known.length === 0) return null;
+  const worst = known.reduce((a, b) => (sign * b.value < sign * a.value ? b : a));
   return { cell: worst.cell, exponent: Math.log2(worst.tile) };
 }
 
@@ -186,8 +227,7 @@ function playOn() {
 function edit() {
   setPlaying(false);
   open = { board: game.board.slice() };
-  byId("edit").setAttribute("aria-pressed", "true");
-  byId("edit-form").hidden = false;
+  showControls();
   byId("board-text").value = boards.toText(open.board, run.size);
   showEditing();
 }
@@ -238,14 +278,14 @@ function endEdit() {
 
 /** Lets somebody put the tile after a move. */
 function showPlacing() {
-  const { board, move } = /** @type {{board: number[], move: Move}} */ (open);
-  byId("place-note").hidden = false;
+  const { board } = /** @type {{board: number[]}} */ (open);
+  showControls();
   showCells(byId("board"), board, run.size, (cell) => board[cell] === 0, (cell, event) => {
     const is = /** @type {any} */ (event);
     if (is.key !== undefined && !/^[24]$/.test(is.key)) return;
     const isFour = is.key === "4" || is.shiftKey || event.type === "contextmenu";
-    game.play(move, { cell, exponent: isFour ? 2 : 1 });
-    endEdit();
+    putTile({ cell, exponent: isFour ? 2 : 1 });
+    byId("board").focus();
   });
   say("Put a tile on an empty cell.");
 }
@@ -270,9 +310,14 @@ export function askAgain() {
 /** Asks for the values of the board, and then of the boards before it. @param {AbortSignal} signal */
 async function load(signal) {
   const { steps, at } = game;
+  isAsked = true;
   try {
     await learn(steps[at], true, signal);
     if (signal.aborted) return;
+    if (open?.isByHand === false) {
+      putWorst();
+      return;
+    }
     showAll();
     measure();
     sayValues();
@@ -284,17 +329,28 @@ async function load(signal) {
     if (unknown.length > 0 && !signal.aborted) showAll();
   } catch (error) {
     if (signal.aborted) return;
+    isAsked = false;
     setPlaying(false);
+    const { message } = /** @type {Error} */ (error);
+    if (open?.isByHand === false) {
+      open = null;
+      showAll();
+      tell(`It is not known which tile is the worst here, and the move is taken back: ${message}`, "error");
+    }
     byId("why-none").hidden = false;
-    byId("why-none").textContent = /** @type {Error} */ (error).message;
+    byId("why-none").textContent = message;
   }
+}
+
+/** Whether all that can be known of a board is, tiles that may come included. @param {import("./game.js").Step} step */
+function isKnown({ answer }) {
+  return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
 }
 
 /** Asks what a board is worth, unless that is known. @param {import("./game.js").Step} step @param {boolean} isShown
  * @param {AbortSignal} signal */
 async function learn(step, isShown, signal) {
-  const isEnough = step.answer !== undefined && (!isShown || step.answer.spawns !== undefined || run.best_moves || step.answer.refused);
-  if (isEnough) return;
+  if (isShown ? isKnown(step) : step.answer !== undefined) return;
   try {
     const board = boards.toText(step.board, run.size);
     step.answer = await ask("values", { run: run.name, board, spawns: isShown ? true : undefined }, signal);
@@ -331,19 +387,30 @@ function bestOf(answer) {
   return answer.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
 }
 
+/** Shows what can be done with the board. */
+function showControls() {
+  const isEdited = open !== null && open.move === undefined;
+  byId("edit").setAttribute("aria-pressed", String(isEdited));
+  byId("edit-form").hidden = !isEdited;
+  byId("place-note").hidden = !open?.isByHand;
+  byId("undo").disabled = open === null && game.at === 0;
+  byId("redo").disabled = game.at === game.steps.length - 1;
+  // Which tile is the worst is told by values.
+  const spawning = byId("spawning");
+  const worst = spawning.querySelector("[value=worst]");
+  worst.disabled = run.best_moves || run.not_solved !== null;
+  if (worst.disabled && worst.selected) spawning.value = "chance";
+}
+
 function showAll() {
   const { answer, score, spawns } = game.now;
   const isShown = byId("hints").checked;
+  showControls();
   if (open === null) {
-    byId("edit").setAttribute("aria-pressed", "false");
-    byId("edit-form").hidden = true;
-    byId("place-note").hidden = true;
     showBoard(byId("board"), game.board, run.size, { spawned: spawns.map((spawn) => spawn.cell) });
   }
   byId("score").textContent = count(score);
   byId("value").textContent = isShown && answer?.value !== undefined ? worth(answer.value) : "–";
-  byId("undo").disabled = game.at === 0;
-  byId("redo").disabled = game.at === game.steps.length - 1;
   byId("best").disabled = !answer?.best;
   const isOver = !boards.canMove(game.board, run.size);
   byId("over").hidden = !isOver && !isWon();
@@ -402,16 +469,20 @@ function showSpawns(answer) {
   const after = boards.makeMove(game.board, move, run.size)?.after ?? game.board;
   /** @type {string[][]} */
   const notes = after.map(() => []);
-  const mean = told.value - (run.isChance ? 0 : told.score);
+  // What a move is worth is the discount times what its tiles are worth, all together or at the least.
+  const expected = run.isChance ? told.value / run.discount : told.value - told.score;
   for (const { cell, tile, value } of spawns) {
-    const change = value - mean;
+    // What the last bits differ by is of rounding.
+    const change = Math.abs(value - expected) > 1e-12 * expected ? value - expected : 0;
     const sign = change < 0 ? "−" : "+";
     notes[cell].push(value === null ? `${tile}: –` : `${tile}: ${sign}${valueText(Math.abs(change), run.isChance)}`);
   }
   showBoard(byId("spawns"), after, run.size, { notes });
   byId("spawns").setAttribute("aria-label", spawns.map((/** @type {any} */ spawn) =>
     `a ${spawn.tile} in cell ${spawn.cell + 1}: ${worth(spawn.value)}`).join("; "));
-  byId("spawn-note").textContent = `By how much each tile makes the board better or worse than ${worth(mean)}, the mean after this move.`;
+  const which = run.spawner === "worst" ? "least" : "mean";
+  byId("spawn-note").textContent =
+    `By how much each tile makes the board better or worse than ${worth(expected)}, the ${which} after this move.`;
 }
 
 /** What was expected at each board of the game, and what each move lost. */
@@ -419,7 +490,8 @@ function showCourse() {
   const past = game.past;
   const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.isChance ? 0 : step.score));
   const points = /** @type {[number, number][]} */ (expected.flatMap((value, i) => (value === undefined ? [] : [[i, value]])));
-  const title = run.isChance ? "The chance, move by move" : "Score to be expected in the end, move by move";
+  const chance = run.discount === 1 ? "The chance, move by move" : "The discounted win, move by move";
+  const title = run.isChance ? chance : "Score to be expected in the end, move by move";
   byId("course-title").textContent = title;
   byId("course-chart").replaceChildren(chart({
     label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,

@@ -19,6 +19,8 @@ let waiting = [];
 /** @type {{board: number[], position: any, isAnswered: boolean} | null} */
 let now = null;
 let [answers, right, lost] = [0, 0, 0];
+/** Ends what is asked about a run that is not shown any more. */
+let asking = new AbortController();
 
 /** Sets the buttons up. @param {(board: number[]) => void} openInPlay */
 export function setUp(openInPlay) {
@@ -36,10 +38,13 @@ export function setUp(openInPlay) {
 export function openRun(opened) {
   if (run === opened && now !== null) return;
   run = opened;
-  [answers, right, lost, waiting, now] = [0, 0, 0, [], null];
+  asking.abort();
+  asking = new AbortController();
+  [answers, right, lost, waiting] = [0, 0, 0, []];
   byId("quiz-counts").textContent = run.best_moves
     ? "This run stores best moves alone: of several that are equally good it knows one, and only that counts as right."
     : "An answer counts as right where no stored digit tells it from the best move.";
+  showNone("");
   next();
 }
 
@@ -53,18 +58,24 @@ export function key(event) {
 }
 
 async function next() {
+  const { signal } = asking;
   try {
     if (waiting.length === 0) {
       const seed = Math.floor(Math.random() * 2 ** 31);
-      waiting = (await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed })).positions;
+      const told = await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed }, signal);
+      if (signal.aborted) return;
+      waiting = told.positions;
       waiting.sort(() => Math.random() - 0.5);
     }
     const position = waiting.pop();
-    if (position === undefined) return;
+    if (position === undefined) {
+      showNone("No position with a choice was found in this run.");
+      return;
+    }
     now = { board: parseBoard(position.board, run.size), position, isAnswered: false };
     show("");
   } catch (error) {
-    tell(/** @type {Error} */ (error).message, "error");
+    if (!signal.aborted) tell(/** @type {Error} */ (error).message, "error");
   }
 }
 
@@ -92,9 +103,7 @@ function show(said) {
   for (const button of byId("quiz-moves").children) {
     button.toggleAttribute("disabled", isAnswered || makeMove(board, button.dataset.move, run.size) === null);
   }
-  byId("quiz-count").textContent = String(answers);
-  byId("quiz-right").textContent = answers === 0 ? "–" : percent(right / answers);
-  byId("quiz-loss").textContent = answers === 0 || run.best_moves ? "–" : lossText(lost / answers, run.isChance);
+  showTally();
   byId("quiz-table").hidden = !isAnswered;
   byId("quiz-values").replaceChildren(...position.moves.map((/** @type {any} */ move) => {
     const loss = lossOf(position.moves, move.move);
@@ -102,4 +111,22 @@ function show(said) {
       element("td", {}, move.move), element("td", { class: run.best_moves ? "greyed" : "" }, !move.legal ? "not legal" : run.best_moves ? "–" : valueText(move.value, run.isChance)),
       element("td", { class: loss ? "loses" : "" }, loss === undefined ? "" : lossText(loss, run.isChance)));
   }));
+}
+
+/** Takes the board away. @param {string} said what is said in its place */
+function showNone(said) {
+  now = null;
+  const place = byId("quiz-board");
+  place.replaceChildren();
+  for (const name of ["role", "aria-label"]) place.removeAttribute(name);
+  byId("quiz-answer").textContent = said;
+  for (const button of byId("quiz-moves").children) button.disabled = true;
+  byId("quiz-table").hidden = true;
+  showTally();
+}
+
+function showTally() {
+  byId("quiz-count").textContent = String(answers);
+  byId("quiz-right").textContent = answers === 0 ? "–" : percent(right / answers);
+  byId("quiz-loss").textContent = answers === 0 || run.best_moves ? "–" : lossText(lost / answers, run.isChance);
 }

@@ -1,6 +1,6 @@
 // Studying a run: positions worth a look, search by pattern, how perfect games end, layers.
 
-import { ask } from "./api.js";
+import { Refused, ask } from "./api.js";
 import { parseBoard } from "./board.js";
 import { chart } from "./chart.js";
 import { byId, element } from "./dom.js";
@@ -14,14 +14,21 @@ const LAYERS = 32;
 /** States of each. */
 const SAMPLE = 200;
 
+/** Codes of failures that are over when the server is there again. */
+const PASSING = ["AWAY", "UNAVAILABLE"];
+
 /** @type {any} */
 let run;
 /** @type {(board: number[]) => void} */
 let openInPlay = () => {};
 let seed = 0;
-/** Where the search goes on. @type {string | undefined} */
-let from;
-let asking = new AbortController();
+/** A search; `from` is where it goes on. @typedef {{layer: string, pattern: string, from?: string}} Search */
+/** What “More” searches. @type {Search | null} */
+let goingOn = null;
+/** Ends what is asked for a part of the page, by the part's note. @type {Map<string, AbortController>} */
+const asking = new Map();
+/** Parts that were not filled since the server was away, by their notes. @type {Map<string, () => void>} */
+const failed = new Map();
 
 /** Sets the forms up. @param {(board: number[]) => void} open */
 export function setUp(open) {
@@ -36,19 +43,22 @@ export function setUp(open) {
   };
   byId("search-form").onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    from = undefined;
     byId("found").replaceChildren();
-    search();
+    byId("more").hidden = true;
+    search({ layer: byId("search-layer").value, pattern: byId("pattern").value });
   };
-  byId("more").onclick = search;
+  byId("more").onclick = () => goingOn && search(goingOn);
 }
 
-/** Shows a run. @param {any} opened */
+/** Shows a run, or goes on with what the server did not answer. @param {any} opened */
 export function openRun(opened) {
-  if (run === opened) return;
+  if (run === opened) {
+    for (const again of [...failed.values()]) again();
+    return;
+  }
   run = opened;
-  asking.abort();
-  asking = new AbortController();
+  for (const controller of asking.values()) controller.abort();
+  failed.clear();
   for (const [id, layer] of [["from-layer", run.first_layer], ["to-layer", run.last_layer]]) byId(id).value = String(layer);
   const middle = Math.floor((run.first_layer + run.last_layer) / 4) * 2;
   byId("search-layer").value = String(Math.min(middle, 96));
@@ -63,8 +73,27 @@ export function openRun(opened) {
   byId("search-note").textContent = "";
   byId("more").hidden = true;
   findPositions();
-  showLayers(asking.signal);
-  showPerfectPlay(run, asking.signal);
+  fill("value-note", showLayers);
+  fill("perfect-note", (signal) => showPerfectPlay(run, signal));
+}
+
+/**
+ * Fills a part of the page with what is asked for it, in place of what was asked for it before; its note says why that
+ * fails.
+ * @param {string} note @param {(signal: AbortSignal) => Promise<void>} part
+ */
+async function fill(note, part) {
+  asking.get(note)?.abort();
+  failed.delete(note);
+  const controller = new AbortController();
+  asking.set(note, controller);
+  try {
+    await part(controller.signal);
+  } catch (error) {
+    if (controller.signal.aborted) return;
+    byId(note).textContent = /** @type {Error} */ (error).message;
+    if (error instanceof Refused && PASSING.includes(error.code)) failed.set(note, () => fill(note, part));
+  }
 }
 
 /** A board that opens in Play, with some lines below. @param {string} text @param {string[]} lines */
@@ -75,11 +104,12 @@ function card(text, lines) {
   return element("li", {}, button);
 }
 
-async function findPositions() {
-  const note = byId("positions-note");
-  try {
+function findPositions() {
+  return fill("positions-note", async (signal) => {
+    const note = byId("positions-note");
     const [first, last] = [byId("from-layer").value, byId("to-layer").value].map((text) => (text === "" ? undefined : text));
-    const told = await ask("positions", { run: run.name, kind: byId("kind").value, first, last, limit: 12, seed }, asking.signal);
+    const asked = { run: run.name, kind: byId("kind").value, first, last, limit: 12, seed };
+    const told = await ask("positions", asked, signal);
     note.textContent = `Among ${count(told.sampled)} states of ${told.layers.length} layers, tile sums ${told.layers[0]} to ${told.layers.at(-1)}.`;
     byId("positions").replaceChildren(...told.positions.map((/** @type {any} */ position) => {
       const best = position.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
@@ -87,63 +117,88 @@ async function findPositions() {
       return card(position.board, [`Tile sum ${position.layer}. Best: ${best.join(", ")}`, ...ahead]);
     }));
     if (run.best_moves) note.textContent += " This run stores best moves and few values: what the other moves lose is not known, so none are picked by it.";
-  } catch (error) {
-    if (!asking.signal.aborted) note.textContent = /** @type {Error} */ (error).message;
-  }
+  });
 }
 
-async function search() {
-  const note = byId("search-note");
-  note.textContent = "Searching…";
-  try {
-    const [layer, pattern] = [byId("search-layer").value, byId("pattern").value];
-    const told = await ask("search", { run: run.name, layer, pattern, limit: 24, from }, asking.signal);
+/** Searches, or goes on. @param {Search} asked */
+function search(asked) {
+  return fill("search-note", async (signal) => {
+    const [note, more] = [byId("search-note"), byId("more")];
+    note.textContent = "Searching…";
+    // Pressed twice it would find the same states twice.
+    more.disabled = true;
+    const answer = ask("search", { run: run.name, ...asked, limit: 24 }, signal);
+    const told = await answer.finally(() => (more.disabled = signal.aborted));
     byId("found").append(...told.states.map((/** @type {any} */ state) =>
       card(state.board, state.value === null ? [] : [`worth ${valueText(state.value, run.isChance)}`])));
-    from = told.next ?? undefined;
-    byId("more").hidden = from === undefined;
+    goingOn = told.next === null ? null : { ...asked, from: told.next };
+    more.hidden = goingOn === null;
     const found = byId("found").children.length;
-    note.textContent = `${count(found)} ${found === 1 ? "state" : "states"} found${from === undefined ? ", and no more in this layer." : " so far."}`;
-  } catch (error) {
-    if (!asking.signal.aborted) note.textContent = /** @type {Error} */ (error).message;
-  }
+    const rest = goingOn === null ? ", and no more in this layer." : " so far.";
+    note.textContent = `${count(found)} ${found === 1 ? "state" : "states"} found${rest}`;
+  });
 }
 
 /** @param {AbortSignal} signal */
 async function showLayers(signal) {
   byId("value-chart").replaceChildren();
-  try {
-    const { layers } = await ask("layers", { run: run.name }, signal);
-    const points = (/** @type {"states" | "afterstates"} */ what) => layers.map((/** @type {any} */ layer) => [layer.layer, layer[what]]);
-    byId("layer-chart").replaceChildren(chart({
-      label: `States and afterstates of ${layers.length} layers, on a logarithmic scale; the numbers are in the table below.`,
-      across: "tile sum", isLog: true, text: count,
-      lines: [{ name: "states", points: points("states") }, { name: "afterstates", points: points("afterstates") }],
-    }));
-    await showValues(layers, signal);
-  } catch (error) {
-    if (!signal.aborted) byId("value-note").textContent = /** @type {Error} */ (error).message;
-  }
+  byId("value-note").textContent = "";
+  const { layers } = await ask("layers", { run: run.name }, signal);
+  const points = (/** @type {"states" | "afterstates"} */ what) =>
+    layers.map((/** @type {any} */ layer) => [layer.layer, layer[what]]);
+  byId("layer-chart").replaceChildren(chart({
+    label:
+      `States and afterstates of ${layers.length} layers, on a logarithmic scale; the numbers are in the table below.`,
+    across: "tile sum", isLog: true, text: count,
+    lines: [{ name: "states", points: points("states") }, { name: "afterstates", points: points("afterstates") }],
+  }));
+  await showValues(layers, signal);
 }
 
 /** Shows what states of some layers are worth. @param {any[]} layers @param {AbortSignal} signal */
 async function showValues(layers, signal) {
   const step = Math.max(1, (layers.length - 1) / (LAYERS - 1));
   const chosen = [...new Set(Array.from({ length: LAYERS }, (_, i) => Math.round(i * step)))].filter((i) => i < layers.length);
+  const isBare = run.best_moves || run.not_solved !== null;
+  const rows = isBare ? layers : chosen.map((i) => layers[i]);
+  showTable(rows);
   /** @type {any[]} */
   const told = [];
-  const isBare = run.best_moves || run.not_solved;
-  for (const i of isBare ? [] : chosen) {
-    told.push(await ask("layer", { run: run.name, layer: layers[i].layer, sample: SAMPLE }, signal));
-  }
-  const line = (/** @type {string} */ name) => ({ name, points: told.filter((of) => of[name] !== null).map((of) => [of.layer, of[name]]) });
-  byId("layer-values-title").hidden = byId("value-chart").hidden = isBare;
-  const text = (/** @type {number | null} */ value) => (value === null ? "–" : valueText(value, run.isChance));
+  for (const layer of isBare ? [] : rows) told.push(await valuesOf(layer, signal));
+  const known = told.filter((of) => typeof of.mean === "number");
+  const line = (/** @type {string} */ name) => ({ name, points: known.map((of) => [of.layer, of[name]]) });
+  byId("layer-values-title").hidden = byId("value-chart").hidden = known.length === 0;
   byId("value-chart").replaceChildren(chart({
     label: "Least, mean and largest values of states by layer; the numbers are in the table below.",
     across: "tile sum", text: (value) => axisText(value, run.isChance), lines: /** @type {any} */ ([line("least"), line("mean"), line("most")]),
   }));
-  byId("value-note").textContent = isBare ? "" : `Values of up to ${SAMPLE} states of each of ${told.length} layers.`;
-  byId("layer-table").replaceChildren(...(isBare ? layers : told).map((of) => element("tr", {},
-    ...[count(of.layer), count(of.states), count(of.afterstates), text(of.least ?? null), text(of.mean ?? null), text(of.most ?? null)].map((cell) => element("td", {}, cell)))));
+  const notes = [];
+  if (known.length > 0) notes.push(`Values of up to ${SAMPLE} states of each of ${known.length} layers.`);
+  const others = told.length - known.length;
+  if (others > 0) {
+    notes.push(`Of ${others} layers it is not stored any more which states they have: the table has their counts.`);
+  }
+  byId("value-note").textContent = notes.join(" ");
+  if (!isBare) showTable(told);
+}
+
+/** What states of a layer are worth; its counts alone where its reach was removed. @param {any} layer
+ * @param {AbortSignal} signal */
+async function valuesOf(layer, signal) {
+  try {
+    return await ask("layer", { run: run.name, layer: layer.layer, sample: SAMPLE }, signal);
+  } catch (error) {
+    if (error instanceof Refused && error.code === "FAILED_PRECONDITION") return layer;
+    throw error;
+  }
+}
+
+/** Shows layers with their counts, and with values where they have any. @param {any[]} layers */
+function showTable(layers) {
+  const text = (/** @type {any} */ value) => (typeof value === "number" ? valueText(value, run.isChance) : "–");
+  byId("layer-table").replaceChildren(...layers.map((of) => {
+    const counts = [of.layer, of.states, of.afterstates].map(count);
+    const cells = [...counts, ...[of.least, of.mean, of.most].map(text)];
+    return element("tr", {}, ...cells.map((cell) => element("td", {}, cell)));
+  }));
 }

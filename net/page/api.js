@@ -13,6 +13,9 @@ const LOOK_EVERY = 1_500;
 /** Tries of a request that the server is too busy for. */
 const TRIES = 4;
 
+/** What a token can be: no header holds other characters, as curly quotes that come along where one is copied. */
+const SENDABLE = /^[!-~]+$/;
+
 /** Why there is no answer. */
 export class Refused extends Error {
   /** @param {string} code @param {string} message */
@@ -41,32 +44,33 @@ export async function ask(path, asked = {}, signal) {
   for (const [key, value] of Object.entries(asked)) if (value !== undefined) query.set(key, String(value));
   const url = `api/v1/${path}?${query}`;
   for (let tries = 1; ; tries++) {
-    const answer = await send(url, signal);
+    const { answer, told } = await send(url, signal);
     if (answer.status === 401) {
       await askForToken(sessionStorage.getItem(TOKEN) !== null);
       continue;
     }
-    const isBusy = answer.status === 429 || answer.status === 503;
-    if (isBusy && tries < TRIES) {
+    // Where trying again can help the server says when.
+    if (answer.headers.has("retry-after") && tries < TRIES) {
       await pause(250 * 2 ** tries);
       continue;
     }
-    const told = await answer.json().catch(() => ({}));
     if (answer.ok) return told;
     throw new Refused(told.error?.code ?? "", told.error?.message ?? `The server answered ${answer.status}.`);
   }
 }
 
-/** @param {string} url @param {AbortSignal} [signal] */
+/** The head of an answer, and what it tells. @param {string} url @param {AbortSignal} [signal] */
 async function send(url, signal) {
   const token = sessionStorage.getItem(TOKEN);
   const limit = AbortSignal.timeout(PATIENCE);
-  /** @type {Record<string, string>} */
-  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  // What is wrong with these is no sign that the server is away.
+  const headers = new Headers(token === null ? {} : { authorization: `Bearer ${token}` });
   try {
     const answer = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
+    // An answer that is cut off is none; of a failure its status says enough.
+    const told = await (answer.ok ? answer.json() : answer.json().catch(() => ({})));
     isThere();
-    return answer;
+    return { answer, told };
   } catch (error) {
     if (signal?.aborted) throw error;
     isAway();
@@ -98,11 +102,17 @@ function askForToken(wasWrong) {
   asking ??= new Promise((resolve) => {
     const dialog = byId("token-dialog");
     byId("token-wrong").hidden = !wasWrong;
-    dialog.addEventListener("close", () => {
-      sessionStorage.setItem(TOKEN, byId("token").value.trim());
+    dialog.onclose = () => {
+      const token = byId("token").value.trim();
+      if (!SENDABLE.test(token)) {
+        byId("token-wrong").hidden = false;
+        dialog.showModal();
+        return;
+      }
+      sessionStorage.setItem(TOKEN, token);
       asking = undefined;
       resolve();
-    }, { once: true });
+    };
     dialog.showModal();
   });
   return asking;
