@@ -142,7 +142,7 @@ impl Player for External {
     fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
         let tell = |running: &mut Running| writeln!(running.input, "game {}", engine.size());
         // One that failed in the game before, or ended after it, gets another chance.
-        if !self.running.as_mut().is_some_and(|running| tell(running).is_ok()) {
+        if self.running.as_mut().is_none_or(|running| tell(running).is_err()) {
             self.running = None;
             let told = tell(self.running.insert(Running::start(&self.command)?));
             told.map_err(|_| CommandError::Ended { command: self.command.clone() })?;
