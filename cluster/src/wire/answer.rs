@@ -138,7 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_assignment() -> impl Strategy<Value = Assignment> {
-        let member = (any::<u64>(), 1u32..1000, "[a-z]{1,20}:[1-9][0-9]{0,3}").prop_map(
+        let member = (any::<u64>(), 1u32..1000, "http://[a-z]{1,20}:[1-9][0-9]{0,3}").prop_map(
             |(worker, threads, address)| EpochMember { worker: WorkerId(worker), threads, address },
         );
         let members = prop::collection::vec(member, 1..5);
