@@ -117,6 +117,9 @@ fn the_limit_holds_and_values_stay_the_same() {
         let peak = whole(&summary["peak_disk_bytes"]);
         assert!(most <= peak && peak <= limit, "{most} seen, {peak} counted, {limit} allowed");
         is_as_usual(&run, &summary);
+        // Of layers without reach nobody knows which states are dead.
+        let dead = on_run(&run, "layers", &["--dead", "--csv"]).exits(0).says(&["not stored any more"]);
+        assert!(dead.stdout.lines().any(|line| line.ends_with(',')), "{dead:?}");
         again.push(enumerated_again(&run));
         // All that is left of reach is that of kept layers, and what is stored together with it.
         let removed = records(&run).iter().filter(|record| !record["removed"].is_null()).count();

@@ -42,16 +42,6 @@ def _check_options(options: dict[str, Any] | None, known: str) -> None:
         raise UsageError(f'expected no option but "{known}", found {", ".join(map(repr, unknown))}')
 
 
-def _moves(actions: Any, count: int) -> Array:
-    moves = np.ascontiguousarray(actions, dtype=np.int64)
-    if moves.shape != (count,):
-        raise UsageError(f"expected {count} actions, found {moves.size}")
-    wrong = moves[(moves < 0) | (moves > 3)]
-    if wrong.size:
-        raise UsageError(f"expected actions from 0 to 3, found {wrong[0]}")
-    return moves
-
-
 def _seeds(generator: np.random.Generator, count: int) -> list[int]:
     return [int(seed) for seed in generator.integers(0, 2**63, size=count)]
 
@@ -110,9 +100,10 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         if not self.games.legal().any():
             # It is over, and stays so.
             return self.games.boards()[0], 0.0, True, False, self._info(True)
-        moves = _moves([action], 1)
-        regret = None if self._judge is None else self._judge.regrets(moves)[0]
+        moves = np.array([action], dtype=np.int64)
+        # First: it says which actions there are.
         boards, rewards, over, _ = self.games.step(moves)
+        regret = None if self._judge is None else self._judge.regrets(moves)[0]
         info = self._info(bool(over[0]))
         if regret is not None:
             info["regret"] = float(regret)
@@ -185,9 +176,11 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         return boards, self._info(legal)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        moves = _moves(actions, self.num_envs)
+        moves = np.ascontiguousarray(actions, dtype=np.int64)
+        # First: it says which actions there are.
+        boards, rewards, over, legal = self.games.step(moves)
         regrets = None if self._judge is None else np.where(self._over, 0.0, self._judge.regrets(moves))
-        boards, rewards, self._over, legal = self.games.step(moves)
+        self._over = over
         info = self._info(legal)
         if regrets is not None:
             info["regret"] = regrets

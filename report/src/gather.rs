@@ -11,7 +11,7 @@ use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
     DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions, Phase, QueryError,
-    ReadError, Run, StateReader,
+    Run, StateReader,
 };
 use exact2048_stats::{FollowerOfRun, has_usual_rules};
 use rayon::prelude::*;
@@ -175,7 +175,11 @@ fn gather_layers(
             layer,
             states: counts.states,
             afterstates: counts.afterstates,
-            dead: if is_counted { Some(sums.moves.legal[0]) } else { known(dead.of_layer(layer))? },
+            dead: if is_counted {
+                Some(sums.moves.legal[0])
+            } else {
+                dead.of_layer(layer).map_err(QueryError::from)?
+            },
             entries: entries.get(&layer).copied().unwrap_or(0),
             boards: boards.get(&layer).copied().unwrap_or(0),
             is_stored: run.params().kept.keeps(layer),
@@ -184,14 +188,6 @@ fn gather_layers(
         behind += counts.states;
     }
     Ok(layers)
-}
-
-/// What was read, or that it is not stored.
-fn known(read: Result<u64, ReadError>) -> Result<Option<u64>, QueryError> {
-    match read {
-        Err(ReadError::NotCovered { .. }) => Ok(None),
-        read => Ok(Some(read?)),
-    }
 }
 
 /// Entries of the blocks of each layer, rows × columns.

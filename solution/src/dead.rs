@@ -45,17 +45,18 @@ impl<'a> DeadStates<'a> {
         }
     }
 
-    /// The dead states of a layer, up to symmetry. Reads its reach, by the threads of the rayon pool that this is called in.
+    /// The dead states of a layer, up to symmetry; `None` where its reach is not stored. Reads that, by the threads of the rayon
+    /// pool that this is called in.
     ///
     /// Costs tens of nanoseconds for each row, and a fraction of one for each state.
     ///
     /// # Errors
     ///
-    /// [`ReadError::NotCovered`] where the reach of the layer is not stored, and others where it cannot be read.
-    pub fn of_layer(&mut self, layer: Layer) -> Result<u64, ReadError> {
+    /// Where the reach cannot be read, or is not what it should be.
+    pub fn of_layer(&mut self, layer: Layer) -> Result<Option<u64>, ReadError> {
         let shards = self.catalog.find_layer(ShardKind::Reach, layer.0);
         if shards.is_empty() {
-            return Err(ReadError::NotCovered { kind: ShardKind::Reach, layer: layer.0 });
+            return Ok(None);
         }
         let mut of_layer = Vec::new();
         for shard in &shards {
@@ -69,7 +70,7 @@ impl<'a> DeadStates<'a> {
         for &lane in &lanes {
             self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(params, lane)));
         }
-        of_layer.par_iter().map(|&key| self.of_part(layer, key)).sum()
+        of_layer.par_iter().map(|&key| self.of_part(layer, key)).sum::<Result<u64, _>>().map(Some)
     }
 
     fn of_part(&self, layer: Layer, key: ItemKey) -> Result<u64, ReadError> {

@@ -198,7 +198,10 @@ impl Parts {
     /// Reads a reach item into the rows of its part alone.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());
-        if rows == 0 || words == 0 || bits.len() != rows * words {
+        if words == 0 {
+            return Err(PayloadError::no_boards(key));
+        }
+        if rows == 0 || bits.len() != rows * words {
             let expected = format!("a part below {}", self.count());
             return Err(PayloadError::new(key, expected, format!("part {}", key.part)));
         }
@@ -312,7 +315,8 @@ mod tests {
     fn items_of_places_without_boards_are_refused() {
         let key = ItemKind::BestMoves.key(ItemKey { layer: 24, lane: Lane::new(1, 12).code(), part: 0 });
         let refused = Parts::new(5, 0).decode_reach_part(key, &[1], &mut []).unwrap_err();
-        assert!(refused.to_string().contains("part 0"), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("part 0") && text.contains("lanes that have boards"), "{text}");
     }
 
     fn random_bits(parts: Parts, seed: u64) -> Vec<u64> {

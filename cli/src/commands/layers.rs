@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_solution::{DeadStates, LayerCounts, Phase, ReadError, Run};
+use exact2048_solution::{DeadStates, LayerCounts, Phase, Run};
 use serde::Serialize;
 
 use crate::display::ProgressLine;
@@ -59,10 +59,12 @@ pub fn main(args: &Args) -> Result<()> {
     } else if args.csv {
         writeln!(out, "layer,states,afterstates{}", if args.dead { ",dead" } else { "" })?;
         for Counted { counts: LayerCounts { layer, states, afterstates }, dead } in &layers {
-            let dead =
-                dead.map(|dead| format!(",{}", dead.map_or_else(String::new, |dead| dead.to_string())));
-            let dead = dead.unwrap_or_default();
-            writeln!(out, "{layer},{states},{afterstates}{dead}")?;
+            write!(out, "{layer},{states},{afterstates}")?;
+            match dead {
+                Some(Some(dead)) => writeln!(out, ",{dead}")?,
+                Some(None) => writeln!(out, ",")?,
+                None => writeln!(out)?,
+            }
         }
     } else {
         write_table(&mut out, &layers, args.dead)?;
@@ -93,10 +95,7 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     let mut looked_at = 0;
     let found: Result<Vec<Counted>> = pool.install(|| {
         let of_layer = |counts: LayerCounts| {
-            let dead = match dead_states.of_layer(counts.layer) {
-                Err(ReadError::NotCovered { .. }) => None,
-                dead => Some(dead?),
-            };
+            let dead = dead_states.of_layer(counts.layer)?;
             looked_at += counts.states;
             let parts = [format!("layer {}", units::count(counts.layer.0))];
             line.show(looked_at as f64 / states as f64, &parts);

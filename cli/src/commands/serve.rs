@@ -180,3 +180,18 @@ fn open(args: &Args) -> Result<Runs> {
     let first = runs.next().context("no run is given")?;
     Ok(Runs::new(first, runs))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_what_browsers_tell() {
+        for good in ["https://example.org", "http://127.0.0.1:8080", "http://[::1]:1"] {
+            assert!(origin(good).is_ok(), "{good}");
+        }
+        for wrong in ["*", "example.org", "https://example.org/", "https://example.org/page", "https://"] {
+            assert!(origin(wrong).unwrap_err().contains("expected http://HOST"), "{wrong}");
+        }
+    }
+}
