@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::{Pace, Rate, Workload};
+use exact2048_coordinator::{Pace, PassCost, Rate, is_enough};
 use exact2048_game::Layer;
 use exact2048_run::alone::{RunSolveError, SolveWatch};
 use exact2048_run::member::CrewError;
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counters that tasks add to, and the thread that shows them.
 pub struct ProgressDisplay {
-    workload: Arc<Workload>,
+    cost: Arc<PassCost>,
     counters: Arc<Counters>,
     course: Arc<Mutex<Course>>,
     begun: Instant,
@@ -62,27 +62,38 @@ struct Counters {
 }
 
 /// What this process has to do, and how fast it does it.
+#[derive(Default)]
 struct Course {
-    /// In entries that could be enumerated in the time.
     pace: Pace,
-    /// Work of the segments that are finished.
+    /// By what it costs: the work that is done, that of the segments that are finished, and all.
+    done: f64,
     finished: f64,
+    all: f64,
 }
 
 impl Course {
     /// A segment begins; these come after it.
-    fn begin(&mut self, segment: Segment, later: &[Segment], workload: &Workload) {
-        let cost = |segment: &Segment| workload.cost(*segment);
-        self.pace.resize(self.finished + cost(&segment) + later.iter().map(cost).sum::<f64>());
+    fn begin(&mut self, segment: Segment, later: &[Segment], cost: &PassCost) {
+        let later: f64 = later.iter().map(|&segment| cost.of(segment)).sum();
+        self.all = self.finished + cost.of(segment) + later;
+    }
+
+    /// So much of the work is done by now.
+    fn reach(&mut self, done: f64, now: Duration) {
+        self.pace.add((done - self.done).max(0.0), now);
+        self.done = self.done.max(done);
+    }
+
+    /// Time for some of the work; `None` where too little is done to tell.
+    fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
+        is_enough(self.done, self.all).then(|| self.pace.time_for(work, now))?
     }
 }
 
 /// A segment that is worked on.
 struct Task {
     segment: Segment,
-    workload: Arc<Workload>,
-    /// On the way down, the states that there are.
-    states: Option<u64>,
+    cost: Arc<PassCost>,
     /// The pass that it is part of.
     pass: PassWork,
     rate: Rate,
@@ -92,34 +103,31 @@ struct Task {
     counted: u64,
 }
 
-/// A pass as it is when a segment of it begins. Its work counts in entries on the way up, in states on the way down.
+/// A pass as it is when a segment of it begins. Its work counts by what it costs.
 struct PassWork {
     done: f64,
     all: f64,
     /// States that are done.
     states: u64,
     /// What the segments cost that come after that one.
-    later_cost: f64,
+    later: f64,
 }
 
 impl PassWork {
     /// Of the segment that begins, those that come after it, and the states of the layers where they are known.
-    fn new(segment: Segment, later: &[Segment], counts: &[LayerCounts], workload: &Workload) -> Self {
+    fn new(segment: Segment, later: &[Segment], counts: &[LayerCounts], cost: &PassCost) -> Self {
         let later: Vec<Segment> = later.iter().copied().filter(|part| part.phase == segment.phase).collect();
         let missing = [&[segment], later.as_slice()].concat();
         let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
-        let all_states: u64 = counts.iter().map(|counts| counts.states).sum();
-        let of_missing = counts.iter().filter(|counts| is_missing(counts.layer));
-        let states = all_states - of_missing.map(|counts| counts.states).sum::<u64>();
-        let (done, all) = match segment.phase {
-            Phase::Enumerate => {
-                let left: f64 = missing.iter().map(|&part| workload.of(part)).sum();
-                (workload.whole() - left, workload.whole())
-            }
-            Phase::BackUp => (states as f64, all_states as f64),
-        };
-        let later_cost = later.iter().map(|&part| workload.cost(part)).sum();
-        Self { done, all, states, later_cost }
+        let there = counts.iter().filter(|counts| !is_missing(counts.layer));
+        let left: f64 = missing.iter().map(|&part| cost.of(part)).sum();
+        let all = cost.of_pass(segment.phase).max(left);
+        Self {
+            done: all - left,
+            all,
+            states: there.map(|counts| counts.states).sum(),
+            later: later.iter().map(|&part| cost.of(part)).sum(),
+        }
     }
 
     /// The part of the pass that is done, where so much more of its work is.
@@ -128,41 +136,20 @@ impl PassWork {
     }
 }
 
-impl Task {
-    /// Work of the segment, in that of its pass.
-    fn work(&self) -> f64 {
-        self.states.map_or_else(|| self.workload.of(self.segment), |states| states as f64)
-    }
-
-    /// The part of the segment that is done.
-    fn share(&self, layer: Layer, states: u64) -> f64 {
-        let all = self.work();
-        let done = match self.states {
-            Some(_) => states as f64,
-            None => self.workload.entries(self.segment.first, layer),
-        };
-        if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 }
-    }
-
-    /// Whether time goes into tables that are made once.
-    fn makes_tables(&self, layer: Layer) -> bool {
-        self.segment.phase == Phase::Enumerate && layer <= self.workload.tables_end()
-    }
-}
-
 impl ProgressDisplay {
-    /// Counters without a display yet, of a run.
-    pub fn of(run: &Run) -> Self {
+    /// Counters without a display yet, of a run that keeps the transitions of classes of up to `dense_rows` rows.
+    pub fn of(run: &Run, dense_rows: usize) -> Self {
         let shards = run.catalog().shards();
         let before = shards.iter().map(|shard| shard.record.bytes).sum();
         let limited = run.dir().allowance().cloned().map(Disk::Limited);
-        Self::new(Workload::new(run.params()), limited.unwrap_or(Disk::Any(before)))
+        Self::new(PassCost::new(run.params(), dense_rows), limited.unwrap_or(Disk::Any(before)))
     }
 
-    fn new(workload: Workload, disk: Disk) -> Self {
-        let course = Course { pace: Pace::new(0.0, Duration::ZERO), finished: 0.0 };
+    fn new(cost: PassCost, disk: Disk) -> Self {
+        let mut course = Course::default();
+        course.pace.resume(Duration::ZERO);
         Self {
-            workload: Arc::new(workload),
+            cost: Arc::new(cost),
             counters: Arc::default(),
             course: Arc::new(Mutex::new(course)),
             begun: Instant::now(),
@@ -172,22 +159,11 @@ impl ProgressDisplay {
     }
 
     fn task(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) -> Task {
-        let pass = PassWork::new(segment, later, states, &self.workload);
-        let layers = segment.first..=segment.last;
-        let states =
-            states.iter().filter(|counts| layers.contains(&counts.layer)).map(|counts| counts.states);
-        let states = (segment.phase == Phase::BackUp).then(|| states.sum());
+        let pass = PassWork::new(segment, later, states, &self.cost);
         let mut rate = Rate::default();
         rate.begin(self.begun.elapsed());
-        Task {
-            segment,
-            workload: Arc::clone(&self.workload),
-            states,
-            pass,
-            rate,
-            history: Sparkline::default(),
-            counted: 0,
-        }
+        let cost = Arc::clone(&self.cost);
+        Task { segment, cost, pass, rate, history: Sparkline::default(), counted: 0 }
     }
 }
 
@@ -201,7 +177,7 @@ impl SolveWatch for ProgressDisplay {
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
         let disk = self.disk.clone();
         let mut task = self.task(segment, later, states);
-        course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.workload);
+        course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.cost);
         let thread = std::thread::spawn(move || {
             let line = ProgressLine::new(segment.phase.name());
             while !counters.finished.load(Ordering::Relaxed) {
@@ -215,7 +191,7 @@ impl SolveWatch for ProgressDisplay {
             }
             line.finish();
             let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
-            course.finished += task.workload.cost(task.segment);
+            course.finished += task.cost.of(task.segment);
         });
         *self.display.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
@@ -247,7 +223,9 @@ impl SolveWatch for ProgressDisplay {
 /// What is said of a run that was not solved.
 pub fn unsolved(error: RunSolveError) -> anyhow::Error {
     match error {
-        RunSolveError::Stopped(_) => Failure::interrupted(error.to_string()).into(),
+        RunSolveError::Stopped(place) => {
+            Failure::interrupted(format!("stopped; {place} is intact, and the same command resumes it")).into()
+        }
         RunSolveError::OverDisk { limit_bytes, needed_bytes } => Failure::usage(format!(
             "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
              command with more goes on",
@@ -271,17 +249,14 @@ fn describe(
 ) -> (f64, Vec<String>) {
     let states = counters.states.load(Ordering::Relaxed);
     let layer = Layer(counters.layer.load(Ordering::Relaxed));
-    let (share, cost) = (task.share(layer, states), task.workload.cost(task.segment));
-    course.pace.reach(course.finished + share * cost, now);
-    if task.makes_tables(layer) {
-        course.pace.forget(now);
-    }
+    let finished = task.cost.of_finished(task.segment, layer);
+    course.reach(course.finished + finished, now);
     task.rate.add(states.saturating_sub(task.counted) as f64, now);
     task.counted = states;
     let rate = task.rate.per_second(now);
     task.history.add(rate, now);
-    let pass = course.pace.time_for((1.0 - share) * cost + task.pass.later_cost, now);
-    let left = course.pace.left(now);
+    let pass = course.time_for(task.cost.of(task.segment) - finished + task.pass.later, now);
+    let left = course.time_for(course.all - course.done, now);
     let is_last =
         left.zip(pass).is_some_and(|(left, pass)| left.saturating_sub(pass) < Duration::from_secs(1));
     let parts = vec![
@@ -292,7 +267,7 @@ fn describe(
         pass.filter(|_| !is_last)
             .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
     ];
-    (task.pass.share(share * task.work()), parts)
+    (task.pass.share(finished), parts)
 }
 
 #[cfg(test)]
@@ -308,10 +283,10 @@ mod tests {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = Recipe::new(&params, &Holdings::default()).steps();
-        let workload = Workload::new(&params);
-        let progress = ProgressDisplay::new(workload.clone(), Disk::Any(0));
+        let cost = cost(&params);
+        let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0));
         let mut course = progress.course.lock().unwrap();
-        course.begin(segments[0], &segments[1..], &workload);
+        course.begin(segments[0], &segments[1..], &cost);
         let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
             progress.counters.layer.store(layer, Ordering::Relaxed);
             progress.counters.states.store(states, Ordering::Relaxed);
@@ -321,25 +296,32 @@ mod tests {
         };
         let mut up = progress.task(segments[0], &segments[1..], &[]);
         assert!(say(&mut up, 4, 0, 0.0).1.starts_with("ETA unknown, layer 4 of 2,044"));
-        // Layers take time as their entries do: 200 s for all of them, so 600 s with the way down.
+        // Layers take time as they are said to cost: 200 s for all of them.
+        let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
+        let seconds = |layer| 200.0 * cost.of_layers(Phase::Enumerate, Layer(4), Layer(layer)) / whole;
+        let middle = (4..=2044).step_by(2).find(|&layer| seconds(layer) >= 100.0).unwrap();
         let mut share = 0.0;
-        for layer in (74..=1196).step_by(2) {
-            let seconds = 200.0 * workload.entries(Layer(4), Layer(layer)) / workload.whole();
-            let (done, line) = say(&mut up, layer, u64::from(layer), seconds);
+        for layer in (6..=middle).step_by(2) {
+            let (done, line) = say(&mut up, layer, u64::from(layer), seconds(layer));
             share = done;
-            assert_eq!(line.contains("unknown"), 3.0 > 100.0 * done || layer <= 72, "{line}");
+            assert_eq!(line.contains("unknown"), done < 0.01 * (whole + later) / whole, "{line}");
         }
-        assert!((0.48..0.52).contains(&share), "half of the entries are below layer 1196, not {share}");
-        let (_, line) = say(&mut up, 1196, 1196, 200.0 * share);
-        assert!(line.starts_with("ETA 8 min"), "{line}");
-        assert!(line.contains("layer 1,196 of 2,044") && line.contains("1 min 4"), "{line}");
+        assert!((0.49..0.51).contains(&share), "half of the work is below layer {middle}, not {share}");
+        let (_, line) = say(&mut up, middle, middle.into(), seconds(middle));
+        let left = 200.0 * (1.0 - share + later / whole);
+        assert!(line.starts_with(&format!("ETA {}", units::about(left))), "{line}, not {left}");
+        assert!(line.contains(" of 2,044") && line.contains("1 min 4"), "{line}");
+    }
+
+    fn cost(params: &Params) -> PassCost {
+        PassCost::new(params, 1 << 18)
     }
 
     #[test]
     fn a_run_that_goes_on_tells_of_the_whole_pass() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let progress = ProgressDisplay::new(Workload::new(&params), Disk::Any(0));
+        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
         let segment = |phase, first, last| Segment { phase, first: Layer(first), last: Layer(last) };
         let counts = [(1018, 700), (1020, 200), (1022, 100)].map(|(layer, states)| LayerCounts {
             layer: Layer(layer),
@@ -356,34 +338,43 @@ mod tests {
         progress.counters.layer.store(1024, Ordering::Relaxed);
         let later = [segment(Phase::BackUp, 4, 2044)];
         let (share, states) = say(progress.task(segment(Phase::Enumerate, 1024, 2044), &later, &counts), 0);
-        let below = progress.workload.entries(Layer(4), Layer(1024)) / progress.workload.whole();
+        let of_layers = |phase, first, end| progress.cost.of_layers(phase, Layer(first), Layer(end));
+        let [whole, later_whole] =
+            [Phase::Enumerate, Phase::BackUp].map(|phase| progress.cost.of_pass(phase));
+        let below = of_layers(Phase::Enumerate, 4, 1024) / whole;
         assert!(below > 0.3 && (share - below).abs() < 1e-9, "{share}, of which {below} was there");
         assert_eq!(states, "1,000 states");
 
         let later = [segment(Phase::BackUp, 4, 1018)];
+        progress.counters.layer.store(1020, Ordering::Relaxed);
         let (share, states) = say(progress.task(segment(Phase::BackUp, 1020, 1020), &later, &counts), 50);
-        assert_eq!((share, states.as_str()), (0.15, "150 states"));
+        let above = of_layers(Phase::BackUp, 1022, 2046) / later_whole;
+        assert!(above > 0.3 && (share - above).abs() < 1e-9, "{share}, of which {above} was there");
+        assert_eq!(states, "150 states");
     }
 
     #[test]
-    fn on_the_way_down_states_tell_how_far_it_is() {
+    fn the_way_down_is_told_by_its_own_cost() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = Recipe::new(&params, &Holdings::default()).steps();
-        let progress = ProgressDisplay::new(Workload::new(&params), Disk::Any(0));
+        let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
         let mut course = progress.course.lock().unwrap();
-        course.begin(segments[1], &[], &progress.workload);
-        let counts = [LayerCounts { layer: Layer(568), states: 4_000, afterstates: 1 }];
-        let mut down = progress.task(segments[1], &[], &counts);
-        for second in 0..=60 {
-            progress.counters.states.store(50 * second, Ordering::Relaxed);
-            let now = Duration::from_secs(second);
+        course.begin(segments[1], &[], &progress.cost);
+        let mut down = progress.task(segments[1], &[], &[]);
+        let whole = progress.cost.of_pass(Phase::BackUp);
+        for layer in (800..2044).rev().step_by(2) {
+            progress.counters.layer.store(layer, Ordering::Relaxed);
+            let done = progress.cost.of_finished(segments[1], Layer(layer)) / whole;
+            let now = Duration::from_secs_f64(80.0 * done);
             let (share, parts) = describe(&progress.counters, &mut down, &mut course, now, None);
-            assert_eq!(share, second as f64 / 80.0);
+            assert!((share - done).abs() < 1e-9, "{share} at layer {layer}, not {done}");
             // No other pass comes after it.
             assert_eq!(parts.last().map(String::as_str), Some(""));
-            if second >= 1 {
-                assert_eq!(parts[0], format!("ETA {}", units::about(80.0 - second as f64)));
+            if done >= 0.02 {
+                let left: u64 = parts[0].split(' ').find_map(|word| word.parse().ok()).unwrap();
+                let left = if parts[0].contains("min") { 60 * left } else { left };
+                assert!((left as f64 - 80.0 * (1.0 - done)).abs() <= 21.0, "{} at {done}", parts[0]);
             }
         }
     }

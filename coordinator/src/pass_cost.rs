@@ -1,15 +1,14 @@
 //! What the passes of a run have to do, counted before any of it is done: from the time that a small run takes on a machine
-//! follows, about, what a large one takes there.
+//! follows, about, what a large one takes there; and from the time that some layers take, that of the others.
 
 use std::collections::BTreeMap;
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
-use exact2048_game::{Params, Precision, lane};
-use exact2048_solution::Phase;
+use exact2048_game::{Layer, Params, Precision, lane};
+use exact2048_solution::{Phase, Segment};
 
-/// Core-seconds that a pass takes for one of each, on the machine of `docs/dev/performance.md`: fitted to runs of 4x2, 3x3,
-/// 5x2 and 4x3, whole and to tiles.
+/// Core-seconds that a pass takes for one of each, on the machine of `docs/dev/performance.md`.
 struct Costs {
     /// A block: its task and its items.
     block: f64,
@@ -17,75 +16,196 @@ struct Costs {
     column: f64,
     /// A row of a class, whose transitions are made once and kept.
     class_row: f64,
+    /// A row of a block of a class that is too large for its transitions to be kept: a third of these rows occur, and their
+    /// transitions are made there.
+    row_made_anew: f64,
     /// A row of a block.
     row: f64,
     /// An entry, reachable or not.
     entry: f64,
+    /// An entry of a large block, more than one of a small block.
+    entry_of_large: f64,
 }
 
-const UP: Costs = Costs { block: 22e-6, column: 1.46e-6, class_row: 1.12e-6, row: 28e-9, entry: 0.84e-9 };
-const DOWN: Costs = Costs { block: 0.0, column: 2.04e-6, class_row: 0.15e-6, row: 132e-9, entry: 2.0e-9 };
+/// What tells one run from another: fitted to what runs of 4x2, 3x3, 5x2 and 4x3 took, whole and to tiles.
+const RUN_UP: Costs = Costs {
+    block: 22e-6,
+    column: 1.46e-6,
+    class_row: 1.12e-6,
+    row_made_anew: 185e-9,
+    row: 28e-9,
+    entry: 0.84e-9,
+    entry_of_large: 0.0,
+};
+const RUN_DOWN: Costs = Costs {
+    block: 0.0,
+    column: 2.04e-6,
+    class_row: 0.15e-6,
+    row_made_anew: 185e-9,
+    row: 132e-9,
+    entry: 2.0e-9,
+    entry_of_large: 0.0,
+};
 
-/// Of the rows of a class that is too large for its transitions to be kept, so many occur in a block, and they are made there.
-const OCCURRING: f64 = 0.37;
-const OF_OCCURRING_ROW: f64 = 0.5e-6;
+/// What tells the layers and passes of a run from each other: fitted to how far runs of 3x3, 5x2 and 4x3 to 256 and 512 were
+/// at any time, whatever they took in all. One fit does not do for both: what a column costs hangs more on the run than on
+/// the layer.
+const LAYER_UP: Costs = Costs {
+    block: 13e-6,
+    column: 0.2e-6,
+    class_row: 0.8e-6,
+    row_made_anew: 130e-9,
+    row: 134e-9,
+    entry: 0.49e-9,
+    entry_of_large: 0.43e-9,
+};
+const LAYER_DOWN: Costs = Costs {
+    block: 0.0,
+    column: 0.12e-6,
+    class_row: 28e-9,
+    row_made_anew: 130e-9,
+    row: 146e-9,
+    entry: 3.9e-9,
+    entry_of_large: 1.3e-9,
+};
+
+/// A block of more entries does not fit a cache.
+const LARGE_BLOCK: f64 = (1 << 18) as f64;
+
+/// The number of a lane's first layers in which its index maps are made.
+const MAPS_LAYERS: usize = 8;
 
 /// How many times as long the way down takes with 64 bits a value.
 const WIDE: f64 = 1.4;
 
-/// What the passes of a run cost.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
+/// What the passes of a run cost, all together and layer by layer.
+#[derive(Clone, PartialEq, Debug)]
 pub struct PassCost {
+    /// Core-seconds of the way up and the way down.
+    of_run: [f64; 2],
+    /// What the layers below that of the index cost beside the others: 4, 6, and so on, to the one after the last; up and
+    /// down.
+    below: [Vec<f64>; 2],
+}
+
+/// What there is to do in a layer.
+#[derive(Clone, Copy, Default)]
+struct LayerWork {
     blocks: f64,
-    /// Columns of all lanes.
+    /// Columns whose maps are made here.
     columns: f64,
     rows: f64,
-    /// Rows of the classes whose transitions are kept.
+    /// Rows of the classes that occur the first time, and whose transitions are kept.
     class_rows: f64,
-    /// Rows of the blocks of all other classes.
+    /// Rows of the blocks of classes whose transitions are not kept.
     rows_made_anew: f64,
     entries: f64,
-    is_wide: bool,
+    entries_of_large: f64,
 }
 
 impl PassCost {
     /// Counts what a run has to do, where the transitions of classes of up to `dense_rows` rows are kept. Cost: a step a
     /// block; 0.1 s for 4x3.
     pub fn new(params: &Params, dense_rows: usize) -> Self {
-        let space = Space::new(params);
-        let (mut rows_of_class, mut cost) = (BTreeMap::new(), Self::default());
-        cost.is_wide = params.precision == Precision::Bits64;
-        for lane in lane::lanes(params) {
-            let columns = Columns::count(params, lane) as f64;
-            let (first, last) = lane::layer_range(params, lane);
-            cost.columns += columns;
-            let layers = first.to(last.min(params.last_layer()));
-            for id in layers.filter_map(|layer| ClassId::of(layer, lane)) {
-                let rows = *rows_of_class.entry(id).or_insert_with(|| space.rows_about(id) as f64);
-                cost.blocks += 1.0;
-                cost.rows += rows;
-                cost.entries += rows * columns;
-                if rows > dense_rows as f64 {
-                    cost.rows_made_anew += rows;
-                }
-            }
-        }
-        cost.class_rows = rows_of_class.into_values().filter(|rows| *rows <= dense_rows as f64).sum();
-        cost
+        let layers = work(params, dense_rows);
+        let wide = if params.precision == Precision::Bits64 { WIDE } else { 1.0 };
+        let of_run = [(RUN_UP, 1.0), (RUN_DOWN, wide)]
+            .map(|(costs, wide)| layers.iter().map(|work| costs.of(work, wide)).sum());
+        let below = [(LAYER_UP, 1.0), (LAYER_DOWN, wide)].map(|(costs, wide)| {
+            let mut below = vec![0.0];
+            below.extend(layers.iter().scan(0.0, |sum, work| {
+                *sum += costs.of(work, wide);
+                Some(*sum)
+            }));
+            below
+        });
+        Self { of_run, below }
     }
 
     /// How many seconds of a core a pass takes, on the machine that was measured.
     pub fn core_seconds(&self, phase: Phase) -> f64 {
-        let (costs, wide) = match phase {
-            Phase::Enumerate => (UP, 1.0),
-            Phase::BackUp => (DOWN, if self.is_wide { WIDE } else { 1.0 }),
-        };
-        costs.block * self.blocks
-            + costs.column * self.columns
-            + costs.class_row * self.class_rows
-            + OCCURRING * OF_OCCURRING_ROW * self.rows_made_anew
-            + wide * (costs.row * self.rows + costs.entry * self.entries)
+        self.of_run[index_of(phase)]
     }
+
+    /// What a pass costs beside the other, and its layers beside each other: in units of its own, of which each takes about
+    /// as long.
+    pub fn of_pass(&self, phase: Phase) -> f64 {
+        self.below[index_of(phase)].last().copied().unwrap_or_default()
+    }
+
+    /// The same of the layers from `first` on that are below `end`, as far as the run has them.
+    pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
+        let below = &self.below[index_of(phase)];
+        let at = |layer| below[index(layer).min(below.len() - 1)];
+        (at(end) - at(first)).max(0.0)
+    }
+
+    /// The same of a segment.
+    pub fn of(&self, segment: Segment) -> f64 {
+        self.of_layers(segment.phase, segment.first, segment.last.up(1))
+    }
+
+    /// The same of what is finished of a segment, when it is at a layer.
+    pub fn of_finished(&self, segment: Segment, at: Layer) -> f64 {
+        match segment.phase {
+            Phase::Enumerate => self.of_layers(segment.phase, segment.first, at),
+            Phase::BackUp => self.of_layers(segment.phase, at.up(1), segment.last.up(1)),
+        }
+    }
+}
+
+impl Costs {
+    /// Of some work, with values so many times as wide as usual.
+    fn of(&self, work: &LayerWork, wide: f64) -> f64 {
+        self.block * work.blocks
+            + self.column * work.columns
+            + self.class_row * work.class_rows
+            + self.row_made_anew * work.rows_made_anew
+            + wide
+                * (self.row * work.rows
+                    + self.entry * work.entries
+                    + self.entry_of_large * work.entries_of_large)
+    }
+}
+
+/// What there is to do in each layer of a run.
+fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
+    let space = Space::new(params);
+    let mut rows_of_class = BTreeMap::new();
+    let mut layers = vec![LayerWork::default(); index(params.last_layer()) + 1];
+    for lane in lane::lanes(params) {
+        let columns = Columns::count(params, lane) as f64;
+        let (first, last) = lane::layer_range(params, lane);
+        let in_run = first.to(last.min(params.last_layer()));
+        let classes: Vec<_> = in_run.filter_map(|layer| Some((layer, ClassId::of(layer, lane)?))).collect();
+        let map_layers = classes.len().min(MAPS_LAYERS);
+        for (nth, (layer, id)) in classes.into_iter().enumerate() {
+            let Some(work) = layers.get_mut(index(layer)) else { continue };
+            let known = rows_of_class.get(&id).copied();
+            let rows = known.unwrap_or_else(|| space.rows_about(id) as f64);
+            let (is_kept, entries) = (rows <= dense_rows as f64, rows * columns);
+            if known.is_none() {
+                rows_of_class.insert(id, rows);
+                work.class_rows += if is_kept { rows } else { 0.0 };
+            }
+            work.rows_made_anew += if is_kept { 0.0 } else { rows };
+            work.blocks += 1.0;
+            work.columns += if nth < map_layers { columns / map_layers as f64 } else { 0.0 };
+            work.rows += rows;
+            work.entries += entries;
+            work.entries_of_large += if entries > LARGE_BLOCK { entries } else { 0.0 };
+        }
+    }
+    layers
+}
+
+fn index_of(phase: Phase) -> usize {
+    usize::from(phase == Phase::BackUp)
+}
+
+/// The place of a layer among those of a run.
+fn index(layer: Layer) -> usize {
+    layer.number() as usize
 }
 
 #[cfg(test)]

@@ -87,65 +87,47 @@ pub fn is_enough(done: f64, all: f64) -> bool {
     all > 0.0 && done >= KNOWN * all
 }
 
-/// How long the rest of some work takes, by the speed with which it went.
+/// How long the rest of some work takes, by the speed with which it went so far.
 ///
-/// What comes next goes on as fast as lately, for as long as "lately" is: some seconds. What comes after that goes as fast
-/// as all did that was seen, so far as that is much of the work; for work begins slowly. The way down goes through all
-/// layers again, and not only through those that the way up has just come to, which may be the fast ones.
-#[derive(Clone, Copy, Debug)]
+/// What the work costs is foretold for each layer ([`PassCost`](crate::PassCost)), by estimates that are too high for some
+/// layers and too low for others. So all that was seen counts, and not only what was seen lately; but of a long run the last
+/// hour counts most, since the machine may have become busier.
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Pace {
-    all: f64,
-    done: f64,
-    rate: Rate,
-    /// Since when the speed is looked at, and what was done then.
-    since: Duration,
-    before: f64,
+    /// Work and seconds, with weights that fall off exponentially with age.
+    work: f64,
+    seconds: f64,
+    /// Up to when time is in `seconds`; `None` before it begins.
+    taken: Option<Duration>,
 }
 
+/// Age in seconds at which work counts 1/e of what is new.
+const PACE_MEMORY_S: f64 = 3600.0;
+
 impl Pace {
-    /// So much work, in any unit of which each takes about as long, that begins now.
-    pub fn new(all: f64, now: Duration) -> Self {
-        let mut rate = Rate::default();
-        rate.begin(now);
-        Self { all, done: 0.0, rate, since: now, before: 0.0 }
+    /// Work begins now, or goes on: the time before says nothing of its speed.
+    pub fn resume(&mut self, now: Duration) {
+        self.taken = Some(now);
     }
 
-    /// There is so much work in all, as it turns out.
-    pub fn resize(&mut self, all: f64) {
-        self.all = all;
+    /// Takes note of work that was finished since the last call.
+    pub fn add(&mut self, work: f64, now: Duration) {
+        let (before, seconds) = self.weighted(now);
+        (self.work, self.seconds, self.taken) = (before + work, seconds, Some(now));
     }
 
-    /// What was done so far tells nothing of the speed of the rest.
-    pub fn forget(&mut self, now: Duration) {
-        self.rate.begin(now);
-        (self.since, self.before) = (now, self.done);
-    }
-
-    /// So much of it is done by now.
-    pub fn reach(&mut self, done: f64, now: Duration) {
-        self.rate.add((done - self.done).max(0.0), now);
-        self.done = self.done.max(done);
-    }
-
-    /// The part that is done, from 0 to 1.
-    pub fn share(&self) -> f64 {
-        if self.all > 0.0 { (self.done / self.all).clamp(0.0, 1.0) } else { 0.0 }
-    }
-
-    /// Time until everything is done; `None` where too little is done to tell.
-    pub fn left(&self, now: Duration) -> Option<Duration> {
-        self.time_for(self.all - self.done, now)
-    }
-
-    /// Time for so much of the work; `None` where too little is done to tell.
+    /// Time for so much work; `None` where too little was seen to tell.
     pub fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
-        let known = is_enough(self.done, self.all) && self.rate.is_settled(now);
-        let lately = known.then(|| self.rate.per_second(now)).filter(|rate| *rate > 0.0)?;
-        let mean = (self.done - self.before) / now.saturating_sub(self.since).as_secs_f64();
-        let near = work.clamp(0.0, lately * self.rate.memory(now));
-        let later = lately + self.share() * (mean - lately);
-        let seconds = near / lately + (work - near).max(0.0) / later;
-        Duration::try_from_secs_f64(seconds).ok()
+        let (done, seconds) = self.weighted(now);
+        let is_known = seconds >= SETTLED_S && done > 0.0;
+        is_known.then(|| Duration::try_from_secs_f64(work.max(0.0) * seconds / done).ok())?
+    }
+
+    /// Work and seconds up to now, with their weights.
+    fn weighted(&self, now: Duration) -> (f64, f64) {
+        let since = self.taken.map_or(0.0, |taken| now.saturating_sub(taken).as_secs_f64());
+        let fade = (-since / PACE_MEMORY_S).exp();
+        (self.work * fade, self.seconds * fade + since)
     }
 }
 
@@ -195,13 +177,39 @@ mod tests {
 
     #[test]
     fn the_time_left_is_told_once_it_is_known() {
-        let mut pace = Pace::new(1000.0, at(0.0));
-        pace.reach(5.0, at(1.0));
-        assert_eq!(pace.left(at(1.0)), None, "half a percent is done");
-        pace.reach(20.0, at(4.0));
-        let left = pace.left(at(4.0)).map(|left| left.as_secs_f64());
-        assert!(left.is_some_and(|left| (180.0..205.0).contains(&left)), "{left:?}");
-        assert_eq!(Pace::new(0.0, at(0.0)).left(at(9.0)), None);
-        assert_eq!(Pace::new(0.0, at(0.0)).share(), 0.0);
+        let mut pace = Pace::default();
+        assert_eq!(pace.time_for(1.0, at(9.0)), None);
+        pace.resume(at(9.0));
+        pace.add(2.0, at(9.4));
+        assert_eq!(pace.time_for(100.0, at(9.4)), None, "a moment tells nothing");
+        pace.add(3.0, at(10.0));
+        let left = |pace: &Pace, work, now| pace.time_for(work, at(now)).map(|left| left.as_secs_f64());
+        let close = |found: Option<f64>, wanted: f64| {
+            assert!(
+                found.is_some_and(|found| (found / wanted - 1.0).abs() < 0.01),
+                "{found:?}, not {wanted}"
+            );
+        };
+        close(left(&pace, 100.0, 10.0), 20.0);
+        close(left(&pace, 100.0, 11.0), 40.0);
+        // A pause does not count.
+        pace.resume(at(100.0));
+        pace.add(5.0, at(101.0));
+        close(left(&pace, 100.0, 101.0), 20.0);
+    }
+
+    #[test]
+    fn of_long_work_the_last_hours_tell_how_long_the_rest_takes() {
+        let mut pace = Pace::default();
+        pace.resume(at(0.0));
+        let hours =
+            |pace: &Pace, now: f64| pace.time_for(3600.0, at(now)).map(|left| left.as_secs_f64() / 3600.0);
+        (1..=7200).for_each(|second| pace.add(1.0, at(f64::from(second))));
+        assert!(hours(&pace, 7200.0).is_some_and(|hours| (hours - 1.0).abs() < 0.01));
+        // Half as fast from then on.
+        (7201..=7260).for_each(|second| pace.add(0.5, at(f64::from(second))));
+        assert!(hours(&pace, 7260.0).is_some_and(|hours| hours < 1.03), "a minute changes little");
+        (7261..=21_600).for_each(|second| pace.add(0.5, at(f64::from(second))));
+        assert!(hours(&pace, 21_600.0).is_some_and(|hours| hours > 1.95));
     }
 }

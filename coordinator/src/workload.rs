@@ -1,19 +1,14 @@
-//! How the work of enumerating is spread over layers, known before any of it is done.
+//! How many entries layers have, known before any of them is found.
 
 use exact2048_game::class::Space;
 use exact2048_game::{Layer, Params, lane};
-use exact2048_solution::{Phase, Segment};
 
-/// How many times as long as enumerating takes backing the same up; see `docs/dev/performance.md`.
-const BACK_UP_COST: f64 = 2.0;
-
-/// The entries (rows × columns) of each layer. Unlike states they can be counted without finding them, and time goes
-/// with them, about: the share of them that is reachable changes slowly from layer to layer.
+/// The entries (rows × columns) of each layer. Unlike states they can be counted without finding them; the share of them
+/// that is reachable changes slowly from layer to layer.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Entries in layers below that of the index: 4, 6, and so on, to the one after the last.
     entries_below: Vec<f64>,
-    tables_end: Layer,
 }
 
 impl Workload {
@@ -30,8 +25,7 @@ impl Workload {
             *sum += entries;
             Some(*sum)
         });
-        let most_small = params.cells() as u32 * (1 << (params.large - 1));
-        Self { entries_below: std::iter::once(0.0).chain(sums).collect(), tables_end: Layer(most_small) }
+        Self { entries_below: std::iter::once(0.0).chain(sums).collect() }
     }
 
     /// Entries in the layers from `first` on that are below `end`, as far as the run has them.
@@ -40,34 +34,9 @@ impl Workload {
         (below(end) - below(first)).max(0.0)
     }
 
-    /// The last layer with a class that no layer below has. On the way up to it time goes into the tables of classes, which
-    /// are made once, so that the speed up to there tells little.
-    pub fn tables_end(&self) -> Layer {
-        self.tables_end
-    }
-
-    /// Entries of a segment.
-    pub fn of(&self, segment: Segment) -> f64 {
-        self.entries(segment.first, segment.last.up(1))
-    }
-
-    /// What a segment costs, in entries that could be enumerated in the time that it takes.
-    pub fn cost(&self, segment: Segment) -> f64 {
-        match segment.phase {
-            Phase::Enumerate => self.of(segment),
-            Phase::BackUp => BACK_UP_COST * self.of(segment),
-        }
-    }
-
     /// Entries of the run.
     pub fn whole(&self) -> f64 {
         self.entries_below.last().copied().unwrap_or_default()
-    }
-
-    /// Entries that would be enumerated in the time that the way down takes, as far as these segments are of it.
-    pub fn to_back_up(&self, segments: &[Segment]) -> f64 {
-        let downward = segments.iter().filter(|segment| segment.phase == Phase::BackUp);
-        downward.map(|&segment| self.cost(segment)).sum()
     }
 }
 

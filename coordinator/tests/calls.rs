@@ -10,7 +10,7 @@ use exact2048_coordinator::cluster::{
     LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, WorkerId,
     WorkerReport,
 };
-use exact2048_coordinator::{Totals, Workload};
+use exact2048_coordinator::{PassCost, Totals, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Commit, LayerCounts, Phase};
 
@@ -39,8 +39,9 @@ fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: 
         let Errand::Open { job } = errand else { panic!("{errand:?}") };
         let Submission { params, least_memory, .. } = submission(&job.0, 1);
         let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
+        let cost = Arc::new(PassCost::new(&params, 1 << 18));
         let holdings = commits.clone().into();
-        cluster.opened(at(now), &job, Opened { holdings, committed_bytes, least_memory, workload });
+        cluster.opened(at(now), &job, Opened { holdings, committed_bytes, least_memory, workload, cost });
     }
 }
 

@@ -1,83 +1,86 @@
 //! The time left that is told on the way, against the time that it took. The traces are of whole runs on two threads of a
-//! machine that others used too: pass, seconds since its beginning, layer and states so far.
+//! machine with two cores: pass, seconds since the run began, and layer.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::time::Duration;
 
-use exact2048_coordinator::{Pace, Workload};
+use exact2048_coordinator::{Pace, PassCost};
 use exact2048_game::{Layer, Params, Precision, Spawn4};
-use exact2048_solution::{Holdings, Phase, Recipe, Segment};
+use exact2048_solution::{Holdings, Recipe};
 
-struct Sample {
-    segment: Segment,
-    seconds: f64,
-    layer: Layer,
-    states: f64,
+/// Part of the time after which the rest is to be told right.
+const KNOWN: f64 = 0.1;
+
+/// By how much it may be off, and what is left at least where that can be told.
+const OFF: f64 = 0.2;
+const LEAST_LEFT: f64 = 0.05;
+
+/// A run: its board, its objective, and the options that it had by itself.
+struct Traced {
+    board: &'static str,
+    objective: &'static str,
+    large: Option<u8>,
+    dense_rows: usize,
+    trace: &'static str,
 }
 
-/// The samples of a run, with seconds since the beginning of the run.
-fn samples(trace: &str, segments: &[Segment]) -> Vec<Sample> {
-    let mut begun = 0.0;
-    let mut samples: Vec<Sample> = Vec::new();
-    for line in trace.lines() {
+/// The part of the times told that is off by more than [`OFF`], and by what factor the worst is.
+fn check(run: &Traced) -> (f64, f64) {
+    let (size, goal) = (run.board.parse().unwrap(), run.objective.parse().unwrap());
+    let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
+    let params = Params { large: run.large.unwrap_or(params.large), ..params };
+    let cost = PassCost::new(&params, run.dense_rows);
+    let segments = Recipe::new(&params, &Holdings::default()).steps();
+    let samples = run.trace.lines().map(|line| {
         let fields: Vec<&str> = line.split(' ').collect();
         let segment = segments[usize::from(fields[0] == "BackUp")];
-        if let Some(last) = samples.last().filter(|last| last.segment != segment) {
-            begun = last.seconds;
+        (segment, fields[1].parse::<f64>().unwrap(), Layer(fields[2].parse().unwrap()))
+    });
+    let samples: Vec<_> = samples.collect();
+    let took = samples.last().unwrap().1;
+    let all: f64 = segments.iter().map(|&segment| cost.of(segment)).sum();
+    let (mut pace, mut done) = (Pace::default(), 0.0);
+    pace.resume(Duration::ZERO);
+    let (mut told, mut wrong, mut worst) = (0, 0, 1.0_f64);
+    for (segment, seconds, layer) in samples {
+        let before = if segment == segments[0] { 0.0 } else { cost.of(segments[0]) };
+        let (now, now_done) = (Duration::from_secs_f64(seconds), before + cost.of_finished(segment, layer));
+        pace.add(now_done - done, now);
+        done = now_done;
+        let truth = took - seconds;
+        if seconds < KNOWN * took || truth < LEAST_LEFT * took {
+            continue;
         }
-        let (seconds, layer) = (fields[1].parse::<f64>().unwrap(), Layer(fields[2].parse().unwrap()));
-        samples.push(Sample { segment, seconds: begun + seconds, layer, states: fields[3].parse().unwrap() });
-    }
-    samples
-}
-
-/// Requires that what is told is off by no more than a factor, from a twentieth of the work on.
-fn check(board: &str, objective: &str, trace: &str, factor: f64) {
-    let (size, goal) = (board.parse().unwrap(), objective.parse().unwrap());
-    let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
-    let workload = Workload::new(&params);
-    let segments = Recipe::new(&params, &Holdings::default()).steps();
-    let samples = samples(trace, &segments);
-    let (took, states) = samples.last().map(|last| (last.seconds, last.states)).unwrap();
-    let all: f64 = segments.iter().map(|&segment| workload.cost(segment)).sum();
-    let mut pace = Pace::new(all, Duration::ZERO);
-    let (mut told, mut worst) = (0, 1.0_f64);
-    for sample in &samples {
-        let done = match sample.segment.phase {
-            Phase::Enumerate => workload.entries(sample.segment.first, sample.layer),
-            Phase::BackUp => {
-                workload.cost(segments[0]) + workload.cost(sample.segment) * sample.states / states
-            }
+        let Some(left) = pace.time_for(all - done, now).map(|left| left.as_secs_f64()) else {
+            assert!(seconds < 0.5, "{}: nothing is told after {seconds} s", run.board);
+            continue;
         };
-        let now = Duration::from_secs_f64(sample.seconds);
-        pace.reach(done, now);
-        if sample.segment.phase == Phase::Enumerate && sample.layer <= workload.tables_end() {
-            pace.forget(now);
-        }
-        let (left, truth) = (pace.left(now).map(|left| left.as_secs_f64()), took - sample.seconds);
-        // From a twentieth on, as far as there is enough left to tell it from nothing.
-        if pace.share() >= 0.05 && truth > 0.05 * took {
-            let Some(left) = left else {
-                assert!(sample.seconds < 1.0, "{board}: unknown after {:.2} s", sample.seconds);
-                continue;
-            };
-            told += 1;
-            worst = worst.max(left / truth).max(truth / left);
-            assert!(
-                (1.0 / factor..factor).contains(&(left / truth)),
-                "{board}: {left:.2} s told at {:.3}, {truth:.2} s are left",
-                pace.share()
-            );
-        }
+        let off = left / truth;
+        told += 1;
+        wrong += usize::from(!(1.0 - OFF..=1.0 + OFF).contains(&off));
+        worst = worst.max(off).max(1.0 / off.max(1e-9));
     }
-    assert!(told > 10, "{board}: {told} samples");
-    println!("{board} {objective}: off by a factor of {worst:.2} at most");
+    assert!(told > 10, "{}: {told} samples", run.board);
+    (wrong as f64 / told as f64, worst)
 }
 
+/// From a tenth of the time on what is told is right within a fifth: always for small boards, and for most of the time for
+/// large ones, of whose last layers it says too much.
 #[test]
-fn the_time_left_is_right_within_a_factor_of_two() {
-    check("3x3", "score", include_str!("data/pace-3x3.txt"), 2.0);
-    check("3x3", "reach:512", include_str!("data/pace-3x3-reach512.txt"), 2.0);
-    // The upper layers go twice as fast as the lower ones, which come again on the way down.
-    check("5x2", "score", include_str!("data/pace-5x2.txt"), 2.0);
+fn the_time_left_is_right_within_a_fifth_from_a_tenth_on() {
+    let small = |board, trace| Traced { board, objective: "score", large: None, dense_rows: 1 << 18, trace };
+    let of_4x3 =
+        |objective, large, dense_rows, trace| Traced { board: "4x3", objective, large, dense_rows, trace };
+    let runs = [
+        (small("3x3", include_str!("data/pace-3x3.txt")), 0.0, 1.2),
+        (small("5x2", include_str!("data/pace-5x2.txt")), 0.0, 1.2),
+        (of_4x3("reach:256", None, 1 << 18, include_str!("data/pace-4x3-reach256.txt")), 0.15, 1.35),
+        (of_4x3("reach:512", Some(4), usize::MAX, include_str!("data/pace-4x3-reach512.txt")), 0.2, 1.7),
+    ];
+    for (run, most_wrong, most_off) in runs {
+        let (wrong, worst) = check(&run);
+        let (percent, name) = (100.0 * wrong, format!("{} {}", run.board, run.objective));
+        println!("{name}: {percent:.0}% are off by more than a fifth, the worst by a factor of {worst:.2}");
+        assert!(wrong <= most_wrong && worst <= most_off + 0.01, "{name}: {percent}% wrong, off by {worst}");
+    }
 }

@@ -171,9 +171,9 @@ impl Shell {
         lock(&self.queue).confirm()?;
         let (run, contents) = JobRun::begin(&location, &params)?;
         let Contents { params, holdings, bytes: committed_bytes } = contents;
-        let JobEstimate { least_memory, workload } = self.estimates.of(&params);
+        let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
         self.hold(job, run);
-        Ok(Opened { holdings, committed_bytes, least_memory, workload })
+        Ok(Opened { holdings, committed_bytes, least_memory, workload, cost })
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::LeastMemory;
+use exact2048_coordinator::{PassCost, Workload};
 use exact2048_game::Params;
-use exact2048_worker::least_memory_bytes;
+use exact2048_worker::{Tuning, least_memory_bytes};
 
 use super::shell::lock;
 
@@ -23,6 +23,8 @@ pub struct JobEstimate {
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
     pub workload: Arc<Workload>,
+    /// What its passes cost.
+    pub cost: Arc<PassCost>,
 }
 
 /// What jobs will take, by their parameters as JSON.
@@ -38,7 +40,8 @@ impl Estimates {
         }
         let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
         let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
-        let estimate = JobEstimate { least_memory, workload: Arc::new(Workload::new(params)) };
+        let (workload, cost) = (Workload::new(params), PassCost::new(params, Tuning::DENSE_ROWS));
+        let estimate = JobEstimate { least_memory, workload: Arc::new(workload), cost: Arc::new(cost) };
         let mut kept = lock(&self.0);
         if kept.len() >= KEPT {
             kept.clear();

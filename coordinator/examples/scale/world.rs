@@ -10,7 +10,7 @@ use exact2048_coordinator::cluster::{
     PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Share, Submission, WorkerId, WorkerReport,
     WriteShard,
 };
-use exact2048_coordinator::{Stage, Totals, Workload};
+use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
 use exact2048_solution::{Holdings, Phase};
 
 use crate::job::Job;
@@ -143,6 +143,7 @@ impl<'a> World<'a> {
             committed_bytes: 0,
             least_memory: Arc::new(LeastMemory::new(Vec::new())),
             workload: Arc::new(Workload::new(&self.job.params)),
+            cost: Arc::new(PassCost::new(&self.job.params, 1 << 18)),
         };
         self.cluster.opened(self.now, &JobId("job".to_owned()), opened);
         while self.summary.passes.len() < 2 {

@@ -10,20 +10,20 @@ const PREPARING: Duration = Duration::from_secs(180);
 
 /// What is known of a member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EpochMember {
+pub(super) struct Attendance {
     /// How far it said that it is with the epoch; `None` while it has not taken it up.
     stage: Option<EpochStage>,
     /// When it last finished something, or came to have something to do.
     moved: Duration,
 }
 
-impl EpochMember {
+impl Attendance {
     /// One that was given the epoch at this time.
     pub fn new(now: Duration) -> Self {
         Self { stage: None, moved: now }
     }
 
-    /// Takes in how far it says that it is.
+    /// Takes note of the stage that the member reports.
     pub fn says(&mut self, stage: EpochStage, now: Duration) {
         if self.stage.replace(stage) != Some(stage) {
             self.moved = now;
@@ -57,7 +57,7 @@ impl Epoch {
     /// can write what was ordered: then it is the store that does not take it.
     pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
         let nobody_writes = (0..self.members.len()).all(|member| self.order_for(member).is_some());
-        let wrong = |(at, member): (usize, &EpochMember)| {
+        let wrong = |(at, member): (usize, &Attendance)| {
             let (limit, what) = match member.stage {
                 None => (least, "has not taken up its share"),
                 Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Segment};
 
-use super::attendance::EpochMember;
+use super::attendance::Attendance;
 use super::counts::Possible;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
 use crate::ranges::{Ranges, Worth};
@@ -25,7 +25,7 @@ pub(super) struct Epoch {
     /// When what is being written was ordered.
     pub ordered: Duration,
     /// What is known of each member.
-    pub members: Vec<EpochMember>,
+    pub members: Vec<Attendance>,
     /// No more ranges are ordered: the epoch ends once what is ordered is committed.
     pub closing: bool,
     /// How many layers were finished when it was asked to end: they are ordered before it closes.
@@ -66,7 +66,7 @@ impl Epoch {
     /// An epoch that begins. `possible` is what can be counted in each layer of its segment, ascending.
     pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
-            members: vec![EpochMember::new(now); share.members.len()],
+            members: vec![Attendance::new(now); share.members.len()],
             ranges: Ranges::new(share.segment, share.params.kept, share.members.len(), now),
             records: vec![None; share.members.len()],
             share: Arc::new(share),

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::JobId;
 use super::status::JobStatus;
-use crate::rate::Rate;
+use crate::pass_cost::PassCost;
+use crate::rate::{Pace, Rate};
 use crate::sizes;
 use crate::workload::Workload;
 
@@ -24,7 +25,7 @@ pub struct Submission {
     /// Least memory of a worker, where it was worked out already: nobody is asked to open the run of a job that fits
     /// nobody.
     pub least_memory: Option<Arc<LeastMemory>>,
-    /// What became of it before; [`JobState::Queued`] for one that is to be worked on.
+    /// How it ended, if a coordinator before this one saw that; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
     /// What is known of its run without opening it.
     pub summary: JobSummary,
@@ -41,6 +42,8 @@ pub struct Opened {
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
     pub workload: Arc<Workload>,
+    /// What its passes cost.
+    pub cost: Arc<PassCost>,
 }
 
 /// How far a job is, as it is kept when its run is not open.
@@ -169,8 +172,8 @@ pub(super) struct Job {
     pub epochs: u64,
     /// States that members have finished.
     pub states_rate: Rate,
-    /// Entries in layers that all members have enumerated.
-    pub entries_rate: Rate,
+    /// How fast layers are finished by all members, by what they cost.
+    pub pace: Pace,
 }
 
 impl Job {
@@ -195,18 +198,18 @@ impl Job {
             retries: 0,
             epochs: 0,
             states_rate: Rate::default(),
-            entries_rate: Rate::default(),
+            pace: Pace::default(),
         };
         (id, job)
     }
 
     /// Takes in what its run holds.
     pub fn open(&mut self, opened: Opened) {
-        let Opened { holdings, committed_bytes, least_memory, workload } = opened;
+        let Opened { holdings, committed_bytes, least_memory, workload, cost } = opened;
         self.opening = false;
         self.least_memory = Some(least_memory);
         self.summary.bytes = committed_bytes;
-        self.plan = Some(Plan::new(&self.params, holdings, workload));
+        self.plan = Some(Plan::new(&self.params, holdings, workload, cost));
         self.sum_up();
     }
 
@@ -233,6 +236,7 @@ impl Job {
 pub(super) struct Plan {
     pub holdings: Holdings,
     pub workload: Arc<Workload>,
+    pub cost: Arc<PassCost>,
     /// What is to be done next, apart from commits that are under way.
     pub remaining: Option<Segment>,
     /// The fingerprint of the values, once all are committed.
@@ -241,22 +245,23 @@ pub(super) struct Plan {
     enumerated: u64,
     /// Those of them whose values are committed.
     backed_up: u64,
-    /// Entries that are left of the way up, and those that the way down takes as long for.
-    pub entries_upward: f64,
-    pub entries_later: f64,
+    /// What it costs: what is left of the pass that it is in, and all of what comes after that pass.
+    left_of_pass: f64,
+    pub cost_of_later: f64,
 }
 
 impl Plan {
-    pub fn new(params: &Params, holdings: Holdings, workload: Arc<Workload>) -> Self {
+    pub fn new(params: &Params, holdings: Holdings, workload: Arc<Workload>, cost: Arc<PassCost>) -> Self {
         let mut plan = Self {
             holdings,
             workload,
+            cost,
             remaining: None,
             fingerprint: None,
             enumerated: 0,
             backed_up: 0,
-            entries_upward: 0.0,
-            entries_later: 0.0,
+            left_of_pass: 0.0,
+            cost_of_later: 0.0,
         };
         plan.renew(params);
         plan
@@ -265,10 +270,12 @@ impl Plan {
     /// Works out what follows from the commits. Costs time in proportion to the layers that they hold.
     fn renew(&mut self, params: &Params) {
         let missing = Recipe::new(params, &self.holdings).steps();
-        let upward = missing.iter().filter(|segment| segment.phase == Phase::Enumerate);
-        self.entries_upward = upward.map(|&segment| self.workload.of(segment)).sum();
-        self.entries_later = self.workload.to_back_up(&missing);
-        self.remaining = missing.into_iter().next();
+        self.remaining = missing.first().copied();
+        let phase = self.remaining.map(|segment| segment.phase);
+        let (of_pass, later): (Vec<&Segment>, Vec<&Segment>) =
+            missing.iter().partition(|segment| Some(segment.phase) == phase);
+        let cost = |segments: Vec<&Segment>| segments.into_iter().map(|&segment| self.cost.of(segment)).sum();
+        (self.left_of_pass, self.cost_of_later) = (cost(of_pass), cost(later));
         let counts = self.holdings.counts().into_values();
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         self.enumerated = states.values().sum();
@@ -300,9 +307,9 @@ impl Plan {
         self.remaining.map_or(last, |segment| segment.phase)
     }
 
-    /// How far the job is, where so many entries or states are finished and not committed yet.
-    pub fn summary(&self, params: &Params, bytes: u64, entries_ahead: f64, states_ahead: u64) -> JobSummary {
-        let (done, whole) = self.work_done(entries_ahead, states_ahead);
+    /// How far the job is, where so much work and so many states are finished and not committed yet.
+    pub fn summary(&self, params: &Params, bytes: u64, work_ahead: f64, states_ahead: u64) -> JobSummary {
+        let (left, whole) = self.work_left(work_ahead);
         let (states, total) = match self.phase(params) {
             Phase::Enumerate => (self.enumerated, None),
             Phase::BackUp => (self.backed_up, Some(self.enumerated)),
@@ -311,23 +318,16 @@ impl Plan {
             phase: self.remaining.map(|segment| segment.phase),
             states_done: states + states_ahead,
             states_total: total,
-            done: if whole > 0.0 { (done / whole).clamp(0.0, 1.0) } else { 0.0 },
+            done: if whole > 0.0 { (1.0 - left / whole).clamp(0.0, 1.0) } else { 1.0 },
             bytes,
             fingerprint: self.fingerprint,
         }
     }
 
-    /// What is done of the pass, and the whole of it: in entries on the way up, in states on the way down. Of it
-    /// are `entries` or `states` that are finished and not committed yet.
-    pub fn work_done(&self, entries: f64, states: u64) -> (f64, f64) {
-        match self.remaining.map(|segment| segment.phase) {
-            Some(Phase::Enumerate) => {
-                let whole = self.workload.whole();
-                (whole - self.entries_upward + entries, whole)
-            }
-            Some(Phase::BackUp) => ((self.backed_up + states) as f64, self.enumerated as f64),
-            None => (1.0, 1.0),
-        }
+    /// What is left of the pass, and the whole of it, by what it costs. So much of it is finished and not committed yet.
+    pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
+        let whole = self.remaining.map_or(0.0, |segment| self.cost.of_pass(segment.phase));
+        ((self.left_of_pass - work_ahead).max(0.0), whole)
     }
 }
 

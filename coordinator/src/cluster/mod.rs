@@ -575,7 +575,7 @@ impl Cluster {
     /// Why a job fits none of the workers that there are; `None` where it fits one, or there are none.
     fn does_not_fit(&self, least: &LeastMemory) -> Option<ClusterError> {
         let missing =
-            |worker: &roster::Worker| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);
+            |worker: &roster::Registered| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);
         let nearest = self.roster.workers.values().min_by_key(|worker| missing(worker))?;
         (missing(nearest) > 0).then(|| ClusterError::DoesNotFit {
             needed_bytes: least.bytes(nearest.threads),

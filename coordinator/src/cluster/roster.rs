@@ -14,8 +14,9 @@ const MOST_COMPLAINTS: u32 = 2;
 /// A worker that hangs is left out so many times longer than one that fails: every hang costs the others a minute.
 const HANG: u32 = 30;
 
+/// A worker that has registered.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct Registered {
     pub incarnation: u64,
     pub threads: u32,
     pub memory_bytes: u64,
@@ -40,7 +41,7 @@ pub(super) struct Worker {
 
 #[derive(Default, Debug)]
 pub(super) struct Roster {
-    pub workers: BTreeMap<WorkerId, Worker>,
+    pub workers: BTreeMap<WorkerId, Registered>,
     /// When a worker last registered.
     pub last_joined: Duration,
 }
@@ -70,7 +71,7 @@ impl Roster {
 
     /// Registers a process of a worker; whether an earlier one of it is gone.
     pub fn register(&mut self, pull: &Pull, now: Duration) -> bool {
-        let worker = Worker {
+        let worker = Registered {
             incarnation: pull.incarnation,
             threads: pull.threads,
             memory_bytes: pull.memory_bytes,
@@ -100,7 +101,7 @@ impl Roster {
 
     /// Removes workers that were not heard for longer than the lease; says of each whether it wanted to go.
     pub fn remove_lost(&mut self, lease: Duration, now: Duration) -> Vec<(WorkerId, bool)> {
-        let is_lost = |_: &WorkerId, worker: &mut Worker| now.saturating_sub(worker.heard) > lease;
+        let is_lost = |_: &WorkerId, worker: &mut Registered| now.saturating_sub(worker.heard) > lease;
         self.workers.extract_if(.., is_lost).map(|(id, worker)| (id, worker.leaving)).collect()
     }
 
@@ -148,7 +149,7 @@ impl Roster {
     }
 }
 
-impl Worker {
+impl Registered {
     /// Whether it may be given work.
     pub fn is_available(&self, now: Duration) -> bool {
         let is_free = !self.leaving && self.unwell.is_none() && self.hangs_in.is_none();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_solution::{Commit, Phase};
+use exact2048_solution::Commit;
 
 use super::attendance::Culprit;
 use super::counts::Possible;
@@ -15,7 +15,7 @@ use super::messages::{
     Append, AppendFailure, Claim, EpochMember, Errand, Examined, JobId, Share, WorkerFailure, WorkerId,
     WorkerReport,
 };
-use super::roster::Worker;
+use super::roster::Registered;
 use super::{Cluster, ClusterError};
 use crate::ranges::Worth;
 
@@ -57,21 +57,16 @@ impl Cluster {
             WorkerReport::LayerDone { epoch, part } => {
                 let Some((current, member)) = current(&mut self.epoch, epoch, worker) else { return };
                 let job = self.jobs.get_mut(&current.share.job);
-                let (phase, before) = (current.segment().phase, current.frontier_layer());
+                let (segment, before) = (current.segment(), current.frontier_layer());
                 match current.layer_done(member, part, now) {
                     Ok(()) => {
                         self.states = self.states.wrapping_add(part.totals.states);
                         let frontier = current.frontier_layer();
                         if let Some(job) = job {
                             job.states_rate.add(part.totals.states as f64, now);
-                            if phase == Phase::Enumerate
-                                && let Some(plan) = &job.plan
-                            {
-                                let entries = plan.workload.entries(before, frontier);
-                                job.entries_rate.add(entries, now);
-                                if frontier <= plan.workload.tables_end() {
-                                    job.entries_rate.begin(now);
-                                }
+                            if let Some(plan) = &job.plan {
+                                let finished = |at| plan.cost.of_finished(segment, at);
+                                job.pace.add(finished(frontier) - finished(before), now);
                             }
                         }
                     }
@@ -471,8 +466,9 @@ impl Cluster {
         if !settled && self.now < could_begin + self.config.lease {
             return true;
         }
-        let is_free =
-            |worker: &Worker| worker.is_available(self.now) && job.fits(worker.threads, worker.memory_bytes);
+        let is_free = |worker: &Registered| {
+            worker.is_available(self.now) && job.fits(worker.threads, worker.memory_bytes)
+        };
         let members = self.roster.workers.iter().filter(|(_, worker)| is_free(worker));
         let members: Vec<EpochMember> = members
             .map(|(&id, worker)| EpochMember {
@@ -490,7 +486,7 @@ impl Cluster {
             job.epochs += 1;
             // The time in which nobody was at it says nothing of its speed.
             job.states_rate.begin(self.now);
-            job.entries_rate.begin(self.now);
+            job.pace.resume(self.now);
         }
         self.changed.insert(id.clone());
         let (epoch, secret) = (self.next_epoch, self.secrets.draw());

@@ -8,7 +8,7 @@ use exact2048_solution::{Phase, Segment};
 
 use super::job::{Job, JobState, JobSummary, Plan};
 use super::messages::{EpochProgress, JobId, WorkerId, WriteShard, spell_epoch};
-use super::roster::Worker;
+use super::roster::Registered;
 use super::{Cluster, Epoch};
 use crate::rate::is_enough;
 
@@ -128,7 +128,7 @@ pub enum Activity {
     Waiting,
     /// Has failed, and gets no work until it is well.
     Unwell(String),
-    /// Gets no work for so long, because of failures.
+    /// Has failed lately, and gets no work for this long.
     BackingOff(Duration),
     /// Its memory is too small for the active job.
     TooSmall,
@@ -230,7 +230,7 @@ impl Cluster {
         }
     }
 
-    fn worker_status(&self, id: WorkerId, worker: &Worker, now: Duration) -> WorkerStatus {
+    fn worker_status(&self, id: WorkerId, worker: &Registered, now: Duration) -> WorkerStatus {
         WorkerStatus {
             worker: id,
             threads: worker.threads,
@@ -241,7 +241,7 @@ impl Cluster {
         }
     }
 
-    fn activity(&self, id: WorkerId, worker: &Worker, now: Duration) -> Activity {
+    fn activity(&self, id: WorkerId, worker: &Registered, now: Duration) -> Activity {
         if let Some(epoch) = &self.epoch
             && let Some(member) = epoch.share.member(id)
         {
@@ -278,20 +278,16 @@ impl At {
     fn new(job: &Job, plan: &Plan, epoch: Option<&Epoch>, now: Duration) -> Self {
         let states_ahead = epoch.map_or(0, Epoch::states_ahead);
         // What is finished and not committed yet is at the beginning of what comes next.
-        let ahead = plan.remaining.zip(epoch).filter(|(segment, _)| segment.phase == Phase::Enumerate);
-        let entries_ahead = ahead
-            .map_or(0.0, |(segment, epoch)| plan.workload.entries(segment.first, epoch.frontier_layer()));
-        let (done, whole) = plan.work_done(entries_ahead, states_ahead);
-        let (later, per_second) = match plan.phase(&job.params) {
-            Phase::Enumerate => (plan.entries_later, job.entries_rate.per_second(now)),
-            Phase::BackUp => (0.0, job.states_rate.per_second(now)),
-        };
-        let left = (whole - done).max(0.0);
-        let time = |work: f64| Duration::try_from_secs_f64(work / per_second).ok();
-        let is_known = job.states_rate.is_settled(now) && is_enough(done, whole + later);
+        let ahead = plan.remaining.zip(epoch);
+        let work_ahead =
+            ahead.map_or(0.0, |(segment, epoch)| plan.cost.of_finished(segment, epoch.frontier_layer()));
+        let (left, whole) = plan.work_left(work_ahead);
+        let later = plan.cost_of_later;
+        let time = |work: f64| job.pace.time_for(work, now);
+        let is_known = is_enough(whole - left, whole + later);
         let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
         let eta = eta.filter(|_| is_known);
-        let summary = plan.summary(&job.params, job.summary.bytes, entries_ahead, states_ahead);
+        let summary = plan.summary(&job.params, job.summary.bytes, work_ahead, states_ahead);
         Self { summary, eta }
     }
 }

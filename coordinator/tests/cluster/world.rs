@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_coordinator::Workload;
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Cluster, ClusterConfig, Errand, Event, Examined, JobId, JobState,
     JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission,
     WorkerFailure, WorkerId,
 };
+use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};
 
 use crate::random::{Random, mix};
@@ -105,6 +105,7 @@ pub struct World {
     /// What the queue's journal says: the jobs, and what became of those that have ended.
     queue: BTreeMap<JobId, Option<(JobState, JobSummary)>>,
     workload: Arc<Workload>,
+    cost: Arc<PassCost>,
     /// Until when the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
 }
@@ -116,6 +117,7 @@ impl World {
             now: 0,
             events: 0,
             workload: Arc::new(Workload::new(&truth.params)),
+            cost: Arc::new(PassCost::new(&truth.params, 1 << 18)),
             truth,
             queue: BTreeMap::new(),
             locked: BTreeMap::new(),
@@ -337,8 +339,9 @@ impl World {
             let issued = coordinator.issued.get(&job).copied().unwrap_or(0);
             coordinator.answered.insert(job.clone(), issued);
             let least_memory = Arc::new(LeastMemory::new(vec![(1, 100)]));
-            let workload = Arc::clone(&self.workload);
-            let opened = Opened { holdings: commits.into(), committed_bytes: 0, least_memory, workload };
+            let (workload, cost) = (Arc::clone(&self.workload), Arc::clone(&self.cost));
+            let (holdings, committed_bytes) = (commits.into(), 0);
+            let opened = Opened { holdings, committed_bytes, least_memory, workload, cost };
             coordinator.cluster.opened(now, &job, opened);
         }
         self.act(by);
