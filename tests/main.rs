@@ -43,6 +43,7 @@ mod networks;
 mod odd_files;
 mod output;
 mod payloads;
+mod plan;
 mod policies;
 mod precision;
 mod published;

@@ -62,6 +62,11 @@ enum StoredValues {
 /// was interrupted.
 const KEPT_BESIDE_BEST_MOVES: u32 = 128;
 
+/// The layers whose values are kept beside best moves where it is not said which.
+pub fn kept_beside_best_moves() -> KeptLayers {
+    KeptLayers::new(KEPT_BESIDE_BEST_MOVES, 2).unwrap_or_default()
+}
+
 impl JobArgs {
     /// Which layers to keep, where it is said.
     pub fn keep(&self) -> Option<KeptLayers> {
@@ -89,14 +94,8 @@ impl JobArgs {
         let params = params.and_then(|params| params.with_spawner(self.spawner));
         let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
         let best_moves = self.values == StoredValues::BestMove;
-        let usual = || {
-            if best_moves {
-                KeptLayers::new(KEPT_BESIDE_BEST_MOVES, 2).unwrap_or_default()
-            } else {
-                KeptLayers::default()
-            }
-        };
-        Ok(params.with_kept(self.keep.unwrap_or_else(usual)).with_best_moves(best_moves))
+        let usual = if best_moves { kept_beside_best_moves() } else { KeptLayers::default() };
+        Ok(params.with_kept(self.keep.unwrap_or(usual)).with_best_moves(best_moves))
     }
 }
 

@@ -16,9 +16,9 @@ use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, LayerCost, candidates};
-use crate::job::{JobArgs, kept_text};
+use crate::job::{JobArgs, kept_beside_best_moves, kept_text};
 use crate::output::{write_field, write_fitting};
-use crate::plan::{forecast, known_states, states};
+use crate::plan::{known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::{Failure, display, limits, units};
@@ -31,10 +31,11 @@ Examples:
   exact2048 plan --board 4x3 --disk 60GB
   exact2048 plan --board 4x3 --threads 8 --json | jq .policies
 
-What a solve takes with each choice of layers whose values are kept: disk at most and in the end, and how long a query of \
-a state half way between kept layers takes. With less disk than that, reach is enumerated twice, down to the least. \
-Hours are by the speed with which 3x3 is solved here and now, which takes some seconds, and by what there is to do beside \
-it: they were off by up to a third on boards that were measured.")]
+What a solve takes with each choice of layers whose values are kept, and with best moves: disk at most and in the end, and \
+how long a query for the value of a state half way between kept layers takes. With less disk than that, reach is \
+enumerated twice, down to the least that --disk may be. Hours are by the speed with which 3x3 is solved here and now, \
+which takes some seconds, and by what there is to do beside it: they were off by up to a third on boards that were \
+measured.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
@@ -81,6 +82,8 @@ struct Plan {
 #[derive(Debug, Serialize)]
 struct Policy {
     keep: String,
+    /// What is stored, as `--values` says it.
+    values: &'static str,
     #[serde(skip)]
     kept: KeptLayers,
     peak_disk_bytes: u64,
@@ -89,6 +92,7 @@ struct Policy {
     hours: f64,
     /// Where reach is enumerated twice, with the least disk.
     hours_at_least_disk: f64,
+    /// For the value of a state half way between kept layers.
     query_seconds: f64,
 }
 
@@ -111,14 +115,9 @@ pub fn main(args: &Args) -> Result<()> {
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
     let policies = match args.job.keep() {
-        Some(kept) => vec![kept],
-        None => candidates().chain([KeptLayers::STARTS]).collect(),
+        Some(kept) => policies(&params, &choices, [kept], &layer_cost),
+        None => all_policies(&params, &choices, &layer_cost),
     };
-    let forecast = forecast(&params, &workload);
-    let policies = policies.into_iter().map(|kept| {
-        let least_disk_bytes = choices.needs(kept).least_bytes;
-        policy(&params, forecast.whole(kept), least_disk_bytes, kept, seconds, &layer_cost)
-    });
     let known = known_states(&params);
     let plan = Plan {
         threads,
@@ -128,7 +127,7 @@ pub fn main(args: &Args) -> Result<()> {
         least_memory_bytes: exact2048_worker::least_memory_bytes(&asked, threads),
         memory_bytes,
         measured_states_per_second: rates.seconds.map(|seconds| rates.states / seconds),
-        policies: policies.collect(),
+        policies,
         chosen: chosen.and_then(Result::ok).map(|choice| choice.kept.to_string()),
         params,
     };
@@ -149,26 +148,45 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn policy(
-    params: &Params,
-    ForecastTotals { peak_bytes, least_bytes, end_bytes }: ForecastTotals,
-    least_disk_bytes: u64,
-    kept: KeptLayers,
-    [up, down]: [f64; 2],
-    layer_cost: &LayerCost,
-) -> Policy {
-    let down = if params.until_layer.is_some() { 0.0 } else { down };
-    Policy {
-        keep: kept.to_string(),
-        kept,
-        peak_disk_bytes: peak_bytes,
-        least_disk_bytes,
-        end_disk_bytes: end_bytes,
-        hours: (up + down) / 3600.0,
-        hours_at_least_disk: (if least_bytes < peak_bytes { 2.0 * up } else { up } + down) / 3600.0,
-        // What lies between is at most all there is.
-        query_seconds: layer_cost.query_seconds(kept).min(up + down),
+/// What a run takes with each choice that there is: of kept layers, and one of best moves where all others are without.
+fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> Vec<Policy> {
+    let mut all = policies(params, choices, candidates().chain([KeptLayers::STARTS]), layer_cost);
+    // A run that only enumerates has none.
+    if !params.best_moves && params.until_layer.is_none() {
+        let params = params.clone().with_best_moves(true);
+        let choices = Choices::new(&params, u64::MAX);
+        all.extend(policies(&params, &choices, [kept_beside_best_moves()], &layer_cost.with_best_moves()));
     }
+    all
+}
+
+/// What a run takes with each of these choices of kept layers.
+fn policies(
+    params: &Params,
+    choices: &Choices,
+    kept: impl IntoIterator<Item = KeptLayers>,
+    layer_cost: &LayerCost,
+) -> Vec<Policy> {
+    let policy = |kept: KeptLayers| {
+        let ForecastTotals { peak_bytes, least_bytes, end_bytes } = choices.takes(kept);
+        Policy {
+            keep: kept.to_string(),
+            values: values(params),
+            kept,
+            peak_disk_bytes: peak_bytes,
+            least_disk_bytes: choices.needs(kept).least_bytes,
+            end_disk_bytes: end_bytes,
+            hours: layer_cost.solve_seconds(false) / 3600.0,
+            hours_at_least_disk: layer_cost.solve_seconds(least_bytes < peak_bytes) / 3600.0,
+            query_seconds: layer_cost.query_seconds(kept),
+        }
+    };
+    kept.into_iter().map(policy).collect()
+}
+
+/// What a run stores, as `--values` says it.
+fn values(params: &Params) -> &'static str {
+    if params.best_moves { "best-move" } else { "layers" }
 }
 
 /// Boards that could be states, up to symmetry, by formulas.
@@ -240,7 +258,7 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<Atom
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
-    let watch = ProgressDisplay::of(&run);
+    let watch = ProgressDisplay::of(&run, tuning.dense_rows);
     alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {
         RunSolveError::Stopped(_) => {
             Failure::interrupted("stopped before it was known how fast this machine is".to_owned()).into()
@@ -254,6 +272,15 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<Atom
 }
 
 impl Plan {
+    /// What asks for a policy: the layers that it keeps, and what it stores where that is not what all others store.
+    fn asked_by(&self, policy: &Policy) -> String {
+        if policy.values == values(&self.params) {
+            format!("{} ({})", policy.keep, kept_text(policy.kept, false))
+        } else {
+            format!("{} --values {}", policy.keep, policy.values)
+        }
+    }
+
     fn write(&self, out: &mut impl Write) -> Result<()> {
         write_field(out, "board", self.params.board)?;
         write_field(out, "objective", self.params.objective)?;
@@ -286,7 +313,7 @@ impl Plan {
             .iter()
             .map(|policy| {
                 vec![
-                    format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
+                    self.asked_by(policy),
                     units::size(policy.peak_disk_bytes),
                     units::size_at_least(policy.least_disk_bytes),
                     units::size(policy.end_disk_bytes),

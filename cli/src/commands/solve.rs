@@ -39,7 +39,7 @@ The run is made if there is none, and resumed if it is of the same job. The same
 interrupted run, and mends one whose shards are damaged. For runs in stores see docs/stores.md.
 
 A layer is a tile sum: every board with that sum of tiles. What a large job takes of disk and memory is said before \
-it begins. Times are of the run, all processes that worked on it together.")]
+it begins, and with --disk how long it takes, about. Times are of the run, all processes that worked on it together.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
@@ -108,7 +108,7 @@ pub fn main(args: &Args) -> Result<()> {
     } else {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
-        let watch = ProgressDisplay::of(&run);
+        let watch = ProgressDisplay::of(&run, tuning.dense_rows);
         alone::solve(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
     }
     let seconds = before + begun.elapsed().as_secs_f64();
