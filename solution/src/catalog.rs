@@ -466,3 +466,6 @@ impl Catalog {
         self.ranges.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
+
+#[cfg(test)]
+mod tests;

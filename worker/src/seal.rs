@@ -210,3 +210,275 @@ impl<V: Value> Worker<V> {
         Ok(Sealed { layer, frames })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_solution::{Archive, ReadError};
+    use exact2048_storage::{RunDir, ShardIdentity, ShardWriter};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Tuning;
+
+    const LAYER: Layer = Layer(8);
+
+    /// In their order.
+    const LANES: [Lane; 5] =
+        [Lane::new(0, 0), Lane::new(1, 8), Lane::new(2, 16), Lane::new(1, 16), Lane::new(3, 24)];
+
+    type Items = Vec<(ItemKey, Vec<u8>)>;
+
+    /// No shard is read here.
+    struct Nothing;
+
+    impl Archive for Nothing {
+        fn read(&self, _: ShardKind, _: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+            Ok(None)
+        }
+    }
+
+    /// A worker whose heap is within a limit from 1000 bytes on.
+    fn worker(limit_bytes: usize) -> Worker<u32> {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
+        let tuning = Tuning { limit_bytes, heap_bytes: || 1000, dense_rows, piece_bytes };
+        Worker::new(&params, tuning, std::env::temp_dir(), Arc::new(Nothing))
+    }
+
+    /// Bytes that tell an item from every other.
+    fn content(key: ItemKey, length: usize) -> Vec<u8> {
+        let number = key.lane ^ u64::from(key.part) << 20 ^ u64::from(key.layer) << 40;
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        (0..length).map(|i| mixed[i % 8] ^ (i / 8) as u8).collect()
+    }
+
+    /// The items of a block, whose lengths are given.
+    fn items(kind: ItemKind, layer: Layer, lane: Lane, lengths: &[usize]) -> Items {
+        let parts = (0u32..).zip(lengths).filter(|&(_, &length)| length > 0);
+        let keys = parts.map(|(part, &length)| (kind.key(Parts::key(layer, lane, part)), length));
+        keys.map(|(key, length)| (key, content(key, length))).collect()
+    }
+
+    fn pack(worker: &Worker<u32>, kind: ItemKind, layer: Layer, lane: Lane, lengths: &[usize]) {
+        let item = |part: u32| content(kind.key(Parts::key(layer, lane, part)), lengths[part as usize]);
+        worker.pack(kind, layer, lane, lengths, item).unwrap();
+    }
+
+    /// What is in the frames of a layer, one behind the other.
+    fn sealed(worker: &Worker<u32>, kind: ShardKind, layer: Layer) -> Vec<u8> {
+        let sealed = worker.seal(kind, layer).unwrap();
+        assert_eq!(sealed.layer, layer);
+        sealed.frames.iter().flat_map(|frame| frame.read().unwrap()).collect()
+    }
+
+    /// Writes the frames of a layer as a shard of values. Gives the items of each frame as they are found there, and the
+    /// checksum that no other shard has.
+    fn written(run: &RunDir, sealed: Sealed) -> (Vec<Items>, u64) {
+        let identity = ShardIdentity {
+            run: run.run_id(),
+            kind: ShardKind::Values,
+            rows: 2,
+            cols: 2,
+            first_layer: sealed.layer.0,
+            last_layer: sealed.layer.0,
+            rule_hash: 0,
+        };
+        let mut writer = ShardWriter::create(run, identity).unwrap();
+        sealed.frames.into_iter().for_each(|frame| writer.push(frame).unwrap());
+        let reader = run.shards().open(&writer.finish().unwrap(), &identity).unwrap();
+        let mut entries = reader.items().to_vec();
+        entries.sort_by_key(|entry| (entry.frame, entry.offset));
+        let frames = entries.chunk_by(|a, b| a.frame == b.frame).map(|of_frame| {
+            let frame = reader.read_frame(of_frame[0].frame).unwrap();
+            let items = of_frame.iter().map(|entry| (entry.key, entry.slice(&frame).unwrap().to_vec()));
+            items.collect::<Items>()
+        });
+        (frames.collect(), reader.header_checksum())
+    }
+
+    /// Lengths of items: none, short ones, and some about as long as a frame.
+    fn length() -> impl Strategy<Value = usize> {
+        prop_oneof![
+            3 => Just(0usize),
+            4 => 1usize..2000,
+            3 => 1..FRAME_BYTES,
+            1 => FRAME_BYTES - 1..=FRAME_BYTES + 1,
+            1 => FRAME_BYTES..2 * FRAME_BYTES,
+        ]
+    }
+
+    fn cases(cases: u32) -> ProptestConfig {
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+    }
+
+    proptest! {
+        #![proptest_config(cases(512))]
+
+        /// Every part that has an item is in one frame, in its order; no frame has too much, or ends before it is full.
+        #[test]
+        fn parts_share_frames_in_their_order(lengths in prop::collection::vec(length(), 0..60)) {
+            let frames = frames_of(&lengths);
+            let wanted: Vec<u32> =
+                (0u32..).zip(&lengths).filter(|&(_, &length)| length > 0).map(|(part, _)| part).collect();
+            prop_assert_eq!(frames.concat(), wanted);
+            let bytes = |parts: &[u32]| parts.iter().map(|&part| lengths[part as usize]).sum::<usize>();
+            for frame in &frames {
+                prop_assert!(frame.len() == 1 || bytes(frame) <= FRAME_BYTES, "{frame:?} of {lengths:?}");
+            }
+            for (frame, next) in frames.iter().zip(frames.iter().skip(1)) {
+                prop_assert!(bytes(frame) + bytes(&next[..1]) > FRAME_BYTES, "{frame:?} of {lengths:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_take_as_much_as_they_may() {
+        let no_frames: [Vec<u32>; 0] = [];
+        assert_eq!(frames_of(&[]), no_frames);
+        assert_eq!(frames_of(&[0, 0]), no_frames);
+        assert_eq!(frames_of(&[0, 7, 0, 8]), [[1, 3]]);
+        assert_eq!(frames_of(&[FRAME_BYTES - 8, 0, 8]), [[0, 2]]);
+        assert_eq!(frames_of(&[FRAME_BYTES - 8, 9]), [[0], [1]]);
+        assert_eq!(frames_of(&[7, 3 * FRAME_BYTES, 7]), [[0], [1], [2]]);
+    }
+
+    /// However items are cut into parts and blocks, and whenever blocks are handed in: a shard has every item once, values
+    /// before best moves and those of a lane before those of the next, and its bytes are the same, wherever frames waited.
+    #[test]
+    fn a_shard_follows_from_its_items() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
+        let (worker, full) = (worker(1 << 30), worker(999));
+        assert!(!worker.is_memory_short() && full.is_memory_short());
+        let blocks = prop::collection::btree_map(
+            (0usize..2, 0..LANES.len()),
+            prop::collection::vec(length(), 0..8),
+            0..8,
+        );
+        proptest!(cases(24), |(blocks in blocks, turn in 0usize..8)| {
+            worker.release_all();
+            full.release_all();
+            let kinds = [ItemKind::Values, ItemKind::BestMoves];
+            let named = blocks.into_iter().map(|((kind, lane), lengths)| (kinds[kind], LANES[lane], lengths));
+            let mut blocks: Vec<(ItemKind, Lane, Vec<usize>)> = named.collect();
+            let wanted: Items =
+                blocks.iter().flat_map(|(kind, lane, lengths)| items(*kind, LAYER, *lane, lengths)).collect();
+            let kind_of = |key: ItemKey| ItemKind::of(ShardKind::Values, key);
+            let has_frames = |key: ItemKey| {
+                let of_key = |(kind, lane, _): &&(ItemKind, Lane, Vec<usize>)| {
+                    *kind == kind_of(key) && lane.code() == key.lane
+                };
+                blocks.iter().find(of_key).is_some_and(|(.., lengths)| {
+                    let bytes: usize = lengths.iter().sum();
+                    bytes > FRAME_BYTES && lengths.iter().filter(|&&length| length > 0).count() > 1
+                })
+            };
+
+            for (kind, lane, lengths) in &blocks {
+                pack(&worker, *kind, LAYER, *lane, lengths);
+            }
+            let (frames, checksum) = written(&run, worker.seal(ShardKind::Values, LAYER).unwrap());
+            prop_assert!(frames.concat() == wanted, "other items");
+            let bytes = |of: &[(ItemKey, Vec<u8>)]| of.iter().map(|(_, item)| item.len()).sum::<usize>();
+            for items in &frames {
+                prop_assert!(items.len() == 1 || bytes(items) <= FRAME_BYTES);
+            }
+            for (frame, next) in frames.iter().zip(frames.iter().skip(1)) {
+                let (last, first) = (frame[frame.len() - 1].0, next[0].0);
+                let is_other_kind = kind_of(last) != kind_of(first);
+                // A block that has frames of its own shares none.
+                let is_other_block = last.lane != first.lane && (has_frames(last) || has_frames(first));
+                let is_end = is_other_kind || is_other_block;
+                prop_assert!(is_end || bytes(frame) + bytes(&next[..1]) > FRAME_BYTES, "{last:?}, {first:?}");
+            }
+            prop_assert!(sealed(&worker, ShardKind::Values, LAYER).is_empty(), "it was taken already");
+
+            // In another order, with no room on the heap.
+            let turn = turn % blocks.len().max(1);
+            blocks.rotate_left(turn);
+            for (kind, lane, lengths) in blocks.iter().rev() {
+                pack(&full, *kind, LAYER, *lane, lengths);
+            }
+            let (again, same) = written(&run, full.seal(ShardKind::Values, LAYER).unwrap());
+            prop_assert!(again == frames, "other frames");
+            prop_assert_eq!(same, checksum);
+        });
+    }
+
+    /// Blocks of less than a frame are gathered, up to the next one that has frames of its own.
+    #[test]
+    fn small_blocks_are_gathered() {
+        let worker = worker(1 << 30);
+        let sizes = |blocks: [&[usize]; 5]| -> Vec<usize> {
+            for (lane, lengths) in LANES.into_iter().zip(blocks).rev() {
+                pack(&worker, ItemKind::Reach, LAYER, lane, lengths);
+            }
+            let sealed = worker.seal(ShardKind::Reach, LAYER).unwrap();
+            let encoded: usize = sealed.frames.iter().map(Frame::encoded_bytes).sum();
+            assert_eq!(sealed.encoded_bytes(), encoded as u64);
+            sealed.frames.iter().map(Frame::raw_bytes).collect()
+        };
+        assert!(sizes([&[], &[0], &[], &[0, 0], &[]]).is_empty());
+        assert_eq!(sizes([&[100], &[], &[0, 7], &[1, 2, 3], &[]]), [113]);
+        assert_eq!(sizes([&[100], &[200_000, 0, 200_000], &[50], &[], &[50]]), [100, 200_000, 200_000, 100]);
+        assert_eq!(
+            sizes([&[FRAME_BYTES - 9], &[9], &[1], &[FRAME_BYTES - 1], &[1]]),
+            [FRAME_BYTES, FRAME_BYTES, 1]
+        );
+        let long = 2 * FRAME_BYTES;
+        assert_eq!(sizes([&[5], &[long], &[6], &[7], &[]]), [5, long, 13], "an item is never cut");
+    }
+
+    /// Layers and kinds of shards are sealed by themselves; a block that is made again takes the place of the first.
+    #[test]
+    fn sealing_takes_what_is_of_the_shard_alone() {
+        let worker = worker(1 << 30);
+        let layers = [6, 8, 10].map(Layer);
+        for layer in layers {
+            for kind in [ItemKind::Reach, ItemKind::Values, ItemKind::BestMoves] {
+                for lane in LANES {
+                    pack(&worker, kind, layer, lane, &[30, 0, 20]);
+                    pack(&worker, kind, layer, lane, &[0, 11, 12]);
+                }
+            }
+        }
+        let wanted = |kinds: &[ItemKind], layer| -> Vec<u8> {
+            let blocks = kinds.iter().flat_map(|&kind| LANES.map(|lane| (kind, lane)));
+            let all = blocks.flat_map(|(kind, lane)| items(kind, layer, lane, &[0, 11, 12]));
+            all.flat_map(|(_, item)| item).collect()
+        };
+        for layer in [layers[1], layers[0], layers[2]] {
+            let values = wanted(&[ItemKind::Values, ItemKind::BestMoves], layer);
+            assert_eq!(sealed(&worker, ShardKind::Values, layer), values);
+            assert_eq!(sealed(&worker, ShardKind::Reach, layer), wanted(&[ItemKind::Reach], layer));
+            assert!(sealed(&worker, ShardKind::Values, layer).is_empty());
+        }
+        pack(&worker, ItemKind::Reach, LAYER, LANES[0], &[5]);
+        worker.release_all();
+        assert!(sealed(&worker, ShardKind::Reach, LAYER).is_empty());
+    }
+
+    #[test]
+    fn blocks_are_taken_in_the_order_of_the_lanes() {
+        let unsealed = Unsealed::default();
+        let key = |layer, lane| Parts::key(layer, lane, 0);
+        let layers = [4, 6, 8].map(Layer);
+        for layer in layers {
+            for lane in LANES.into_iter().rev() {
+                unsealed.add(layer, lane, Packed::Items(vec![(key(layer, lane), vec![1])]));
+            }
+        }
+        for layer in [layers[1], layers[2], layers[0]] {
+            let taken = unsealed.take(layer).into_iter().map(|packed| match packed {
+                Packed::Items(items) => items[0].0,
+                Packed::Frames(frames) => panic!("{frames:?}"),
+            });
+            assert_eq!(taken.collect::<Vec<_>>(), LANES.map(|lane| key(layer, lane)));
+            assert!(unsealed.take(layer).is_empty());
+        }
+    }
+}

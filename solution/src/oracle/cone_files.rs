@@ -330,3 +330,116 @@ impl ConeFile {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use exact2048_cone::Values;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const LAYER: Layer = Layer(40);
+
+    /// Bytes of a file with so many states of one layer, up to a page.
+    fn bytes_of(states: u64) -> u64 {
+        (HEADER_BYTES + ENTRY_BYTES) as u64 + 8 + 12 * states
+    }
+
+    /// A cone of so many states, whose boards are numbers from `first` on, and their values these less one.
+    fn cone(first: u64, states: u64) -> Solved {
+        let numbers = first..first + states;
+        let boards = numbers.clone().map(Board).collect();
+        let values = Values::Bits32(numbers.map(|number| number as u32 - 1).collect());
+        Solved::new(vec![SolvedLayer { layer: LAYER, boards, values }])
+    }
+
+    /// An empty folder for cones of a run.
+    fn cone_files(place: &TempDir, most_bytes: u64, run: u8) -> ConeFiles {
+        ConeFiles::new(place.path().join("cones"), most_bytes, [run; 48], 4)
+    }
+
+    /// Keeps a cone, and gives its file.
+    fn kept(files: &ConeFiles, solved: &Solved) -> PathBuf {
+        let before = files.files();
+        files.keep(solved);
+        let path = files.files().into_iter().find(|path| !before.contains(path)).unwrap();
+        let bytes = bytes_of(solved.states());
+        assert_eq!(fs::metadata(&path).unwrap().len(), bytes);
+        path
+    }
+
+    /// Makes it that a file was last used so many seconds ago.
+    fn age(path: &Path, seconds: u64) {
+        let then = SystemTime::now() - Duration::from_secs(seconds);
+        File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+
+    /// Whether the state of a board is known.
+    fn knows(files: &ConeFiles, board: u64) -> bool {
+        let value = files.values(&[(LAYER, Board(board))])[0];
+        assert!(value.is_none_or(|value| value == Stored(board - 1)), "{board}: {value:?}");
+        value.is_some()
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let place = tempfile::tempdir().unwrap();
+        // Room for three of 100 states.
+        let most_bytes = 3 * bytes_of(100) + 10;
+        let files = cone_files(&place, most_bytes, 1);
+        let others = cone_files(&place, most_bytes, 2);
+        let first = kept(&files, &cone(1000, 100));
+        let second = kept(&others, &cone(2000, 100));
+        let third = kept(&files, &cone(3000, 100));
+        for (path, seconds) in [(&first, 30), (&second, 20), (&third, 10)] {
+            age(path, seconds);
+        }
+        // To look for what nobody has solved is no use of a file; what is found is.
+        assert!(!knows(&files, 999) && !knows(&files, 2000), "that is another run's");
+        assert!(knows(&files, 1099));
+        let fourth = kept(&files, &cone(4000, 100));
+        assert_eq!([&first, &second, &third, &fourth].map(|path| path.exists()), [true, false, true, true]);
+        assert!(!knows(&others, 2000));
+    }
+
+    #[test]
+    fn as_many_go_as_there_are_bytes_needed() {
+        let place = tempfile::tempdir().unwrap();
+        let files = cone_files(&place, 3 * bytes_of(100) + 10, 1);
+        let cones = [1000, 2000, 3000].map(|first| kept(&files, &cone(first, 100)));
+        cones.iter().zip([20, 30, 10]).for_each(|(path, seconds)| age(path, seconds));
+        // What is not the cache's is neither counted nor removed.
+        let note = place.path().join("cones").join("note.txt");
+        fs::write(&note, [0u8; 10_000]).unwrap();
+        age(&note, 40);
+        let small = kept(&files, &cone(4000, 50));
+        let are_there = || cones.each_ref().map(|path| path.exists());
+        assert_eq!(are_there(), [true, false, true]);
+        // Two go for one that is twice as large.
+        age(&small, 5);
+        kept(&files, &cone(5000, 200));
+        assert_eq!(are_there(), [false, false, false]);
+        assert!(knows(&files, 4049) && knows(&files, 5199));
+        // One that is larger than all that there may be is not kept, and nothing goes for it.
+        files.keep(&cone(6000, 400));
+        assert!(knows(&files, 4049) && knows(&files, 5199) && !knows(&files, 6000));
+        assert!(note.exists());
+    }
+
+    /// What is being written counts, and stays; what has lost its writer goes.
+    #[test]
+    fn temporary_files_go_once_nobody_writes_them() {
+        let place = tempfile::tempdir().unwrap();
+        let files = cone_files(&place, 2 * bytes_of(100) + 10, 1);
+        let first = kept(&files, &cone(1000, 100));
+        age(&first, 10);
+        let temporary = place.path().join("cones").join(".tmp-1");
+        fs::write(&temporary, vec![0u8; bytes_of(100) as usize]).unwrap();
+        age(&temporary, 600);
+        let second = kept(&files, &cone(2000, 100));
+        assert!(temporary.exists() && !first.exists() && second.exists());
+        age(&temporary, 2 * ABANDONED.as_secs());
+        kept(&files, &cone(3000, 100));
+        assert!(!temporary.exists() && second.exists());
+    }
+}
