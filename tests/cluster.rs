@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use common::cluster::{Cluster, start_coordinator};
-use common::{Solved, layers, on_run, solve, solve_args, text, whole};
+use common::{Finished, Solved, layers, on_run, solve, solve_args, text, whole};
 
 /// The fingerprint that one process comes to.
 fn expected(options: &str) -> String {
@@ -49,23 +49,45 @@ fn an_enumeration_ends_where_it_is_to() {
 
 #[test]
 fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
-    let options = "--board 4x2";
-    let expected = expected(options);
+    hand_over("--board 4x2");
+}
+
+#[test]
+fn a_run_that_keeps_few_layers_is_handed_over() {
+    hand_over("--board 4x2 --keep 16");
+}
+
+#[test]
+fn a_run_of_best_moves_is_handed_over() {
+    hand_over("--board 4x2 --values best-move");
+}
+
+/// Has a cluster finish what one process began, and one process what a cluster began: both are the run of one process alone,
+/// and store the same of it.
+fn hand_over(options: &str) {
+    let expected = Solved::new(options);
+    let stored = |run: &Path| {
+        let params = on_run(run, "info", &["--json"]).exits(0).json()["params"].clone();
+        (params["kept"].clone(), params["best_moves"].clone())
+    };
     let mut cluster = Cluster::new(2);
-    // Begun by one process that is killed.
+    // Begun by one process that dies once its way up is committed.
     let run = cluster.run("begun");
-    let mut alone = common::command(solve_args(&run, options)).spawn().unwrap();
-    while !run.join("journal/000001.json").exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    alone.kill().unwrap();
-    alone.wait().unwrap();
-    let job = cluster.submit("--board 4x2 --name begun");
+    let mut alone = common::command(solve_args(&run, options));
+    let died = Finished::new(alone.env("FAILPOINTS", "journal.folder_synced=return").output().unwrap());
+    assert_eq!(died.signal, Some(6), "{died:?}");
+    let info = on_run(&run, "info", &["--json"]).exits(0).json();
+    assert_eq!(text(&info["progress"]), "unfinished");
+    // What it stores is not another job's.
+    let other = cluster.client(&["submit", "--board", "4x2", "--keep", "8", "--name", "begun"]).exits(2);
+    other.says(&["never converted; choose another name"]);
+    let job = cluster.submit(&format!("{options} --name begun"));
     cluster.wait(&job);
-    assert_eq!(cluster.verified_fingerprint(&job), expected);
+    assert_eq!(cluster.verified_fingerprint(&job), expected.fingerprint());
+    assert_eq!(stored(&run), stored(&expected.run()));
 
     // Begun by a cluster that is stopped.
-    let job = cluster.submit("--board 4x2 --name handed-over");
+    let job = cluster.submit(&format!("{options} --name handed-over"));
     cluster.wait_until(&job, |status| whole(&status["states"]) > 100_000);
     let run = cluster.run(&job);
     cluster.client(&["cancel", &job]).exits(0);
@@ -73,7 +95,9 @@ fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
     cluster.workers.drain(..).for_each(|worker| drop(worker.stop()));
     cluster.coordinator.kill();
     let solved = solve(&run, options);
-    assert_eq!(text(&solved["fingerprint"]), expected);
+    assert_eq!(text(&solved["fingerprint"]), expected.fingerprint());
+    assert_eq!(stored(&run), stored(&expected.run()));
+    on_run(&run, "verify", &[]).exits(0);
 }
 
 #[test]

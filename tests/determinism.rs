@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{Finished, Place, Solved, committed, layers, solve, solve_args, text};
+use common::{Finished, Place, Solved, committed, committed_as, layers, solve, solve_args, text};
 use serde_json::Value;
 
 /// What must not differ between two runs of the same job.
@@ -16,6 +16,8 @@ fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
     for how in ["seconds", "bytes_on_disk", "peak_rss_bytes"] {
         assert!(fields.remove(how).is_some(), "the summary has no {how}");
     }
+    // Told where the disk is limited.
+    fields.remove("peak_disk_bytes");
     assert_eq!(text(&summary["fingerprint"]).len(), 32);
     (summary, layers(run))
 }
@@ -62,6 +64,17 @@ fn results_of_4x2_do_not_depend_on_how_they_are_computed() {
 #[test]
 fn results_of_3x3_do_not_depend_on_how_they_are_computed() {
     check_variants("--board 3x3 --objective reach:128", &VARIANTS);
+}
+
+/// Whatever is stored of a whole board, its states, what they are worth and the fingerprint are the same.
+#[test]
+fn results_of_a_whole_3x3_do_not_depend_on_what_is_stored() {
+    let usual = Solved::new("--board 3x3 --keep 4");
+    let expected = result(&usual.run(), &usual.summary);
+    for stored in ["--keep all", "--keep 16", "--keep starts", "--values best-move"] {
+        let other = Solved::new(&format!("--board 3x3 {stored}"));
+        assert!(result(&other.run(), &other.summary) == expected, "{stored} differs");
+    }
 }
 
 #[test]
@@ -161,12 +174,14 @@ impl Delays {
     }
 }
 
-/// Interrupts a job again and again, then lets it end; nothing committed is ever computed twice.
+/// Interrupts a job again and again, then lets it end; nothing committed is ever computed twice, but for reach where the disk
+/// is limited: that is removed, and may be enumerated again.
 fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     let expected = {
         let uninterrupted = Solved::new(job);
         result(&uninterrupted.run(), &uninterrupted.summary)
     };
+    let lasting = |run: &Path| committed_as(run, if job.contains("--disk") { "values-" } else { "" });
     let place = Place::new();
     let run = place.join("run");
     let mut delays = Delays(2048);
@@ -183,7 +198,7 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
             (None, Some(9 | 2 | 15)) => {}
             _ => panic!("cycle {cycle} of {job}: {finished:?}"),
         }
-        let after = committed(&run);
+        let after = lasting(&run);
         assert!(after.starts_with(&before), "cycle {cycle} of {job} lost or rewrote a shard");
         before = after;
         common::on_run(&run, "info", &["--json"]).exits(0).json();
@@ -193,9 +208,14 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
         result(&run, &summary) == expected,
         "{job}: {summary} after interruptions, expected {expected:?}"
     );
-    assert!(committed(&run).starts_with(&before), "{job} lost or rewrote a shard");
-    // Of a run that keeps few layers all states take no longer than samples.
-    let how: &[&str] = if job.contains("--keep") { &[] } else { &["--sample", "2000"] };
+    assert!(lasting(&run).starts_with(&before), "{job} lost or rewrote a shard");
+    let how: &[&str] = match () {
+        // Without all reach not all states can be gone through.
+        () if job.contains("--disk") => &["--sample", "5"],
+        // Of a run that keeps few layers all states take no longer than samples.
+        () if job.contains("--keep") || job.contains("best-move") => &[],
+        () => &["--sample", "2000"],
+    };
     common::on_run(&run, "verify", how).exits(0);
 }
 
@@ -220,6 +240,32 @@ fn interrupted_4x2_that_keeps_other_layers_ends_the_same() {
     for keep in ["3/8", "128", "starts"] {
         check_interrupted(&format!("--board 4x2 --keep {keep}"), &cycles, 700);
     }
+}
+
+#[test]
+fn interrupted_4x2_with_best_moves_ends_the_same() {
+    let cycles = [
+        (Stop::Kill, ""),
+        (Stop::Interrupt, ""),
+        (Stop::Kill, "--threads 5"),
+        (Stop::Terminate, "--threads 1"),
+        (Stop::Interrupt, ""),
+    ];
+    check_interrupted("--board 4x2 --values best-move", &cycles, 900);
+}
+
+/// Most of its reach is enumerated twice, and removed twice.
+#[test]
+fn an_interrupted_run_within_a_limit_of_the_disk_ends_the_same() {
+    let cycles = [
+        (Stop::Kill, ""),
+        (Stop::Interrupt, ""),
+        (Stop::Kill, "--threads 1"),
+        (Stop::Kill, ""),
+        (Stop::InterruptTwice, "--threads 5"),
+        (Stop::Terminate, ""),
+    ];
+    check_interrupted("--board 3x3 --objective reach:512 --disk 2MB", &cycles, 2500);
 }
 
 #[test]

@@ -2,17 +2,22 @@
 
 use crate::common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    Finished, Place, Solved, command, files, layers, on_run, query, solve, solve_args, text, try_solve, whole,
+    Finished, Place, Solved, command, files, layers, least_memory, on_run, query, solve, solve_args, text,
+    try_solve, whole,
 };
-use serde_json::Value;
+use exact2048_game::Layer;
+use exact2048_solution::{Phase, Run};
+use serde_json::{Value, json};
 
 /// 14 million states in a second or two: 1.2 MB of reach, and 25 MB of values if all are kept.
 const JOB: &str = "--board 3x3 --objective reach:512 --threads 2";
@@ -22,32 +27,92 @@ static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new(JOB));
 /// Boards of all parts of a game; of most of their layers nothing is kept.
 const BOARDS: [&str; 3] = ["2,0,0/0,2,0/0,0,0", "128,64,16/32,8,2/4,0,2", "256,128,8/32,16,4/4,2,0"];
 
-/// What all files of a run take of the disk.
-fn taken(run: &Path) -> u64 {
+/// The files of a run that have names, each with what it takes of the disk.
+fn named(run: &Path) -> BTreeMap<PathBuf, u64> {
     let folders = ["", "journal", "shards"].map(|folder| run.join(folder));
-    let of_folder = |folder: &std::path::PathBuf| -> u64 {
-        let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-        let files = entries.filter_map(|entry| entry.ok()?.metadata().ok()).filter(|data| data.is_file());
-        files.map(|data| data.blocks() * 512).sum()
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let sized = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let data = entry.metadata().ok().filter(|data| data.is_file())?;
+        Some((entry.path(), 512 * data.blocks()))
     };
-    folders.iter().map(of_folder).sum()
+    entries.filter_map(sized).collect()
 }
 
-/// Solves while what the run takes is looked at, over and over. Returns its summary and the most that was seen.
-fn solve_watched(run: &Path, options: &str) -> (Value, u64) {
-    let (is_over, most) = (AtomicBool::new(false), AtomicU64::new(0));
-    let summary = std::thread::scope(|scope| {
-        scope.spawn(|| {
+/// What these take together.
+fn taken(run: &Path) -> u64 {
+    named(run).values().sum()
+}
+
+/// The files of a run without a name that a process has open or mapped: scratch files, and shards that were removed while
+/// they were read. By the names that they had, which no two share.
+fn unnamed(run: &Path, process: u32) -> BTreeMap<PathBuf, u64> {
+    let mut found = BTreeMap::<PathBuf, u64>::new();
+    let mut add = |file: PathBuf, bytes: u64| {
+        if file.starts_with(run) && file.to_string_lossy().ends_with(" (deleted)") {
+            let known = found.entry(file).or_default();
+            *known = bytes.max(*known);
+        }
+    };
+    let process = PathBuf::from(format!("/proc/{process}"));
+    for link in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+        // It may have been closed since it was listed.
+        if let (Ok(file), Ok(data)) = (fs::read_link(link.path()), fs::metadata(link.path())) {
+            add(file, 512 * data.blocks());
+        }
+    }
+    // Most scratch files are only mapped: `7f12a000-7f12e000 r--s 00000000 fe:00 4711    /run/.tmp-scratch-1 (deleted)`.
+    for line in fs::read_to_string(process.join("maps")).unwrap_or_default().lines() {
+        let Some(name) = line.find('/') else { continue };
+        let mut fields = line.split_whitespace();
+        let (from, to) = fields.next().unwrap().split_once('-').unwrap();
+        let [from, to, offset] =
+            [from, to, fields.nth(1).unwrap()].map(|hex| u64::from_str_radix(hex, 16).unwrap());
+        add(PathBuf::from(&line[name..]), offset + (to - from));
+    }
+    found
+}
+
+/// What the files of a run that have names took at a moment, at least, and those without. Files come and go while they are
+/// looked at; one that is found twice was there in between, and none grows shorter.
+fn taken_at_once(run: &Path, process: u32) -> [u64; 2] {
+    let look = || [named(run), unnamed(run, process)];
+    let (before, after) = (look(), look());
+    let lasting = |before: &BTreeMap<PathBuf, u64>, after: &BTreeMap<PathBuf, u64>| -> u64 {
+        before.iter().filter_map(|(file, bytes)| Some((*bytes).min(*after.get(file)?))).sum()
+    };
+    [0, 1].map(|kind: usize| lasting(&before[kind], &after[kind]))
+}
+
+/// How a process ended that was watched, and the most that it was seen to take: in all, and in files without names.
+struct Watched {
+    finished: Finished,
+    most: u64,
+    most_unnamed: u64,
+}
+
+/// Solves while what the run takes is looked at, over and over.
+fn solve_watched(run: &Path, options: &str) -> Watched {
+    // As the system names it.
+    let run = fs::canonicalize(run).unwrap();
+    let mut command = command(solve_args(&run, options));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (process, is_over) = (child.id(), AtomicBool::new(false));
+    let (output, (most, most_unnamed)) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = (0, 0);
             while !is_over.load(Ordering::Relaxed) {
-                most.fetch_max(taken(run), Ordering::Relaxed);
+                let [named, unnamed] = taken_at_once(&run, process);
+                most = (most.0.max(named + unnamed), most.1.max(unnamed));
                 std::thread::sleep(Duration::from_millis(1));
             }
+            most
         });
-        let finished = try_solve(run, options);
+        let output = child.wait_with_output();
         is_over.store(true, Ordering::Relaxed);
-        finished.exits(0).json()
+        (output, watcher.join().unwrap())
     });
-    (summary, most.into_inner())
+    Watched { finished: Finished::new(output.unwrap()), most, most_unnamed }
 }
 
 /// The records of a run's journal.
@@ -113,7 +178,8 @@ fn the_limit_holds_and_values_stay_the_same() {
         let place = Place::new();
         let run = place.join("run");
         begin(&run, keep);
-        let (summary, most) = solve_watched(&run, &format!("{JOB} --disk {limit}"));
+        let Watched { finished, most, .. } = solve_watched(&run, &format!("{JOB} --disk {limit}"));
+        let summary = finished.exits(0).json();
         let peak = whole(&summary["peak_disk_bytes"]);
         assert!(most <= peak && peak <= limit, "{most} seen, {peak} counted, {limit} allowed");
         is_as_usual(&run, &summary);
@@ -133,6 +199,99 @@ fn the_limit_holds_and_values_stay_the_same() {
     assert!(again[2] > 50 && again[3] > 50, "many layers were enumerated twice: {again:?}");
 }
 
+/// Where memory is short, blocks wait in scratch files, which have no names: they count as well. Where they find no room
+/// that is said, and the run goes on with more memory.
+#[test]
+fn the_limit_holds_with_scratch_files() {
+    if !Path::new("/proc/self/maps").exists() {
+        println!("not checked: this system does not tell what a process has mapped");
+        return;
+    }
+    let memory = least_memory(JOB);
+    for limit in [60_000_000u64, 10_000_000] {
+        let place = Place::new();
+        let run = place.join("run");
+        begin(&run, "16");
+        let options = format!("{JOB} --disk {limit} --memory {memory}");
+        let Watched { finished, most, most_unnamed } = solve_watched(&run, &options);
+        assert!(most_unnamed > 1_000_000, "{most_unnamed} bytes waited in scratch files, too few for a test");
+        assert!(most <= limit, "{most} seen, {limit} allowed");
+        let summary = match finished.code {
+            Some(0) => {
+                let summary = finished.json();
+                let peak = whole(&summary["peak_disk_bytes"]);
+                assert!(most <= peak && peak <= limit, "{most} seen, {peak} counted, {limit} allowed");
+                summary
+            }
+            _ => {
+                assert!(limit < 20_000_000 && matches!(finished.code, Some(1 | 2)), "{finished:?}");
+                finished.says(&["committed is safe"]);
+                solve(&run, &format!("{JOB} --disk {limit}"))
+            }
+        };
+        is_whole(&run, &summary);
+    }
+}
+
+/// The layers whose reach is stored.
+fn layers_with_reach(run: &Run) -> BTreeSet<u64> {
+    let shards = run.catalog().shards();
+    let of_reach = shards.iter().filter(|shard| shard.commit.phase == Phase::Enumerate);
+    let layers = of_reach.flat_map(|shard| shard.commit.first.to(shard.commit.last));
+    layers.map(|layer| u64::from(layer.0)).collect()
+}
+
+/// `verify` goes through the layers whose reach is stored, and says of the others that it did not; a sample needs none of it.
+#[test]
+fn verify_says_what_it_could_not_check() {
+    let place = Place::new();
+    let path = place.join("run");
+    begin(&path, "64");
+    solve(&path, &format!("{JOB} --disk 2MB"));
+    let run = Run::open(&path).unwrap();
+    let (stored, last) = (layers_with_reach(&run), run.params().last_layer());
+    let all = Layer::FIRST.to(last).map(|layer| u64::from(layer.0));
+    let removed: BTreeSet<u64> = all.filter(|layer| !stored.contains(layer)).collect();
+    assert!(stored.len() > 10 && removed.len() > 100, "{stored:?} are stored, {removed:?} are not");
+    let states_of = |is_counted: &dyn Fn(u64) -> bool| -> u64 {
+        layers(&path).iter().filter(|(layer, ..)| is_counted(*layer)).map(|(_, states, _)| states).sum()
+    };
+
+    let found = on_run(&path, "verify", &["--json"]).exits(1).json();
+    assert_eq!(found["verdict"], "unfinished", "{found}");
+    assert_eq!(
+        (&found["problems"], &found["missing"], &found["unread"]),
+        (&json!([]), &json!([]), &json!([]))
+    );
+    let ranges = found["removed"].as_array().unwrap();
+    let told = ranges.iter().flat_map(|range| (whole(&range[0])..=whole(&range[1])).step_by(2));
+    assert_eq!(told.collect::<BTreeSet<u64>>(), removed);
+    assert_eq!(whole(&found["states"]), states_of(&|layer| stored.contains(&layer)));
+    // The values just below layers without reach follow from theirs.
+    let kept = states_of(&|layer| run.params().kept.keeps(Layer(layer as u32)));
+    let [checked, left_out] = ["values", "values_left_out"].map(|field| whole(&found[field]));
+    assert!(checked + left_out == kept && left_out > 0, "{checked} and {left_out} of {kept}");
+    assert!(found["fingerprint"].is_null(), "{found}");
+
+    let without = format!("without {} that were not checked", removed.len());
+    let told = on_run(&path, "verify", &[]).exits(1);
+    let told = told.says(&[
+        "not checked: layers",
+        "of which it is not stored any more what is reachable",
+        "stored values that follow from theirs; --sample N draws values",
+        "what was checked is right; --partial is content with that",
+    ]);
+    assert!(told.stdout.contains(&without) && !told.stdout.contains("Nothing is wrong"), "{told:?}");
+    assert!(!told.stderr.contains("problem") && !told.stderr.contains("not finished"), "{told:?}");
+    let partial = on_run(&path, "verify", &["--partial"]).exits(0).says(&["not checked: layers"]);
+    assert!(partial.stdout.contains("Nothing is wrong with the layers that were checked."), "{partial:?}");
+    assert_eq!(on_run(&path, "verify", &["--partial", "--json"]).exits(0).json()["verdict"], "right");
+
+    let sample = on_run(&path, "verify", &["--sample", "5", "--json"]).exits(0).json();
+    assert_eq!((&sample["verdict"], &sample["removed"]), (&json!("right"), &json!([])), "{sample}");
+    assert_eq!(whole(&sample["values"]), 5);
+}
+
 /// A run that was begun without a limit may be given one at any time, and keeps what it keeps.
 #[test]
 fn a_run_that_is_there_can_be_limited() {
@@ -150,7 +309,7 @@ fn a_run_that_is_there_can_be_limited() {
     // Another policy is another run, with or without a limit.
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)
-        .says(&["its choice of kept layers is 32"]);
+        .says(&["its choice of kept layers is 32, and 64 was asked for", "--run OTHER"]);
 }
 
 #[test]

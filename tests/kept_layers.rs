@@ -205,10 +205,21 @@ fn runs_that_keep_other_layers_are_runs() {
         assert_eq!(text(&solve(&run, &job)["fingerprint"]), usual.fingerprint, "{keep}");
 
         let before = files(&run);
-        let other = if keep == "4" { "--board 3x2 --keep all" } else { "--board 3x2 --keep 4" };
-        try_solve(&run, other)
-            .exits(2)
-            .says(&[&format!("its choice of kept layers is {keep}, and"), "was asked for"]);
+        let other = if keep == "4" { "all" } else { "4" };
+        let converted = [
+            (
+                format!("--board 3x2 --keep {other}"),
+                format!("kept layers is {keep}, and {other} was asked for"),
+            ),
+            (format!("{job} --values best-move"), "values is layers, and best-move was asked for".to_owned()),
+        ];
+        for (options, words) in converted {
+            try_solve(&run, &options).exits(2).says(&[
+                &format!("its choice of {words}"),
+                "never converted: solve the job anew in another place",
+                "--run OTHER",
+            ]);
+        }
         assert_eq!(files(&run), before, "a run of another policy was changed");
         let shown = on_run(&run, "info", &[]).exits(0);
         let words = match keep {

@@ -12,6 +12,10 @@ use crate::network;
 /// What computes a part of a run that is lost or was never computed.
 const CONTINUE: &str = "the solve command that began it does that; on a cluster, exact2048 resume of its job";
 
+/// What makes a run that stores other things of a job, and what tells which one there is.
+const SOLVE_ANEW: &str =
+    "exact2048 solve with these options and --run OTHER; exact2048 info shows what this one keeps";
+
 /// The command or the options that help against an error, if any do.
 pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ParamsError>() {
@@ -20,6 +24,7 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<RunError>() {
         Some(RunError::UnnamedShards { .. }) => return Some("exact2048 solve --discard-shards"),
         Some(RunError::OtherJob { .. }) => return Some("another --run"),
+        Some(RunError::StoredOtherwise { .. }) => return Some(SOLVE_ANEW),
         Some(RunError::Params(error)) => return of_params(error),
         _ => {}
     }
@@ -116,5 +121,9 @@ mod tests {
             of(&RunError::from(ParamsError::OddLayer(7)).into()),
             of(&ParamsError::OddLayer(9).into())
         );
+        let place: exact2048_storage::Place = std::path::Path::new("/tmp/run").into();
+        let (found, wanted) = ("4".to_owned(), "16".to_owned());
+        let kept = RunError::StoredOtherwise { place, field: "choice of kept layers", found, wanted };
+        assert_eq!(of(&kept.into()), Some(SOLVE_ANEW));
     }
 }

@@ -86,8 +86,9 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`]; [`RunError::OlderFormat`]; [`RunError::UnnamedShards`] where records of the journal must have been lost, unless
-    /// their shards are to be discarded; and those of opening or creating a [`TypedRun`].
+    /// [`RunError::OtherJob`]; [`RunError::StoredOtherwise`]; [`RunError::OlderFormat`]; [`RunError::UnnamedShards`] where
+    /// records of the journal must have been lost, unless their shards are to be discarded; and those of opening or
+    /// creating a [`TypedRun`].
     pub fn open_or_create(
         location: impl Into<Location>,
         wanted: &Params,
@@ -136,7 +137,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results.
+    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results;
+    /// [`RunError::StoredOtherwise`] the first of those that change what is stored.
     pub fn continued_as(&self, wanted: &Params) -> Result<Params, RunError> {
         let precision = if self.catalog.has_values() { self.params.precision } else { wanted.precision };
         let params = Params { precision, ..self.params.clone() };
@@ -166,7 +168,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results.
+    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results;
+    /// [`RunError::StoredOtherwise`] the first of those that change what is stored.
     pub fn require(&self, wanted: &Params) -> Result<(), RunError> {
         require_same(self.dir.place(), &self.params, wanted)
     }
@@ -417,7 +420,7 @@ fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
 fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
     let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
     let values = |p: &Params| if p.best_moves { "best-move" } else { "layers" }.to_owned();
-    let fields = [
+    let of_job = [
         ("board", held.board.to_string(), wanted.board.to_string()),
         ("objective", held.objective.to_string(), wanted.objective.to_string()),
         ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
@@ -425,13 +428,17 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
         ("until-layer", until(held), until(wanted)),
         ("discount", held.discount.to_string(), wanted.discount.to_string()),
         ("spawner", held.spawner.to_string(), wanted.spawner.to_string()),
+    ];
+    let of_stored = [
         ("choice of values", values(held), values(wanted)),
         ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
     ];
-    for (field, found, wanted) in fields {
-        if found != wanted {
-            return Err(RunError::OtherJob { place: place.clone(), field, found, wanted });
-        }
+    let differs = |(_, found, wanted): &(&str, String, String)| found != wanted;
+    if let Some((field, found, wanted)) = of_job.into_iter().find(differs) {
+        return Err(RunError::OtherJob { place: place.clone(), field, found, wanted });
+    }
+    if let Some((field, found, wanted)) = of_stored.into_iter().find(differs) {
+        return Err(RunError::StoredOtherwise { place: place.clone(), field, found, wanted });
     }
     Ok(())
 }

@@ -286,14 +286,25 @@ pub fn committed_now(run: &Path) -> Vec<PathBuf> {
 
 /// The shards that the journal names, each with its inode: a shard written again has another one.
 pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
+    committed_as(run, "")
+}
+
+/// Those whose file names begin like this.
+pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
     let mut shards = Vec::new();
     for record in files(&run.join("journal")) {
         if record.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
         let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
-        for shard in record["body"]["record"]["shards"].as_array().expect("a record with shards") {
-            let path = run.join("shards").join(text(&shard["file"]));
+        let record = &record["body"]["record"];
+        if record["removed"].is_array() {
+            // It names layers, and no shards.
+            continue;
+        }
+        let named = record["shards"].as_array().expect("a record with shards").iter();
+        for file in named.map(|shard| text(&shard["file"])).filter(|file| file.starts_with(prefix)) {
+            let path = run.join("shards").join(file);
             let metadata = std::fs::metadata(&path);
             let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
             shards.push((path, std::os::unix::fs::MetadataExt::ino(&metadata)));

@@ -240,10 +240,16 @@ fn exists(job: &v1::Job) -> Status {
 /// What a failure of a run is called. What the store says goes to the log as well.
 pub(super) fn of_run(error: &RunError) -> Status {
     let what = with_causes(error);
-    if let RunError::OtherJob { field, found, wanted, .. } = error {
+    if let RunError::OtherJob { field, found, wanted, .. }
+    | RunError::StoredOtherwise { field, found, wanted, .. } = error
+    {
+        let why = match error {
+            RunError::StoredOtherwise { .. } => ". What a run stores is never converted",
+            _ => "",
+        };
         let what = format!(
-            "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for; choose another \
-             name"
+            "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for{why}; choose \
+             another name"
         );
         return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
     }

@@ -73,6 +73,22 @@ pub enum RunError {
     /// The parameters asked for.
     #[error(transparent)]
     Params(#[from] ParamsError),
+    /// The directory holds a run of the same job that stores other things of it.
+    #[error(
+        "{place} holds this job with another choice of what is stored: its {field} is {found}, and {wanted} was asked for. \
+         What a run stores is chosen when it is made, and never converted: solve the job anew in another place, or ask \
+         for what this one holds"
+    )]
+    StoredOtherwise {
+        /// The run.
+        place: Place,
+        /// The choice that differs.
+        field: &'static str,
+        /// What the run has chosen.
+        found: String,
+        /// The choice asked for.
+        wanted: String,
+    },
     /// The directory holds a run with other parameters.
     #[error(
         "{place} holds another job: its {field} is {found}, and {wanted} was asked for; choose another place, or ask for \
@@ -99,7 +115,7 @@ impl RunError {
             Self::Manifest { .. } | Self::Journal { .. } | Self::UnnamedShards { .. } => ErrorKind::DataLoss,
             Self::CountedOtherwise { .. } => ErrorKind::Internal,
             Self::Params(_) | Self::OlderFormat { .. } => ErrorKind::Refused,
-            Self::OtherJob { .. } => ErrorKind::Occupied,
+            Self::OtherJob { .. } | Self::StoredOtherwise { .. } => ErrorKind::Occupied,
         }
     }
 

@@ -23,7 +23,7 @@ pub enum Verdict {
     Right,
     /// Something is wrong.
     Wrong,
-    /// Nothing that was checked is wrong, and not all that was asked for is committed.
+    /// Nothing that was checked is wrong, and not all that was asked for is committed, or stored any more.
     Unfinished,
     /// It was stopped, and nothing was wrong so far.
     Interrupted,
@@ -186,7 +186,12 @@ impl Report {
                 write_field(out, "best moves", format!("{}: none is better", count(self.best_moves)))?;
             }
         } else if let Some([first, last]) = self.layers {
-            write_field(out, "layers", format!("{} to {}", count(first), count(last)))?;
+            let removed = self.removed.iter().flat_map(|&[first, last]| (first..=last).step_by(2));
+            let without = match removed.filter(|layer| (first..=last).contains(layer)).count() {
+                0 => String::new(),
+                removed => format!(", without {} that were not checked", count(removed)),
+            };
+            write_field(out, "layers", format!("{} to {}{without}", count(first), count(last)))?;
             let states = format!("{}: just those that moves and spawns lead to", count(self.states));
             write_field(out, "states", states)?;
             let afterstates = format!("{}: as many as in the journal", count(self.afterstates));
@@ -212,6 +217,9 @@ impl Report {
             let all = self.missing.is_empty() && self.fingerprint.is_some();
             let what = match (self.sampled, self.layers) {
                 (true, _) => "Nothing is wrong with the sample.".to_owned(),
+                (false, _) if !self.removed.is_empty() => {
+                    "Nothing is wrong with the layers that were checked.".to_owned()
+                }
                 (false, Some([first, last])) if !all => {
                     format!("Nothing is wrong in layers {} to {}.", count(first), count(last))
                 }

@@ -1,0 +1,89 @@
+//! Who reads a run while its reach is removed. Apart from other tests, as how many shards a process keeps open is limited.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::run_segment;
+use exact2048_game::{Board, KeptLayers, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_solution::{LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, Unnamed};
+use exact2048_storage::StorageError;
+
+const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
+
+/// States and what they are worth.
+type Worth = (Vec<Board>, Vec<Option<f64>>);
+
+/// Those of some layers, by code that goes through whole layers.
+fn states_of(oracle: &Oracle, range: LayerRange) -> Worth {
+    let mut reader = oracle.state_reader(ALWAYS);
+    let mut states = (Vec::new(), Vec::new());
+    for layer in range.first.to(range.last) {
+        let of_layer = reader.states(layer).unwrap();
+        let values = of_layer.boards.iter().zip(&of_layer.values);
+        states.1.extend(values.map(|(&board, &stored)| Some(oracle.seen_from(board, stored))));
+        states.0.extend(&of_layer.boards);
+    }
+    states
+}
+
+/// A shard that is open is read on when it is removed, and says what it said; one that was not open yet is told to be
+/// missing. Who opens the run afterwards works out what is not stored any more.
+#[test]
+fn a_reader_has_right_values_or_none_while_reach_is_removed() {
+    let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
+    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+    let params = params.with_kept(KeptLayers::new(16, 2).unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let location = place.path().join("run");
+    let mut writer = Run::open_or_create(location.as_path(), &params, Unnamed::Refuse).unwrap();
+    let opening = writer.share().unwrap();
+    while let Some(&segment) = writer.missing().first() {
+        // Reach that may be removed has shards of its own.
+        writer = run_segment(writer, opening, segment, place.path(), 1, Some(1));
+    }
+    let holdings = writer.holdings();
+    let removed = Recipe::new(writer.params(), &holdings).passed();
+    let files: Vec<_> = writer.catalog().reach_of(&removed).into_iter().map(|shard| shard.file).collect();
+    let path_of = |file: &String| location.join("shards").join(file);
+    assert!(removed.len() > 3 && files.iter().all(|file| path_of(file).exists()), "{removed:?}");
+    let expected: BTreeMap<Layer, Worth> = {
+        let whole = Oracle::new(&Run::open(&location).unwrap()).unwrap();
+        removed.iter().map(|&range| (range.first, states_of(&whole, range))).collect()
+    };
+    let has_states = |range: &&LayerRange| expected[&range.first].0.len() > 100;
+    let large: Vec<&LayerRange> = removed.iter().filter(has_states).collect();
+
+    // Of every second range one state is asked for, and nothing of what was read is kept in memory.
+    let options = OracleOptions { cache_bytes: 0, solved_bytes: 0, ..OracleOptions::default() };
+    let reader = Run::open(&location).unwrap();
+    let oracle = Oracle::with_options(&reader, options).unwrap();
+    let is_open = |nth: usize| nth.is_multiple_of(2);
+    for (_, range) in large.iter().enumerate().filter(|(nth, _)| is_open(*nth)) {
+        let (boards, values) = &expected[&range.first];
+        assert_eq!(oracle.values(&boards[..1], ALWAYS).unwrap(), values[..1], "{range:?}");
+    }
+    writer.remove_reach(removed.clone()).unwrap();
+    assert!(!files.iter().any(|file| path_of(file).exists()), "they are gone from the disk");
+    let mut missing = 0;
+    for (nth, range) in large.iter().enumerate() {
+        let (boards, values) = &expected[&range.first];
+        match oracle.values(boards, ALWAYS) {
+            Ok(found) => assert!(found == *values, "{range:?}"),
+            Err(error) => {
+                let is_missing =
+                    matches!(error, QueryError::Read(ReadError::Storage(StorageError::ShardMissing { .. })));
+                assert!(is_missing && !is_open(nth), "{range:?}: {error}");
+                missing += 1;
+            }
+        }
+    }
+    assert_eq!(missing, large.len() / 2, "of as many ranges no shard was open");
+
+    let afterwards = Oracle::new(&Run::open(&location).unwrap()).unwrap();
+    for range in large {
+        let (boards, values) = &expected[&range.first];
+        assert!(afterwards.values(boards, ALWAYS).unwrap() == *values, "{range:?}");
+    }
+}
