@@ -315,7 +315,7 @@ fn a_queue_that_is_not_understood_is_not_overwritten() {
     // A run where the queue should be.
     let other = Place::new();
     solve(&other.join("coordinator"), "--board 2x2");
-    exact2048(store_args(other.path())).exits(1).says(&["not the queue of a coordinator"]);
+    exact2048(store_args(other.path())).exits(2).says(&["not the queue of a coordinator"]);
 }
 
 #[test]

@@ -439,6 +439,24 @@ fn a_journal_that_ends_early_is_missed() {
     assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
 }
 
+/// Whatever asks a run for values says what makes those of a lost shard again.
+#[test]
+fn what_asks_for_lost_values_says_what_makes_them_again() {
+    let healthy = Solved::new(LARGE_JOB);
+    let values = |path: &&PathBuf| name(path).starts_with("values");
+    let mut failed = 0;
+    for shard in shards(&healthy.run()).iter().filter(values) {
+        let patient = Patient::of(&healthy);
+        fs::remove_file(patient.run().join("shards").join(name(shard))).unwrap();
+        let found = on_run(&patient.run(), "evaluate", &["--player", "greedy", "--cutoff", "1e-6"]);
+        if found.code != Some(0) {
+            found.exits(1).says(&["the solve command that began it does that"]);
+            failed += 1;
+        }
+    }
+    assert!(failed > 1, "games come to more layers than those of one shard");
+}
+
 /// What is no file neither keeps a command waiting nor is read.
 #[test]
 fn special_files_are_refused_at_once() {

@@ -22,8 +22,8 @@ const PLAIN: &str = "\
 /// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
 const ONE_A_MODULE: [&str; 1] = ["Args"];
 
-/// A folder whose files are compiled in place of others, where a feature is off.
-const STAND_IN: &str = "cli/src/without_net";
+/// Files and folders that are compiled in place of others, where a feature is off.
+const STAND_INS: [&str; 2] = ["cli/src/without_net", "storage/src/store/absent.rs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -48,7 +48,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let is_test = path.file_stem().is_some_and(|name| name == "tests");
-        if is_test || path == root().join(STAND_IN) {
+        if is_test || STAND_INS.iter().any(|stand_in| path == root().join(stand_in)) {
             continue;
         }
         if path.is_dir() {
@@ -59,11 +59,24 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The public types that a source text declares outside its tests.
-fn types(text: &str) -> Vec<&str> {
+/// Who sees a type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Everybody.
+    Everywhere,
+    /// Other files of its crate at least: `pub(crate)` and `pub(super)` count as well.
+    InItsCrate,
+}
+
+/// The types that a source text declares outside its tests, as far as others see them.
+fn types(text: &str, seen: Seen) -> Vec<&str> {
     let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let declared = product.lines().filter_map(|line| {
-        let (kind, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
+        let (visibility, rest) = line.trim_start().strip_prefix("pub")?.split_once(' ')?;
+        if seen == Seen::Everywhere && !visibility.is_empty() {
+            return None;
+        }
+        let (kind, rest) = rest.split_once(' ')?;
         ["struct", "enum", "union", "trait", "type"].contains(&kind).then_some(rest)
     });
     declared
@@ -89,13 +102,18 @@ fn options(text: &str) -> Vec<&str> {
 
 /// Where each public type of the workspace is declared.
 fn declarations() -> BTreeMap<String, Vec<PathBuf>> {
+    declarations_of(&members(), Seen::Everywhere)
+}
+
+/// Where each type of some crates is declared that others see.
+fn declarations_of(crates: &[String], seen: Seen) -> BTreeMap<String, Vec<PathBuf>> {
     let mut files = Vec::new();
-    for member in members() {
+    for member in crates {
         sources(&root().join(member).join("src"), &mut files);
     }
     let mut declared: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for file in files {
-        for name in types(&read(&file)) {
+        for name in types(&read(&file), seen) {
             let place = file.strip_prefix(root()).unwrap().to_path_buf();
             declared.entry(name.to_owned()).or_default().push(place);
         }
@@ -185,11 +203,22 @@ fn unknown(name: &str, known: &BTreeSet<String>) -> Vec<String> {
 fn no_two_public_types_have_one_name() {
     let declared = declarations();
     assert!(declared.len() > 300, "only {} types were found", declared.len());
-    let twice: Vec<_> = declared
-        .iter()
-        .filter(|(name, places)| places.len() > 1 && !ONE_A_MODULE.contains(&name.as_str()))
-        .collect();
+    let twice = declared_twice(&declared);
     assert!(twice.is_empty(), "rename all but one, by what they are: {twice:#?}");
+}
+
+fn declared_twice(declared: &BTreeMap<String, Vec<PathBuf>>) -> Vec<(&String, &Vec<PathBuf>)> {
+    let is_one_a_module = |name: &str| ONE_A_MODULE.contains(&name);
+    declared.iter().filter(|(name, places)| places.len() > 1 && !is_one_a_module(name)).collect()
+}
+
+#[test]
+fn no_two_types_that_files_of_a_crate_share_have_one_name() {
+    for member in members() {
+        let declared = declarations_of(std::slice::from_ref(&member), Seen::InItsCrate);
+        let twice = declared_twice(&declared);
+        assert!(twice.is_empty(), "{member}: rename all but one, by what they are: {twice:#?}");
+    }
 }
 
 #[test]
@@ -252,11 +281,11 @@ fn libraries_name_no_options() {
 fn words_of_names_are_told_apart_and_unknown_ones_found() {
     assert_eq!(words("TlsFiles"), ["tls", "files"]);
     assert_eq!(words("HTTPServer2"), ["http", "server"]);
-    assert_eq!(
-        types("pub struct A<T>(T);\npub(crate) enum B {}\n    pub type C = u8;\nstruct D;"),
-        ["A", "C"]
-    );
-    assert_eq!(types("pub enum A {\n}\n#[cfg(test)]\nmod tests {\n    pub struct B;\n}"), ["A"]);
+    let text = "pub struct A<T>(T);\npub(crate) enum B {}\n    pub type C = u8;\nstruct D;";
+    assert_eq!(types(text, Seen::Everywhere), ["A", "C"]);
+    assert_eq!(types(text, Seen::InItsCrate), ["A", "B", "C"]);
+    let text = "pub enum A {\n}\n#[cfg(test)]\nmod tests {\n    pub struct B;\n}";
+    assert_eq!(types(text, Seen::Everywhere), ["A"]);
     let known = words_of(&["run, plan".to_owned(), "index map".to_owned()]);
     assert_eq!(unknown("PlannerMaps", &known), [] as [&str; 0]);
     assert_eq!(unknown("RunningGizmo", &known), ["gizmo"]);

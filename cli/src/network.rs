@@ -255,5 +255,10 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         Some(ConnectError::Transport { .. }) | None => false,
         Some(_) => true,
     };
-    serve || connect || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
+    // A place was named that belongs to something else.
+    let queue = matches!(error.downcast_ref::<QueueError>(), Some(QueueError::NotAQueue { .. }));
+    serve
+        || connect
+        || queue
+        || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
 }

@@ -24,10 +24,11 @@ pub struct Owners {
     turns: Vec<u16>,
 }
 
-/// A family is dealt to one member for so many that there are: a layer has about a dozen families, of which some are large.
+/// A family is dealt to one member for every four that there are: a layer has about a dozen families, some of them
+/// large.
 const MEMBERS_A_SPLIT: usize = 4;
 
-/// A family is dealt to no more: with each of them more of its moves lead to another member.
+/// A family is dealt to no more members than this: with each one, more of its moves lead to another member.
 const MOST_SPLIT: usize = 4;
 
 /// Deals the lanes of a run to the members of an epoch; `threads` are theirs, in order of members.

@@ -13,7 +13,7 @@ use crate::extents::Extents;
 /// more quickly.
 pub const PAGE_BYTES: usize = 2 << 20;
 
-/// Addresses that are asked for at most, in bytes. Unused ones cost nothing.
+/// The longest stretch of addresses that the system is asked for, in bytes. Addresses that are not used cost nothing.
 const MOST_BYTES: usize = 1 << 42;
 
 /// The stretch, and what of it is in use.

@@ -106,7 +106,7 @@ pub struct ReachBits {
 const LEAST_PACKED_BYTES: usize = 1 << 20;
 
 impl ReachBits {
-    /// Those of a block of values, where these are so many that it may be packed.
+    /// Those of a block of values; `None` for a short block, which is never packed.
     pub fn of<V>(entries: Entries, values: &[V]) -> Option<Arc<Self>> {
         let Entries { matrix, summary } = entries;
         let (words, ones) = (matrix.words(), summary.ones as usize);

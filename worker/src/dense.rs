@@ -8,10 +8,11 @@ use exact2048_game::{Layer, Params, lane};
 use crate::Tuning;
 use crate::footprint::least_heap_bytes;
 
-/// Rows whose transitions may be kept.
+/// The largest number of rows whose transitions are kept.
 const MOST_ROWS: u64 = 1 << 27;
 
-/// So many blocks must share what is made of a row of a class, of which about a third occurs in a block.
+/// The transitions of a class are kept only if on average this many blocks have the class. In each of them about a third of
+/// its rows occur.
 const LEAST_USES: u64 = 16;
 
 /// Bytes of memory for each row whose transitions are kept: they take twice as many, and what is used least is in scratch files.

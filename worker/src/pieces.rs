@@ -91,7 +91,7 @@ impl Pieces {
     }
 }
 
-/// What something is for each part of a block.
+/// Calls `of_part` for each part of a block, on all threads, and gives what it returned, in order.
 pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Vec<R> {
     Pieces::of_parts(parts).map(|rows| of_part(parts.of_row(rows.start)))
 }

@@ -378,8 +378,8 @@ const LEFT_BY_MAPS: usize = 8;
 const MADE_AT_ONCE: usize = 32;
 
 impl LaneMaps<'_> {
-    /// Calls `apply` with the maps of patterns, in order: with all of them, or where memory is short with as many as there
-    /// is room for, again and again. The first argument says which they are.
+    /// Calls `apply` with the maps of patterns, in order: once with all of them, or where memory is short several times, each
+    /// time with as many as there is room for. The first argument says which they are.
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],
@@ -438,7 +438,7 @@ impl LaneMaps<'_> {
     }
 }
 
-/// What a lock guards, where nobody holds it.
+/// The guard of a lock that was free, also if a panic has poisoned it; `None` if somebody holds the lock.
 fn free_now<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
     match lock {
         Ok(guard) => Some(guard),

@@ -12,7 +12,7 @@ use exact2048_players::evaluate::{
     EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, Worst, exactly,
     sampled,
 };
-use exact2048_players::{Decides, Engine, PlayerSpec, WonShare};
+use exact2048_players::{Decides, Engine, PlayerError, PlayerSpec, WonShare};
 use exact2048_solution::{Oracle, Run};
 use serde_json::{Value, json};
 
@@ -144,7 +144,12 @@ fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exac
     };
     let found = exactly(engine, &args.player, oracle, limits, show);
     line.finish();
-    found.map_err(|error| match error {
+    found.map_err(|error| failure(args, error))
+}
+
+/// What is said of a player that was not evaluated. Errors of the run by themselves: what helps is known of those.
+fn failure(args: &Args, error: EvaluateError) -> anyhow::Error {
+    match error {
         EvaluateError::Memory { layer, bytes, limit } => Failure::failed(format!(
             "{} comes to more boards than memory holds: those around layer {} take {}, and {} are allowed; give more \
              --memory, a larger --cutoff, or --games N to play games instead",
@@ -154,8 +159,9 @@ fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exac
             units::size(limit),
         ))
         .into(),
-        other => other.into(),
-    })
+        EvaluateError::Query(error) | EvaluateError::Player(PlayerError::Query(error)) => error.into(),
+        EvaluateError::Player(error) => error.into(),
+    }
 }
 
 /// Plays games.
@@ -169,7 +175,7 @@ fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Res
     };
     let found = sampled(engine, &args.player, oracle, args.seed, games, show);
     line.finish();
-    let found = found?;
+    let found = found.map_err(|error| failure(args, error))?;
     if let Some(failure) = &found.first_failure {
         let failed = units::several(found.stats.failed(), "game");
         display::say(&format!("warning: {failed} ended early and count for nothing; the first: {failure}"));

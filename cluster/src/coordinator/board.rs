@@ -26,7 +26,7 @@ pub struct ClusterSnapshot {
     pub workers: Arc<Vec<v1::Worker>>,
     /// Grows when something of a job changes, and when it does of a worker; not by the mere passing of time.
     pub jobs_version: u64,
-    /// The same of the workers.
+    /// The same for the workers.
     pub workers_version: u64,
     taken: Instant,
 }

@@ -123,7 +123,7 @@ impl Gate {
     }
 }
 
-/// Whether it is the worker that answers.
+/// Whether whoever answers at an address is the worker that registered with it, and no other process.
 async fn meet(client: &ClientOptions, incarnation: u64, secret: &Secret) -> Result<bool, String> {
     let challenge = random::secret().map_err(|error| with_causes(&error))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;

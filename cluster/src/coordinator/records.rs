@@ -6,7 +6,7 @@ use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard, 
 use exact2048_solution::{JournalRecord, Record, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
-/// Requires that what a worker says of a shard is a record of the shard that it was to write. What the record says of
+/// Requires that a worker's record of a shard is of the shard that it was told to write. What the record says of
 /// the file is looked at before it is committed.
 ///
 /// # Errors

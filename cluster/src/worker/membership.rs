@@ -14,7 +14,7 @@ use crate::wire::secret_of;
 /// What a process of a worker shows to prove that it is here.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
-    /// What its pulls show.
+    /// The secret that it sends with each pull: nobody else can pull in its name.
     pub secret: Secret,
     /// How often it was started before.
     pub incarnation: u64,

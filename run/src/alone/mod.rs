@@ -37,12 +37,12 @@ pub trait SolveWatch: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum RunSolveError {
     /// It was asked to stop.
-    #[error("stopped; {0} is intact, and the same command resumes it")]
+    #[error("stopped; {0} is intact, and solving it again goes on from there")]
     Stopped(Place),
     /// What is left does not fit into the limit of the disk.
     #[error(
         "a limit of the disk of {limit_bytes} bytes is too small: what is left of this run needs at least {needed_bytes}; what \
-         is committed is safe, and the same command with more goes on"
+         is committed is safe, and with more it goes on from there"
     )]
     OverDisk {
         /// The limit.

@@ -25,13 +25,13 @@ pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
     Box::new(WhenNeeded::new(run, tuning))
 }
 
-/// Kernels that are set up when they are first asked for: most questions need none.
+/// The kernels, which are set up when they are first asked for: most questions need none.
 struct WhenNeeded {
     params: Params,
     lost: Vec<Layer>,
     shards: Arc<ShardArchive>,
     tuning: Tuning,
-    kernels: OnceLock<Kernels>,
+    loaded: OnceLock<Loaded>,
 }
 
 impl WhenNeeded {
@@ -39,11 +39,11 @@ impl WhenNeeded {
         // Values alone are asked for, also of a run that stores best moves.
         let params = run.params().clone().with_best_moves(false);
         let (lost, shards) = (lost_layers(run), Arc::clone(run.archive()));
-        Self { params, lost, shards, tuning, kernels: OnceLock::new() }
+        Self { params, lost, shards, tuning, loaded: OnceLock::new() }
     }
 
-    fn kernels(&self) -> &Kernels {
-        self.kernels.get_or_init(|| Kernels {
+    fn loaded(&self) -> &Loaded {
+        self.loaded.get_or_init(|| Loaded {
             workload: Workload::new(&self.params),
             value_bytes: self.params.precision.bytes(),
             least_bytes: least_memory_bytes(&self.params, rayon::current_num_threads()),
@@ -65,7 +65,7 @@ impl LayerSolver for WhenNeeded {
         highest: Layer,
         goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError> {
-        self.kernels().back_up(layers, highest, goes_on).map_err(|error| match error {
+        self.loaded().back_up(layers, highest, goes_on).map_err(|error| match error {
             WorkerError::Read(error) => error,
             WorkerError::Storage(error) => error.into(),
             WorkerError::Payload(error) => error.into(),
@@ -73,11 +73,12 @@ impl LayerSolver for WhenNeeded {
     }
 
     fn bytes(&self, layer: Layer) -> u64 {
-        self.kernels().bytes(layer)
+        self.loaded().bytes(layer)
     }
 }
 
-struct Kernels {
+/// Kernels that are set up.
+struct Loaded {
     workload: Workload,
     value_bytes: u64,
     /// With less memory they would not do.
@@ -86,7 +87,7 @@ struct Kernels {
     passes: Mutex<LayerPasses>,
 }
 
-impl Kernels {
+impl Loaded {
     fn back_up(
         &self,
         layers: RangeInclusive<Layer>,

@@ -12,7 +12,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub(crate) use self::cache::Cache;
-pub(crate) use self::found::{Created, Head, Listed};
+pub(crate) use self::found::{Created, Head, ListedObject};
 use crate::publish::TempFile;
 use crate::{Place, StorageError};
 
@@ -67,7 +67,7 @@ impl Store {
         match self.never {}
     }
 
-    pub(crate) fn list(&self, _: Option<&str>, _: Option<usize>) -> Result<Vec<Listed>, StorageError> {
+    pub(crate) fn list(&self, _: Option<&str>, _: Option<usize>) -> Result<Vec<ListedObject>, StorageError> {
         match self.never {}
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// An object as a list shows it.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedObject {
     /// Its name within the run.
     pub(crate) name: String,
     /// Its length in bytes.

@@ -33,7 +33,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 pub(crate) use self::cache::Cache;
-pub(crate) use self::found::{Created, Head, Listed};
+pub(crate) use self::found::{Created, Head, ListedObject};
 use self::patience::{GivenUp, Persistence, is_full, is_no_bucket};
 use crate::error::READING;
 use crate::{Place, StorageError, sealed};
@@ -226,7 +226,7 @@ impl Store {
         &self,
         folder: Option<&str>,
         at_most: Option<usize>,
-    ) -> Result<Vec<Listed>, StorageError> {
+    ) -> Result<Vec<ListedObject>, StorageError> {
         let within = folder.map_or_else(|| self.prefix.clone(), |folder| self.key(folder));
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
         let limit = at_most.unwrap_or(usize::MAX);
@@ -239,9 +239,9 @@ impl Store {
         let in_run = |meta: object_store::ObjectMeta| {
             let parts = meta.location.prefix_match(&self.prefix)?;
             let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
-            Some(Listed { name, bytes: meta.size })
+            Some(ListedObject { name, bytes: meta.size })
         };
-        let mut listed: Vec<Listed> = listed.into_iter().filter_map(in_run).collect();
+        let mut listed: Vec<ListedObject> = listed.into_iter().filter_map(in_run).collect();
         listed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listed)
     }

@@ -67,7 +67,7 @@ pub struct FollowSums {
     pub left_out: f64,
     /// No chance is the sum of more.
     pub terms: u32,
-    /// Numbers that were added one after the other, to a number of a row or to that of the block, at most.
+    /// The length of the longest chain of additions that went into one of these sums: each addition rounds.
     pub longest: u64,
 }
 
@@ -289,7 +289,8 @@ impl<'a, V: Value> Follower<'a, V> {
         sources.filter(|(.., states)| !states.block.is_empty()).collect()
     }
 
-    /// Sends what spawns of one kind send from a block of afterstates; gives what was left out.
+    /// Adds to the chances of states what comes from a block of afterstates by spawns of one kind; gives the sum of the chances
+    /// that were left out.
     fn spawn(
         &self,
         spawn: SpawnKind,
