@@ -17,23 +17,23 @@ pub trait Arithmetic {
     /// What comes out.
     type Value: Clone;
 
-    /// Nothing.
+    /// The number 0.
     fn zero(&self) -> Self::Number;
     /// 1, before the first step.
     fn one(&self) -> Self::Number;
-    /// The same number, taken as one of one step more.
+    /// The same number, as one that has passed one step more.
     fn raised(&self, number: &Self::Number) -> Self::Number;
     /// A number times an integer.
     fn times(&self, factor: i64, number: &Self::Number) -> Self::Number;
-    /// Adds to a number of as many steps.
+    /// Adds a number to another that has passed as many steps.
     fn add(&self, sum: &mut Self::Number, number: &Self::Number);
     /// A number times the probability of a 2; one step.
     fn by_two(&self, number: &Self::Number) -> Self::Number;
     /// A number times the probability of a 4; two steps.
     fn by_four(&self, number: &Self::Number) -> Self::Number;
-    /// A number of so many steps, divided by an integer.
+    /// The value of a number that has passed `steps` steps, divided by an integer.
     fn value(&self, number: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
-    /// `second − first²`, each of so many steps, divided by the square of an integer.
+    /// `second − first²`, where both have passed `steps` steps, divided by the square of an integer.
     fn variance(&self, first: &Self::Number, second: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
 }
 
@@ -88,7 +88,7 @@ pub struct Floating {
 }
 
 impl Floating {
-    /// Numbers for a spawn.
+    /// The arithmetic with the probabilities of `spawn4`.
     #[must_use]
     pub fn new(spawn4: Spawn4) -> Self {
         let share = |weight: u32| {
@@ -153,7 +153,7 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Numbers for a spawn.
+    /// The arithmetic with the probabilities of `spawn4`.
     #[must_use]
     pub fn new(spawn4: Spawn4) -> Self {
         Self { spawn4 }
@@ -193,7 +193,7 @@ impl Arithmetic for Exact {
     }
 
     fn by_four(&self, number: &BigInt) -> BigInt {
-        // One factor for the 4, one for the step that a 2 would have taken more.
+        // The weight of a 4, and the denominator once more, since a 4 is two steps.
         number * (u64::from(self.spawn4.weight4()) * u64::from(self.spawn4.denominator()))
     }
 

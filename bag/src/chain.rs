@@ -34,8 +34,8 @@ pub struct Chain {
 pub struct BagState {
     /// Its tiles.
     pub bag: Bag,
-    /// Where it leads if the spawned tile is a 2 and a 4. `None` if it is absorbing; one that cannot be spawned leads
-    /// nowhere.
+    /// Where it leads if the spawned tile is a 2, and where if it is a 4; a tile that is never spawned leads nowhere.
+    /// `None` if the state is absorbing.
     pub next: Option<[Option<StateId>; 2]>,
 }
 
@@ -85,7 +85,7 @@ impl Chain {
             bags.extend(layer);
             layers.push(first..bags.len());
         }
-        // Not every bag that a tile would lead to is out of reach where that tile is never spawned.
+        // A bag may be a state although the tile that would lead to it is never spawned: other tiles may lead there.
         let next_by = |layer: usize, bag: Bag, step: u8| -> Option<StateId> {
             let range: Range<StateId> = layers.get(layer + usize::from(step))?.clone();
             let at = bags[range.clone()].binary_search(&bag.merged().with(step)).ok()?;

@@ -30,8 +30,8 @@ type Pair<N> = (N, N);
 /// (d + w₄)·N = d·r + Y
 /// ```
 ///
-/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of it are integers, Y has no drift,
-/// and its variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
+/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of these are integers, Y has no
+/// drift, and its variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
 #[must_use]
 pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value> {
     let spawn4 = chain.spawn4();
@@ -118,8 +118,8 @@ struct Ones<'a, A: Arithmetic> {
 }
 
 impl<'a, A: Arithmetic> Ones<'a, A> {
-    /// How far below the highest that was asked for one may still ask: a state looks two steps back, the first tiles
-    /// two steps below that.
+    /// How many step counts are kept, up to the highest that was asked for: a state looks two steps back, the first
+    /// tiles two steps below that.
     const KEPT: usize = 6;
 
     fn new(arithmetic: &'a A) -> Self {

@@ -27,7 +27,7 @@ pub struct Estimate {
 /// Runs from one generator: enough that handing them out costs nothing.
 const BATCH: u64 = 4096;
 
-/// Runs the chain to the tile `2^target` so many times. The sample depends on the seed alone, not on threads.
+/// Runs the chain to the tile `2^target` `runs` times. The sample depends on the seed alone, not on threads.
 #[must_use]
 pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> SampledCounts {
     (0..runs.div_ceil(BATCH))
@@ -100,5 +100,5 @@ impl SampledCounts {
     }
 }
 
-/// The normal distribution is within so many standard deviations with probability 95%.
+/// With probability 95% a normally distributed number is within this many standard deviations of its mean.
 const Z95: f64 = 1.959_963_984_540_054;

@@ -5,14 +5,14 @@ use std::ops::Range;
 use crate::arithmetic::{Arithmetic, Floating};
 use crate::chain::{Chain, StateId};
 
-/// How likely a tile is there first after each number of moves.
+/// How likely it is that a tile is there for the first time after each number of moves.
 #[derive(Clone, Debug)]
 pub struct Time {
     /// Exponent of the tile.
     pub exponent: u8,
     /// Moves of the first of `probabilities`.
     pub first: u32,
-    /// How likely each number of moves from `first` on is the one.
+    /// The probability of each number of moves from `first` on.
     pub probabilities: Vec<f64>,
 }
 
@@ -23,11 +23,12 @@ pub struct Times {
     pub tiles: Vec<Time>,
     /// Each probability is within this factor of the true one, before what was left out.
     pub relative_error: f64,
-    /// All that was left out, together: ways less likely than 10⁻³⁰ are not followed.
+    /// The probability of all that was left out: states that are less likely than 10⁻³⁰ after a number of moves are not
+    /// followed.
     pub left_out: f64,
 }
 
-/// Ways less likely are not followed.
+/// States that are less likely than this after a number of moves are not followed.
 const NEGLIGIBLE: f64 = 1e-30;
 
 /// Follows the probabilities of all states from move to move. Costs the moves to the target times the states that are
@@ -37,7 +38,7 @@ pub fn times(chain: &Chain) -> Times {
     times_with(chain, |_| {})
 }
 
-/// The same, and tells after each move which part of the chain was gone through, from 0 to 1.
+/// As [`times`]. After each move `tell` is given the part of the chain that was gone through, from 0 to 1.
 #[must_use]
 pub fn times_with(chain: &Chain, mut tell: impl FnMut(f64)) -> Times {
     let floating = Floating::new(chain.spawn4());

@@ -11,7 +11,7 @@ use tonic::Request;
 /// Time for an answer to a client. To submit a job may mean to read the journal of a run in a distant store.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of an answer: a list of 10,000 jobs with their failures may have some.
+/// How many bytes an answer may have: a list of 10,000 jobs with their failures is long.
 const MESSAGE_BYTES: usize = 64 << 20;
 
 /// A connection to a coordinator.
@@ -26,14 +26,14 @@ pub async fn open(options: &ClientOptions) -> Result<Client, ConnectError> {
     Ok(CoordinatorClient::new(connect(options).await?).max_decoding_message_size(MESSAGE_BYTES))
 }
 
-/// A request that ends in time.
+/// A request that fails where no answer comes in time.
 pub fn within<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
     request
 }
 
-/// Bytes of a text in an answer that are shown.
+/// How many bytes of a text in an answer are shown.
 const MOST_WORDS: usize = 4096;
 
 /// An answer of a coordinator, which is shown to people.

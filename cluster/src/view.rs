@@ -91,7 +91,7 @@ pub enum StatusView {
         /// The job.
         #[serde(flatten)]
         job: Box<JobView>,
-        /// Those that are at it.
+        /// The workers that work on it.
         workers: Vec<WorkerView>,
     },
 }
@@ -169,7 +169,7 @@ impl From<&Worker> for WorkerView {
     }
 }
 
-/// The workers that are at a job.
+/// The workers that work on a job.
 pub fn at_work<'a>(job: &'a Job, workers: &'a [Worker]) -> impl Iterator<Item = &'a Worker> {
     workers.iter().filter(|worker| worker.job == job.name)
 }
@@ -222,7 +222,7 @@ pub fn discount(parameters: &RunParameters) -> Discount {
     discount_of(parameters).unwrap_or_default()
 }
 
-/// Who places the tiles in a job's run, in the same way.
+/// Who places the tiles in a job's run. What no coordinator would have taken is shown as the default.
 #[must_use]
 pub fn spawner(parameters: &RunParameters) -> Spawner {
     spawner_of(parameters).unwrap_or_default()

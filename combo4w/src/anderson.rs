@@ -1,8 +1,8 @@
 //! Anderson acceleration: a better next iterate than the last image, from how the last few residuals changed.
 //!
 //! For a map G, iterates u and residuals f = G(u) − u, the next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that make f − Σ γᵢ Δfᵢ
-//! smallest in the sum of squares. Where G is linear, that is GMRES. Whatever it proposes is only a start: how good the outcome is,
-//! a plain application of G says.
+//! smallest in the sum of squares. Where G is linear, that is GMRES. What it proposes is only a starting point: how
+//! good that is shows when G is applied to it.
 //!
 //! Source: D. G. Anderson, "Iterative procedures for nonlinear integral equations" (1965).
 
@@ -34,7 +34,7 @@ struct Change {
 }
 
 impl Anderson {
-    /// Forgets what was.
+    /// Forgets all steps before.
     pub fn reset(&mut self) {
         self.steps = 0;
     }
@@ -65,8 +65,8 @@ impl Anderson {
         self.steps += 1;
     }
 
-    /// Puts the newest change in its place, in one pass over all vectors; says the products of its residual with those of
-    /// the `known` ones, and of the residual itself with those.
+    /// Puts the newest change in its place, in one pass over all vectors; returns the products of its residual with
+    /// those of the `known` changes, and the products of `residual` with those of the `known` changes.
     fn take(
         &mut self,
         place: usize,
@@ -120,7 +120,8 @@ fn replace(old: &mut [f64], new: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// Solves symmetric equations by elimination from the last unknown on, leaving out what is nearly dependent on it.
+/// Solves symmetric equations by elimination from the last unknown on, leaving out unknowns that nearly depend on those
+/// after them.
 fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let n = matrix.len();
     let diagonal: Vec<f64> = (0..n).map(|i| matrix[i][i]).collect();
@@ -146,7 +147,7 @@ fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     weights
 }
 
-/// In eight sums side by side, which the vector unit adds at once.
+/// The scalar product, in eight sums side by side, which the vector unit adds at once.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a, b) = (a.chunks(8), b.chunks(8));

@@ -19,7 +19,7 @@ pub enum Drops {
     Anywhere,
 }
 
-/// A square of a piece with its turn, and the column and row of its bottom left corner.
+/// Where a piece is: its turn, and the column and row of the bottom left corner of its square.
 type Place = (Turn, Cell);
 
 /// The sets of cells in which a piece can come to rest, in order and each once.
@@ -72,7 +72,7 @@ fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> 
             let kicks = piece.kicks(turn, to).into_iter();
             kicks.map(|(dx, dy)| (to, (x + dx, y + dy))).find(|&next| fit(next).is_some())
         });
-        // What a kick lifts above the field, it could have entered as well.
+        // Places above where pieces enter are left out: what a kick lifts there could have entered there as well.
         waiting
             .extend(moves.chain(turns).filter(|&(_, (_, y))| y <= above).filter(|&next| seen.insert(next)));
     }

@@ -28,7 +28,7 @@ impl ComboSpace {
     ///
     /// # Panics
     ///
-    /// If there are not so many states.
+    /// If no state has this number.
     #[must_use]
     pub fn state_of(&self, node: Node) -> ComboState {
         let (level, at) = self.at(node);

@@ -1,4 +1,4 @@
-//! The fields that combos lead to, and from where to where.
+//! The fields that combos lead to, and which of them lead to which.
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -29,7 +29,8 @@ impl Placements {
     /// Filled cells of a first field at most: no field after it has more, and none is higher.
     pub const MOST_CELLS: u32 = 8;
 
-    /// Finds them from a first field, which has number 0; others have theirs in the order in which they are found.
+    /// Finds all fields from a first one, which has number 0; the others are numbered in the order in which they are
+    /// found.
     ///
     /// # Errors
     ///

@@ -16,10 +16,10 @@ type Bits = Vec<u64>;
 /// Branches of a state at most: chance draws one of seven pieces.
 const MOST_BRANCHES: usize = 7;
 
-/// By how much values may be off: pairs are left out of the beginning only if they differ by more.
+/// By how much values may be off: the search begins with all pairs of states but those whose values differ by more.
 const SLACK: f64 = 1e-6;
 
-/// Takes out of each branch the successors that another one of it simulates; says how many they were.
+/// Takes out of each branch the successors that another successor of the branch simulates; returns how many they were.
 ///
 /// `lives` are those of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: at 4,000
 /// of them, seconds and 2 MB.

@@ -58,13 +58,13 @@ impl Key {
         self.0 >> (PIECE_BITS + 7)
     }
 
-    /// What it goes on like.
+    /// The key without the first preview: outlooks with equal ones go on alike.
     fn tail(self) -> u64 {
         self.0 >> PIECE_BITS
     }
 }
 
-/// All outlooks with so many previews, by number, and how they follow one another.
+/// All outlooks with a given number of previews, each by its number, and how they follow one another.
 ///
 /// They lie in *levels*: each level is followed by the next one, and the last one by level 0. With a bag, that is
 /// by how many pieces have been taken out of it; otherwise there is one level.
@@ -81,7 +81,7 @@ pub(crate) struct Level {
     keys: Vec<Key>,
     /// Outlooks that differ only in the next piece go on alike: such a group, as a range of outlooks, begins here and ends where the next one does.
     starts: Vec<u32>,
-    /// For each group as many as `branches`: what is drawn, and which outlook of the next level that leads to.
+    /// `branches` entries for each group: the piece that is drawn, and the outlook of the next level that it leads to.
     follow: Vec<(u8, u32)>,
     branches: usize,
 }
@@ -126,7 +126,7 @@ impl Level {
 }
 
 impl Sequences {
-    /// Finds them.
+    /// Finds the outlooks.
     ///
     /// # Panics
     ///
@@ -172,7 +172,7 @@ impl Sequences {
         }
     }
 
-    /// Everything that follows from one outlook.
+    /// All outlooks, as they follow from one of them.
     fn all(&self) -> Vec<Key> {
         let mut bag = FULL;
         let mut start = Key::new(0, 0, FULL);
@@ -267,7 +267,7 @@ impl Sequences {
         let drawn = seen.pop().unwrap_or(current);
         let bag = match self.draw {
             Draw::Random => outlook.bag.clone(),
-            // The last piece of the bag before, or one of this bag.
+            // Where the bag is full, `drawn` was the last piece of the bag before; else it is of this bag.
             Draw::Bag if outlook.bag.len() == PIECES.len() => vec![drawn],
             Draw::Bag if outlook.bag.contains(&drawn) => return false,
             Draw::Bag => {

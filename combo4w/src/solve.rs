@@ -12,7 +12,7 @@ use crate::sweep::{Lives, Plan};
 pub struct ComboProgress {
     /// Sweeps of the present stage.
     pub sweeps: u64,
-    /// Share of the states that the present stage and those before it are.
+    /// Share of the states that are in the present stage or in one before it.
     pub share: f64,
     /// Largest change in the last sweep.
     pub residual: f64,
@@ -42,8 +42,8 @@ pub enum SolveError {
 
 /// Expected further placements in all states under the best policy.
 ///
-/// With ε = 2⁻⁵³ and m ≤ 0 ≤ M the smallest and the largest change that one more sweep makes, widened by its rounding, the true lives W* of a
-/// state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
+/// With m ≤ 0 ≤ M the smallest and the largest change that one more sweep makes, widened by its rounding, the true
+/// lives W* of a state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
 #[derive(Clone, Debug)]
 pub struct Solution {
     lives: Lives,
@@ -55,7 +55,7 @@ pub struct Solution {
 /// Mean and largest value of some states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueSummary {
-    /// Of all, equally weighted.
+    /// The mean, all states weighted equally.
     pub mean: f64,
     /// The largest.
     pub max: f64,
@@ -218,7 +218,7 @@ impl Solution {
         self.lives.iter().flatten().copied()
     }
 
-    /// Of all states.
+    /// The mean and the largest value of all states.
     #[must_use]
     pub fn summary(&self) -> ValueSummary {
         let states: usize = self.lives.iter().map(Vec::len).sum();
@@ -230,7 +230,7 @@ impl Solution {
         ValueSummary { mean: sums.iter().sum::<f64>() / states as f64 - 1.0, max: largest(&self.lives) - 1.0 }
     }
 
-    /// Of the states with the first field.
+    /// The mean and the largest value of the states with the first field.
     #[must_use]
     pub fn first_field(&self, space: &ComboSpace) -> ValueSummary {
         let place = space.place(0);

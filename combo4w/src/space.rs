@@ -67,7 +67,7 @@ impl ComboSpace {
         Ok(Self { problem, moves, sequences, order, place_of, stages })
     }
 
-    /// What it is the states of.
+    /// The problem whose states these are.
     #[must_use]
     pub fn problem(&self) -> &ComboProblem {
         &self.problem

@@ -137,7 +137,8 @@ impl<'a> Plan<'a> {
         });
     }
 
-    /// The same, but only to say by how much the lives are off: smallest and largest change of a sweep.
+    /// The smallest and the largest change that a sweep of a level would make: by these it is known how far off the
+    /// lives are.
     pub fn changes(&self, lives: &Lives, level: usize) -> (f64, f64) {
         let row = self.row();
         let tiles = self.tiles(level);

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytemuck::allocation::zeroed_slice_box;
 use exact2048_game::Board;
 
-/// Boards that are looked for together: as many as a board has cells.
+/// The most boards that are looked for together: as many as the largest board has cells.
 pub const AT_A_TIME: usize = 16;
 
-/// A table has fewer slots, so that their numbers fit 32 bits, beside two that are none.
+/// A table has fewer slots than this, so that their numbers fit 32 bits beside two numbers that stand for no slot.
 const MOST_SLOTS: usize = u32::MAX as usize - 1;
 
 /// Boards in an open-addressing table, at most two in three slots taken. A slot is 0 where it is free: no state and no
@@ -35,13 +35,13 @@ impl Boards {
         self.slots.len()
     }
 
-    /// Bytes that there would be with room for so many boards more.
+    /// The bytes that the table would have with room for `more` boards more.
     pub fn bytes_with(&self, more: usize) -> u64 {
         let needed = slots_for(self.len() + more);
         if needed <= self.slots.len() { self.bytes() } else { 8 * self.grown(needed) as u64 }
     }
 
-    /// Makes room for so many boards more.
+    /// Makes room for `more` boards more.
     pub fn reserve(&mut self, more: usize) {
         let needed = slots_for(self.len() + more);
         if needed > self.slots.len() {
@@ -63,7 +63,7 @@ impl Boards {
     }
 
     fn rebuild(&mut self, slots: usize) {
-        // Others keep slots in 32 bits, and a wrong one would be a wrong value.
+        // Callers keep the numbers of slots in 32 bits, and a wrong slot would be a wrong value.
         assert!(
             slots < MOST_SLOTS,
             "a table of {slots} boards: the largest has {MOST_SLOTS} and takes 32 GiB"
@@ -76,13 +76,15 @@ impl Boards {
     }
 
     /// Adds boards, for which there must be [room](Self::reserve); returns how many were new, for [`count`](Self::count).
-    /// Fastest for some at a time: the table is far away, and all their slots are looked at before any is waited for.
+    /// Fastest for several at a time: the table does not fit the processor's caches, and all their slots are asked for
+    /// before any is waited for.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
         boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
     }
 
-    /// The same for as many as are looked for together, with the slot of each, which it has until there is made room again.
+    /// As [`insert`](Self::insert), for at most [`AT_A_TIME`] boards. Also returns the slot of each board, which it
+    /// keeps until the table changes its size.
     #[inline]
     pub fn insert_at(&self, boards: &[Board]) -> ([usize; AT_A_TIME], usize) {
         let (mut slots, found, mut added) = ([0; AT_A_TIME], self.first_words(boards), 0);
@@ -97,7 +99,8 @@ impl Boards {
         (slots, added)
     }
 
-    /// Counts boards that were new: not at each, where threads would wait for each other.
+    /// Counts boards that were new. Many are counted at once: if each was counted alone, threads would wait for each
+    /// other.
     #[inline]
     pub fn count(&self, added: usize) {
         self.count.fetch_add(added, Ordering::Relaxed);
@@ -132,7 +135,8 @@ impl Boards {
         }
     }
 
-    /// The slots of boards that are in the set, as far as the arrays reach: as for [`insert`](Self::insert).
+    /// The slots of at most [`AT_A_TIME`] boards, which must be in the set. As for [`insert`](Self::insert), this is
+    /// fastest for several at a time.
     #[inline]
     pub fn slots_of(&self, boards: &[Board]) -> [usize; AT_A_TIME] {
         let (mut slots, found) = ([0; AT_A_TIME], self.first_words(boards));
@@ -186,13 +190,13 @@ pub fn first_slot(board: Board, slots: usize) -> usize {
     ((u128::from(mixed) * slots as u128) >> 64) as usize
 }
 
-/// Where it goes on.
+/// Where the search goes on after a slot.
 #[inline]
 pub fn slot_after(slot: usize, slots: usize) -> usize {
     if slot + 1 == slots { 0 } else { slot + 1 }
 }
 
-/// Slots for so many boards: half as many more, and one that is always free, so that every search ends.
+/// Slots of a table for this many boards: half as many more, and one that is always free, so that every search ends.
 fn slots_for(boards: usize) -> usize {
     boards + boards / 2 + 1
 }

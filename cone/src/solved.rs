@@ -3,13 +3,14 @@
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Layer};
 
-/// The states of a cone whose values were computed, and these values. What it ended in is not among them: that is stored.
+/// The states of a cone whose values were computed, and these values. The states that the cone ended in are not among
+/// them: their values are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Solved {
     layers: Vec<SolvedLayer>,
 }
 
-/// Those of one layer.
+/// The states of one layer whose values were computed, and these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SolvedLayer {
     /// The layer.
@@ -30,7 +31,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// One of them.
+    /// The value at a place of the list.
     #[inline]
     pub fn get(&self, at: usize) -> Stored {
         match self {
@@ -39,7 +40,7 @@ impl Values {
         }
     }
 
-    /// Bytes of each.
+    /// Bytes of each value.
     pub fn width(&self) -> usize {
         match self {
             Self::Bits32(_) => 4,

@@ -17,7 +17,7 @@ use crate::solved::{Solved, SolvedLayer, Values};
 /// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
 const SLOTS_AT_ONCE: usize = 2048;
 
-/// Slots of the least table that threads share: below it they would cost more than they bring.
+/// Tables with at least this many slots are shared by threads: for smaller ones threads would cost more than they gain.
 const SHARED_SLOTS: usize = 2 * SLOTS_AT_ONCE;
 
 /// What bounds the solution of a cone.
@@ -27,7 +27,7 @@ pub struct Limits<'a> {
     pub bytes: u64,
     /// Whether the result is still wanted; asked every few thousand states, by any thread.
     pub wanted: &'a (dyn Fn() -> bool + Sync),
-    /// Told of each layer, before it is worked on.
+    /// Called before each layer is worked on, and before stored values are looked up.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
@@ -36,9 +36,9 @@ pub struct Limits<'a> {
 pub enum Progress {
     /// On the way up: the layer, and the states found so far.
     Up(Layer, u64),
-    /// The values of so many stored states are looked up.
+    /// Between the two: the values of this many stored states are looked up.
     Stored(u64),
-    /// On the way down: the states whose values are still to be computed, of all.
+    /// On the way down: how many states still lack a value, and how many there are in all.
     Down(u64, u64),
 }
 
@@ -55,7 +55,7 @@ pub struct TooLarge {
     pub needed_bytes: u64,
     /// The lowest layer asked for.
     pub first: Layer,
-    /// The layer that it came to.
+    /// The layer that was reached.
     pub reached: Layer,
     /// The states found so far.
     pub states: u64,
@@ -180,7 +180,7 @@ impl Solver {
 /// The states of the layers of a cone.
 type Layers = BTreeMap<Layer, Boards>;
 
-/// Those of the layers between, with how many afterstates each layer has.
+/// The states of the layers between those asked for and the stored ones, with the number of afterstates of each layer.
 type InnerLayers = BTreeMap<Layer, (Boards, usize)>;
 
 /// Where the moves of a state lead: slots of its layer's afterstates, and [`NOWHERE`] where fewer than four are legal.
@@ -202,12 +202,13 @@ struct Work<'a> {
     states: u64,
     /// Bytes of the tables that are finished.
     bytes: u64,
-    /// Set once it is not wanted any more.
+    /// Set once the result is not wanted any more.
     over: AtomicBool,
 }
 
 impl Work<'_> {
-    /// Enumerates: the states between what is asked for and the stored layers, and those of the stored layers.
+    /// Enumerates the states between what is asked for and the stored layers, and the states of the stored layers that
+    /// they lead to.
     fn climb<E>(&mut self, asked: &[(Layer, Board)]) -> Result<(InnerLayers, Layers), ConeError<E>> {
         let solver = self.solver;
         let mut found = Layers::new();
@@ -235,7 +236,7 @@ impl Work<'_> {
             };
             let mut at = 0;
             while at < after.slots() {
-                // Tables grow by what may be new, so that a step must not be much of what there is.
+                // Tables grow by all that may be new in a step, so a step must be a small part of the layer.
                 let step = at..(at + (after.slots() / 8).max(SHARED_SLOTS)).min(after.slots());
                 let more = spawned(step.clone());
                 let held = after.bytes() + found.values().map(Boards::bytes).sum::<u64>();
@@ -327,7 +328,7 @@ impl Work<'_> {
             drop((after, edges, of_after));
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
             above.insert(layer, Valued { boards, values });
-            // No spawn leads further from the layers below.
+            // Spawns from the layers below lead no further than to `layer.after(SpawnKind::Two)`.
             while let Some(highest) =
                 above.keys().next_back().copied().filter(|&highest| highest > layer.after(SpawnKind::Two))
             {
@@ -343,7 +344,7 @@ impl Work<'_> {
         Ok(Solved::new(solved))
     }
 
-    /// Takes the values of a layer that nothing needs any more, unless they are stored.
+    /// Moves the values of a layer that no other layer needs any more to the result, unless the run stores them.
     fn settle<V: Width>(&mut self, layer: Layer, done: Valued<V>, solved: &mut Vec<SolvedLayer>) {
         let Valued { boards: table, values } = done;
         self.bytes -= table.bytes() + size_of_val(&*values) as u64;
@@ -437,7 +438,7 @@ impl Work<'_> {
         })
     }
 
-    /// Something for each board, by slot.
+    /// What `value` makes of each board, by slot; `nothing` in free slots.
     fn map<T: Copy + Send, E>(
         &self,
         boards: &Boards,
@@ -464,7 +465,7 @@ impl Work<'_> {
         Ok(values)
     }
 
-    /// Works on a range of slots, cut for the threads.
+    /// Calls `work` for a range of slots, cut into pieces for the threads.
     fn for_each<E>(
         &self,
         slots: std::ops::Range<usize>,
@@ -485,7 +486,7 @@ impl Work<'_> {
         self.go_on()
     }
 
-    /// Asks whether the result is wanted, unless somebody was told that it is not.
+    /// Whether the result is not wanted any more. Asks no further once it was told so.
     fn is_over(&self) -> bool {
         if !self.over.load(Ordering::Relaxed) && !(self.limits.wanted)() {
             self.over.store(true, Ordering::Relaxed);
@@ -497,7 +498,7 @@ impl Work<'_> {
         if self.over.load(Ordering::Relaxed) { Err(ConeError::GivenUp) } else { Ok(()) }
     }
 
-    /// Whether there is memory for so many bytes beside the finished tables.
+    /// Requires that there is memory for `beside` bytes beside the finished tables.
     fn check<E>(&self, reached: Layer, beside: u64) -> Result<(), ConeError<E>> {
         let needed_bytes = self.bytes + beside;
         if needed_bytes <= self.limits.bytes {

@@ -1,7 +1,7 @@
 //! Values of the boards of whole layers.
 //!
-//! Who wants all values of a layer has its states, and those of the two layers above with their values: there is nothing to
-//! enumerate, and no cone.
+//! A caller that wants all values of a layer has its states, and the states of the two layers above with their values:
+//! there is nothing to enumerate, and no cone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ impl LayerTable {
         Self { slots: of_slots.into_iter().enumerate().map(slot).collect() }
     }
 
-    /// The values of boards that are looked for together; else the first board that is missing.
+    /// The values of at most [`AT_A_TIME`] boards; the error is the first board that is missing.
     #[inline]
     fn values<V: Value>(&self, boards: &[Board]) -> Result<[V; AT_A_TIME], Board> {
         let mut found = [(Board::default(), Stored::default()); AT_A_TIME];
@@ -72,7 +72,7 @@ impl LayerTable {
         }
     }
 
-    /// Bytes that a table of so many boards takes, at most.
+    /// The most bytes that a table of `boards` boards takes, also while it is made.
     pub fn bytes(boards: u64) -> u64 {
         // Three slots for two boards, and the boards and values once more while it is made.
         boards * 3 * (size_of::<Board>() + size_of::<u64>()) as u64
@@ -85,18 +85,18 @@ const NOWHERE: u32 = u32::MAX;
 /// Where a move leads that wins the game.
 const WON: u32 = u32::MAX - 1;
 
-/// Where the moves of a state lead: slots of the layer's afterstates, or one of the above.
+/// Where the moves of a state lead: slots of the layer's afterstates, [`NOWHERE`] or [`WON`].
 type Edges = [u32; 4];
 
 /// The moves of the states of a layer, and what they lead to.
 #[derive(Debug)]
 pub struct LayerMoves {
     after: Boards,
-    /// Of afterstates, by slot.
+    /// The values of afterstates, by slot.
     values: Vec<Stored>,
-    /// Of moves that win.
+    /// The value of a move that wins.
     won: Stored,
-    /// Of each state, in the order in which they were given.
+    /// The edges of each state, in the order in which states were given.
     edges: Vec<Edges>,
 }
 
@@ -120,7 +120,7 @@ impl LayerMoves {
         })
     }
 
-    /// Bytes that they take at most for so many states and afterstates, also while they are made.
+    /// The most bytes that the moves take for these numbers of states and afterstates, also while they are made.
     pub fn bytes(states: u64, afterstates: u64) -> u64 {
         // Three slots for two afterstates, with their values.
         let of_after =
@@ -130,8 +130,8 @@ impl LayerMoves {
 }
 
 impl Solver {
-    /// The moves of all states of a layer, which lead to so many `afterstates` that win no game. `above` are the layers that
-    /// a spawned 2 and a spawned 4 lead to.
+    /// The moves of all states of a layer, which lead to about `afterstates` afterstates that win no game. `above` are
+    /// the layers that a spawned 2 and a spawned 4 lead to.
     ///
     /// Cost: about a tenth of a microsecond of one core a state.
     ///
@@ -144,7 +144,7 @@ impl Solver {
         afterstates: usize,
         above: [&LayerTable; 2],
     ) -> Result<LayerMoves, Board> {
-        // Where they are more than was said, there is room for twice as many.
+        // Where there are more afterstates than the caller said, the room is doubled.
         let mut rooms = std::iter::successors(Some(afterstates + SPARE), |room| Some(2 * room));
         let listed = rooms.find_map(|room| self.list_moves(states, room));
         let (after, edges) = listed.unwrap_or_default();
@@ -159,8 +159,8 @@ impl Solver {
         Ok(LayerMoves { after, values, won, edges })
     }
 
-    /// Lists the afterstates of a layer that win no game, and where the moves of its states lead; `None` where there is no
-    /// room for as many as there may be.
+    /// Lists the afterstates of a layer that win no game, and where the moves of its states lead; `None` where there is
+    /// not enough room for all that there may be.
     fn list_moves(&self, states: &[Board], room: usize) -> Option<(Boards, Vec<Edges>)> {
         let mut after = Boards::default();
         after.reserve(room);

@@ -3,31 +3,32 @@
 use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
-/// Bytes of a stored score of 32 bits, compressed, by the powers of ten of states of its layer: measured on 3x3, 5x2 and, with
-/// 64 bits, 4x3. The more states there are, the more values come twice.
+/// Bytes that a score of 32 bits takes when it is stored and compressed, by the decimal logarithm of the number of
+/// states of its layer: measured on 3x3, 5x2 and, with 64 bits, 4x3. The more states there are, the more values occur
+/// more than once.
 const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
 
-/// Of a stored probability.
+/// Bytes that a probability of 32 bits takes when it is stored.
 const PROBABILITY_BYTES: f64 = 2.2;
 
-/// How much more a value of 64 bits takes.
+/// How many times as many bytes a value of 64 bits takes.
 const WIDE: f64 = 1.46;
 
 /// Bytes of the best move of a state, coded, measured: 0.08 on 5x2, 0.1 on 3x3.
 const BEST_MOVE_BYTES: f64 = 0.09;
 
-/// What files take beside their contents: blocks that are not full, names, and the journal.
+/// How many times the bytes of their contents files take: there are blocks that are not full, names, and the journal.
 const OVERHEAD: f64 = 1.01;
 
 /// Bytes of a run without a layer: manifest, lock, folders, and some records.
 const FIXED_BYTES: f64 = 200e3;
 
-/// Bytes of the reach of a state by the powers of ten of states of its layer: measured on whole runs of 4x2, 3x3, 5x2 and 4x3.
-/// The more states a layer has, the larger is the part of its entries that is reachable, and the less there is to say about
-/// each.
+/// Bytes that the reach takes for each state, by the decimal logarithm of the number of states of the layer: measured
+/// on whole runs of 4x2, 3x3, 5x2 and 4x3. The more states a layer has, the larger is the part of its entries that is
+/// reachable, and the less there is to say about each.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
 
-/// Bytes of a state between those that were measured.
+/// Bytes for each state of a layer with `states_of_layer` states, interpolated between the layers that were measured.
 fn bytes_of_state(measured: &[(f64, f64)], states_of_layer: f64) -> f64 {
     let tens = states_of_layer.max(1.0).log10();
     let at = measured.partition_point(|point| point.0 < tens).clamp(1, measured.len() - 1);
@@ -36,7 +37,8 @@ fn bytes_of_state(measured: &[(f64, f64)], states_of_layer: f64) -> f64 {
     few + share * (many - few)
 }
 
-/// In the first layers of a large board a smaller part of the entries is reachable, and a state takes so many times as much.
+/// How many times as many bytes the reach of a state takes in the first layers of a large board, where a smaller part
+/// of the entries is reachable.
 const OF_FIRST_LAYERS: f64 = 2.0;
 
 /// What the layers of a run take.
@@ -46,7 +48,7 @@ pub struct Forecast {
     params: Params,
 }
 
-/// What a layer takes, by its number.
+/// What a layer takes, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct LayerBytes {
     reach: f64,
@@ -73,7 +75,7 @@ pub struct ForecastTotals {
     pub end_bytes: u64,
 }
 
-/// What has to go for the rest of a way down to fit.
+/// The reach that has to be removed so that the rest of a way down fits on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relief {
     /// Ranges of reach that are to be enumerated again, later.
@@ -83,7 +85,7 @@ pub struct Relief {
 }
 
 impl Forecast {
-    /// Of a run whose layers have about so many states.
+    /// The forecast for a run, where `states` says about how many states a layer has.
     pub fn new(params: &Params, states: impl Fn(Layer) -> f64) -> Self {
         let wide = match params.precision {
             Precision::Bits32 => 1.0,
@@ -104,7 +106,7 @@ impl Forecast {
         Self { layers, params: params.clone() }
     }
 
-    /// The same of an enumerated run, whose states are known.
+    /// The forecast for an enumerated run, whose numbers of states are known.
     pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
         let mut states = vec![0.0; params.last_layer().number() as usize + 1];
         for counts in counts {
@@ -140,7 +142,7 @@ impl Forecast {
         ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
     }
 
-    /// The same, if a kept state's value turns out to take so many bytes.
+    /// This forecast, if a stored value turns out to take `value_bytes` bytes.
     #[must_use]
     pub fn with_value_bytes(mut self, counts: &[LayerCounts], value_bytes: f64) -> Self {
         for counts in counts {
@@ -172,9 +174,9 @@ impl Forecast {
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
     }
 
-    /// What has to go before the way down of a run goes on, of which this is committed, so that it fits into `free_bytes`
-    /// to the end. `reach_bytes` says what a range of stored reach takes. Less than
-    /// nothing is free where more is taken already than may be.
+    /// Which reach has to be removed before the way down goes on, so that the run, of which `holdings` is committed,
+    /// fits into `free_bytes` to its end. `reach_bytes` says what a range of stored reach takes. `free_bytes` is
+    /// negative where more is taken already than may be.
     pub fn relief(
         &self,
         holdings: &Holdings,
@@ -200,7 +202,7 @@ impl Forecast {
             match ranges.next() {
                 Some(range) => {
                     if removed.is_empty() {
-                        // What is removed comes back, a part after the other.
+                        // What is removed is enumerated again, the layers between two cuts at a time: these need room.
                         free -= self.most_between();
                     }
                     freed += reach_bytes(range) as f64;
@@ -211,7 +213,7 @@ impl Forecast {
         }
     }
 
-    /// How much more than now is taken when the way down has come to each layer.
+    /// For each layer, how many bytes more than now the run takes when the way down has come to it.
     fn levels(
         &self,
         holdings: &Holdings,
@@ -223,7 +225,7 @@ impl Forecast {
             let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
             backed_up.iter_mut().skip(number(commit.first)).take(covered).for_each(|layer| *layer = true);
         }
-        // What is let go of when a layer has values.
+        // Bytes of reach that are removed when a layer has values.
         let mut freed = vec![0.0; self.layers.len()];
         for range in recipe.removable() {
             freed[number(range.first)] += reach_bytes(range) as f64;

@@ -1,5 +1,5 @@
-//! What the passes of a run have to do, counted before any of it is done: from the time that a small run takes on a machine
-//! follows, about, what a large one takes there; and from the time that some layers take, that of the others.
+//! What the passes of a run cost, counted before any work is done. From the time that a small run takes on a machine
+//! follows about what a large one takes there; and from the time that some layers take, what the others take.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Costs {
     entry_of_large: f64,
 }
 
-/// What tells one run from another: fitted to what runs of 4x2, 3x3, 5x2 and 4x3 took, whole and to tiles.
+/// Costs by which runs compare with each other: fitted to what runs of 4x2, 3x3, 5x2 and 4x3 took, whole and to tiles.
 const RUN_UP: Costs = Costs {
     block: 22e-6,
     column: 1.46e-6,
@@ -47,9 +47,9 @@ const RUN_DOWN: Costs = Costs {
     entry_of_large: 0.0,
 };
 
-/// What tells the layers and passes of a run from each other: fitted to how far runs of 3x3, 5x2 and 4x3 to 256 and 512 were
-/// at any time, whatever they took in all. One fit does not do for both: what a column costs hangs more on the run than on
-/// the layer.
+/// Costs by which the layers and passes of one run compare with each other: fitted to how far runs of 3x3, 5x2 and 4x3
+/// to 256 and 512 were at any time, whatever they took in all. One fit does not do for both: what a column costs
+/// depends more on the run than on the layer.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -83,8 +83,8 @@ const WIDE: f64 = 1.4;
 pub struct PassCost {
     /// Core-seconds of the way up and the way down.
     of_run: [f64; 2],
-    /// What the layers below that of the index cost beside the others: 4, 6, and so on, to the one after the last; up and
-    /// down.
+    /// For each layer from the first to the one after the last, what all layers below it cost, up and down, in the
+    /// units of [`of_pass`](Self::of_pass).
     below: [Vec<f64>; 2],
 }
 
@@ -127,25 +127,26 @@ impl PassCost {
         self.of_run[index_of(phase)]
     }
 
-    /// What a pass costs beside the other, and its layers beside each other: in units of its own, of which each takes about
-    /// as long.
+    /// What a pass costs, in units by which the passes and layers of a run compare: each unit takes about as long as
+    /// any other.
     pub fn of_pass(&self, phase: Phase) -> f64 {
         self.below[index_of(phase)].last().copied().unwrap_or_default()
     }
 
-    /// The same of the layers from `first` on that are below `end`, as far as the run has them.
+    /// What the layers of a pass from `first` on that are below `end` cost, as far as the run has them, in the same
+    /// units.
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
         let below = &self.below[index_of(phase)];
         let at = |layer| below[index(layer).min(below.len() - 1)];
         (at(end) - at(first)).max(0.0)
     }
 
-    /// The same of a segment.
+    /// What a segment costs, in the same units.
     pub fn of(&self, segment: Segment) -> f64 {
         self.of_layers(segment.phase, segment.first, segment.last.up(1))
     }
 
-    /// The same of what is finished of a segment, when it is at a layer.
+    /// What the finished part of a segment costs when the pass is at layer `at`, in the same units.
     pub fn of_finished(&self, segment: Segment, at: Layer) -> f64 {
         match segment.phase {
             Phase::Enumerate => self.of_layers(segment.phase, segment.first, at),
@@ -155,7 +156,7 @@ impl PassCost {
 }
 
 impl Costs {
-    /// Of some work, with values so many times as wide as usual.
+    /// What some work costs. What is done for rows and entries takes `wide` times as long as with values of 32 bits.
     fn of(&self, work: &LayerWork, wide: f64) -> f64 {
         self.block * work.blocks
             + self.column * work.columns
@@ -226,8 +227,8 @@ mod tests {
         [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase))
     }
 
-    /// What runs took beside what a run of 3x3 took on the same machine within some minutes, up and down. Of 4x3 it is by
-    /// the rates at which it ran where nothing else did.
+    /// How many times as long runs took, up and down, as a run of 3x3 on the same machine within some minutes. For 4x3
+    /// this follows from the rates at which it ran while nothing else did.
     #[test]
     fn large_runs_take_about_what_small_ones_say() {
         let of_sample = seconds("3x3", "score", Precision::Bits32, None);

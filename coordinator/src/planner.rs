@@ -1,4 +1,4 @@
-//! The planner of one segment: which task is next, what is released and what is published.
+//! The planner of one segment: which task is next, what is released, and which layers are done.
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use crate::task::{PlanEvent, Release, Stage, Task, Totals};
 
-/// Positions that a lane may be ahead of the lowest unfinished one, here or elsewhere: enough to keep many threads
-/// busy across small layers and while blocks are on their way, few enough to hold.
+/// How many positions a lane may be ahead of the lowest unfinished one, of this member or of others: enough to keep
+/// many threads busy where layers are small or blocks are on their way, few enough to be held in memory.
 const RUN_AHEAD: usize = 8;
 
 /// Plans what one member has of a segment: the blocks of the lanes that it owns. One that is alone owns all. See
@@ -50,7 +50,7 @@ struct LanePlan {
     end: usize,
     /// Position of the lowest block whose first stage is not done.
     first_stage: usize,
-    /// Position of the lowest block whose second stage is not done: that block's or the one's after it is next.
+    /// Position of the lowest block whose second stage is not done. The lane's next task is one of this block's stages.
     second_stage: usize,
     /// In the queue or running.
     busy: bool,
@@ -74,8 +74,8 @@ struct PositionState {
 
 impl Planner {
     /// Plans the blocks of the lanes that `owns` accepts. What others finish is told by
-    /// [`Planner::finished_elsewhere`]. The events are to be carried out first: layers without a block here are done
-    /// already.
+    /// [`Planner::finished_elsewhere`]. The returned events are to be carried out before any task: layers without a
+    /// block here are done already.
     pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<PlanEvent>) {
         let mut planner = Self {
             segment,
@@ -103,8 +103,8 @@ impl Planner {
         (planner, events)
     }
 
-    /// Takes in that another share did the first stage of a block. May be told of any block, twice and in any order,
-    /// as long as what a lane's blocks before it hold is here too.
+    /// Notes that another member has done the first stage of a block. May be called with any block, more than once and
+    /// in any order, as long as what is needed of the lane's blocks before it has come too.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
         if !self.segment.contains(layer) {
             return;
@@ -118,7 +118,7 @@ impl Planner {
         }
     }
 
-    /// Whether a block is one of this segment that is planned elsewhere.
+    /// Whether this segment has such a block, and another member plans it.
     pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
         let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
         self.segment.contains(layer)
@@ -127,7 +127,7 @@ impl Planner {
             && (plan.first..plan.end).contains(&self.position(layer))
     }
 
-    /// Whether a block is an input here that is planned elsewhere and not here yet.
+    /// Whether a block of another member is needed here and has not come yet.
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };
         let plan = &self.lanes[index];
@@ -137,13 +137,15 @@ impl Planner {
             && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
     }
 
-    /// Takes in the frontier of the slowest of the other shares: nothing runs further ahead of it than of the
-    /// one here, so that those who wait for it need not hold too much. May be told in any order: a frontier never goes back.
+    /// Takes note of the frontier of the slowest other member. Nothing runs further ahead of it than of the frontier
+    /// here, so that members who wait for the slowest need not hold too much. May be called in any order: a frontier
+    /// never goes back.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
         self.elsewhere = self.elsewhere.max(Some(self.position(frontier)));
     }
 
-    /// A task that may start now, if there is one; where there is no room to spare, one of the lowest unfinished layer.
+    /// A task that may start now, if there is one; where there is no room to spare, only a layer to seal or a block of
+    /// the lowest unfinished layer.
     pub fn next_task(&mut self, has_room_to_spare: bool) -> Option<Task> {
         if let Some(position) = self.seals.pop_front() {
             self.in_flight += 1;
@@ -168,7 +170,7 @@ impl Planner {
         })
     }
 
-    /// Takes in a finished task, and what came of it. The events are to be carried out in order.
+    /// Notes that a task is finished, and what it came to. The returned events are to be carried out in order.
     pub fn complete(&mut self, task: Task, totals: Totals) -> Vec<PlanEvent> {
         self.in_flight -= 1;
         let mut events = Vec::new();
@@ -258,7 +260,8 @@ impl Planner {
         {
             self.lanes[lane].busy = true;
             let (turn, order) = match (self.is_shared, stage) {
-                // Where nobody waits: the second stage finds in the cache what the first has left there.
+                // No other member waits: a block's second stage follows its first, and finds in the cache what that has
+                // left there.
                 (false, _) => (position, lane),
                 // Others wait for what first stages make: they go before second stages, also of the layer before.
                 (true, Stage::First) => (position.saturating_sub(1), lane),
@@ -306,8 +309,9 @@ impl Planner {
         }
     }
 
-    /// Releases what a stage was the last to need of values, which take far more than bits: those of states two layers
-    /// above are needed by their own lane's means alone, those of afterstates by the lanes that move there.
+    /// Releases values that no stage after this one needs, block by block, since values take far more than bits. Those
+    /// of states two layers above are needed by the means of their own lane alone, those of afterstates by the lanes
+    /// whose moves lead there.
     fn release_blocks(&self, layer: Layer, lane: Lane, stage: Stage, events: &mut Vec<PlanEvent>) {
         if stage == Stage::First {
             let read = Release::BlockStates(layer.after(SpawnKind::Four), lane);

@@ -1,4 +1,5 @@
-//! Which range of a segment is written next: what all its members have finished, from then until it is committed.
+//! Keeps count of the layers that all members have finished until they are committed, and decides which range of them
+//! is written next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,30 +12,30 @@ use crate::task::Totals;
 /// Bytes of a member's shard from which on it is worth a file of its own.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// What is finished is committed at least so often, however little: an interruption costs no more than this.
+/// What is finished is committed at least this often, however little it is: an interruption costs no more than this.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// When a range is worth writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Worth {
-    /// It has at least so many bytes.
+    /// From this many bytes on.
     pub least_bytes: u64,
-    /// Where more waits than is written, ranges grow up to so many bytes: fewer and larger shards catch up. Not
-    /// where compute waits for the writing.
+    /// Where much waits to be written, ranges grow up to this many bytes: fewer and larger shards are written faster.
+    /// The same as `least_bytes` where computing waits for the writing.
     pub most_bytes: u64,
-    /// Nothing was written for so long: then it may have as little as there is.
+    /// After this long without a written range, however few bytes there are.
     pub interval: Duration,
 }
 
-/// The layers of a segment between finished and committed, in the order of the pass. One range at a time is being
-/// written; what is committed is always a prefix of the segment.
+/// The layers of a segment that are finished and not committed yet, in the order of the pass. One range at a time is
+/// being written; what is committed is always a prefix of the segment.
 ///
 /// All times are since the same moment.
 #[derive(Debug)]
 pub struct Ranges {
     segment: Segment,
     kept: KeptLayers,
-    /// Bytes from which on reach that may be removed one day is worth shards of its own.
+    /// From this many bytes on, reach that may be removed one day gets shards of its own; `None` where it never does.
     least_apart: Option<u64>,
     /// Positions that each member has finished.
     finished: Vec<u32>,
@@ -49,7 +50,7 @@ pub struct Ranges {
     written: u32,
     /// Position after the last one that is being written.
     ordered: Option<u32>,
-    /// When a range was last written, or this began.
+    /// When the last range was written; before that, when the segment began.
     last_written: Duration,
 }
 
@@ -60,7 +61,7 @@ struct Sum {
 }
 
 impl Ranges {
-    /// Of a segment that so many members begin, in a run that keeps these layers.
+    /// The ranges of a segment that `members` members begin, in a run that keeps the layers of `kept`.
     pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
         Self {
             segment,
@@ -77,8 +78,8 @@ impl Ranges {
         }
     }
 
-    /// Has the reach of kept layers written apart from that of the layers between, where there are at least so many bytes
-    /// of the latter: a shard is removed as a whole.
+    /// Has the reach of kept layers written to other shards than that of the layers between them, where the latter has
+    /// at least `least_bytes` bytes: a shard can only be removed as a whole.
     #[must_use]
     pub fn apart(self, least_bytes: Option<u64>) -> Self {
         Self { least_apart: least_bytes, ..self }
@@ -114,7 +115,8 @@ impl Ranges {
         self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.totals.states).sum()
     }
 
-    /// Takes in what a member has of its next layer. Returns what all have of it, when the last one has finished it.
+    /// Adds a member's part of its next layer. Returns what the whole layer comes to when the last member has finished
+    /// it.
     ///
     /// # Panics
     ///
@@ -139,7 +141,8 @@ impl Ranges {
         Some(totals)
     }
 
-    /// The next range to write, if one is worth it, or ends the segment, or `all` is set, and none is being written.
+    /// Orders the next range to be written, and returns it: one that is worth it, or that ends the segment; with `all`
+    /// set, any range will do. `None` where there is none, or while another range is being written.
     pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Option<Segment> {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= worth.interval;
@@ -166,7 +169,8 @@ impl Ranges {
         self.ordered()
     }
 
-    /// Whether a range of so many bytes ends after a position so that kept layers are apart from others.
+    /// Whether a range of `bytes` bytes is to end after this position, so that kept layers get other shards than the
+    /// rest.
     fn ends_apart(&self, position: u32, bytes: u64) -> bool {
         let keeps = |position| self.kept.keeps(self.segment.layer(position));
         let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
@@ -180,14 +184,14 @@ impl Ranges {
         self.ordered.map(|end| self.segment.range(self.written..end))
     }
 
-    /// Whether at least so many ranges wait beside the one that is being written, of its size about. Never where
-    /// nothing is being written: then nothing is to be waited for.
+    /// Whether at least `ranges` more ranges, each of about the size of the one that is being written, wait for it.
+    /// Never while none is being written: then there is nothing to wait for.
     pub fn is_behind(&self, ranges: u64, worth: &Worth) -> bool {
         let range_bytes = self.ordered_bytes.max(worth.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
     }
 
-    /// The range that was ordered is written: what is to be committed of it. Nothing if none was ordered.
+    /// Notes that the ordered range is written, and returns what is to be committed; `None` if none was ordered.
     pub fn complete(&mut self, now: Duration) -> Option<Commit> {
         let Segment { phase, first, last } = self.ordered()?;
         let end = self.ordered.take()?;

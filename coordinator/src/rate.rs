@@ -20,7 +20,8 @@ pub struct Rate {
     last: Duration,
 }
 
-/// Age at which an event counts 1/e of a new one: this part of the time that was seen, and within these seconds.
+/// The age at which an event counts 1/e of a new one is this part of the time that was seen, but no less and no more
+/// than these seconds.
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
@@ -57,7 +58,7 @@ impl Rate {
         if seconds > 0.0 { events / seconds } else { 0.0 }
     }
 
-    /// Whether it was looked at for long enough to tell something.
+    /// Whether events were counted for long enough that the rate means something.
     pub fn is_settled(&self, now: Duration) -> bool {
         self.begun.is_some_and(|begun| now.saturating_sub(begun).as_secs_f64() >= SETTLED_S)
     }
@@ -82,7 +83,7 @@ impl Rate {
 /// Part of the work that has to be done before the time for the rest is told.
 const KNOWN: f64 = 0.01;
 
-/// Whether so much work, done of all, is enough to tell how long the rest takes.
+/// Whether enough of `all` the work is `done` to tell how long the rest takes.
 pub fn is_enough(done: f64, all: f64) -> bool {
     all > 0.0 && done >= KNOWN * all
 }
@@ -116,7 +117,7 @@ impl Pace {
         (self.work, self.seconds, self.taken) = (before + work, seconds, Some(now));
     }
 
-    /// Time for so much work; `None` where too little was seen to tell.
+    /// Time for an amount of work; `None` where too little was seen to tell.
     pub fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
         let (done, seconds) = self.weighted(now);
         let is_known = seconds >= SETTLED_S && done > 0.0;

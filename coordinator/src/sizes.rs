@@ -2,13 +2,14 @@
 
 const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/// Bytes that something needs, rounded up: whoever gives as much as this says gives enough.
+/// The bytes that something needs, in words and rounded up: giving it as much as the text says is enough.
 #[must_use]
 pub fn needed(bytes: u64) -> String {
     in_units(bytes, f64::ceil)
 }
 
-/// Bytes that there are, rounded down: never as much as is [`needed`] where there is less.
+/// The bytes that there are, in words and rounded down: where they are fewer than what is needed, the text never says
+/// as much as that of [`needed`].
 #[must_use]
 pub fn available(bytes: u64) -> String {
     in_units(bytes, f64::floor)

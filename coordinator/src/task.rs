@@ -1,4 +1,4 @@
-//! What workers are told to do, what they answer, and what else is to be done.
+//! Tasks, what they come to, and what else is to be done once they are finished.
 
 use std::ops::AddAssign;
 
@@ -47,7 +47,7 @@ pub enum Task {
     },
 }
 
-/// The half of the work on a block that a task is. What other lanes need of a block is there after the first.
+/// Which half of the work on a block a task does. What other lanes need of a block is there after the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
     /// From earlier layers of the same lane alone.
@@ -71,8 +71,7 @@ impl Task {
     }
 }
 
-/// What comes of finished work: of a task, of a layer, or of what a member has of a layer. 0 where it has nothing of
-/// the kind.
+/// What finished work comes to: a task, a layer, or a member's part of a layer. What it has none of is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Totals {
     /// States, up to symmetry.

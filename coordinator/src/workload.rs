@@ -7,7 +7,7 @@ use exact2048_game::{Layer, Params, lane};
 /// that is reachable changes slowly from layer to layer.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Entries in layers below that of the index: 4, 6, and so on, to the one after the last.
+    /// For each layer from the first to the one after the last, the entries of all layers below it.
     entries_below: Vec<f64>,
 }
 

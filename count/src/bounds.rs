@@ -31,7 +31,7 @@ pub struct LayerBounds {
 /// A number of boards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
-    /// Each by itself.
+    /// Boards, each counted by itself.
     pub boards: u128,
     /// Up to rotation and reflection.
     pub orbits: u128,
@@ -42,7 +42,8 @@ pub struct Count {
 pub enum Counted {
     /// All boards, as the baseline formula counts them.
     All,
-    /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that two empty layers end it.
+    /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that no game gets past two
+    /// empty layers.
     Reachable,
     /// Those within the tile bound.
     WithinTileBound,

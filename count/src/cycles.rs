@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use exact2048_game::BoardSize;
 use exact2048_game::symmetry::Symmetries;
 
-/// How many cycles of each length a permutation of cells has: a board is its own image if each cycle holds one tile.
+/// How many cycles of each length a permutation of cells has: a board is its own image if all cells of each cycle hold
+/// the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CycleType(BTreeMap<usize, usize>);
 
 impl CycleType {
-    /// The identity on so many cells.
+    /// The identity on `cells` cells.
     pub fn identity(cells: usize) -> Self {
         Self(BTreeMap::from([(1, cells)]))
     }

@@ -55,7 +55,7 @@ fn choices(cycles: &[(usize, usize)], taken: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// Cells of so many cycles of each length.
+/// The cells of some cycles: `numbers` has how many of each length there are.
 fn cells(cycles: &[(usize, usize)], numbers: &[usize]) -> usize {
     cycles.iter().zip(numbers).map(|(&(length, _), &number)| length * number).sum()
 }

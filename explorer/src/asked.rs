@@ -1,4 +1,4 @@
-//! What comes in: the parts of a URL.
+//! What requests ask for, from the parts of their URLs.
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use exact2048_net::status::invalid_argument;
 use serde::de::DeserializeOwned;
 use tonic::{Code, Status};
 
-/// What a URL asks for behind its `?`.
+/// The query of a URL: what follows its `?`.
 pub struct Asked<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
@@ -20,11 +20,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// How many of something are asked for, with what it is unless told otherwise, and at most.
+/// How many of something are asked for: `unless_told` where the URL does not say it, and at most `most`.
 ///
 /// # Errors
 ///
-/// It is none, or more than that.
+/// If it is 0, or more than `most`.
 pub fn count_of(field: &str, asked: Option<u32>, unless_told: u32, most: u32) -> Result<usize, Status> {
     match asked.unwrap_or(unless_told) {
         count if (1..=most).contains(&count) => Ok(count as usize),
@@ -32,7 +32,7 @@ pub fn count_of(field: &str, asked: Option<u32>, unless_told: u32, most: u32) ->
     }
 }
 
-/// No path of ours.
+/// The answer for a path that is none of ours.
 pub async fn no_such_path() -> RequestFailure {
     let what = "there is nothing here; the paths of the API are in /api/v1/openapi.json";
     Status::new(Code::NotFound, what).into()

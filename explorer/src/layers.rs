@@ -31,7 +31,7 @@ pub struct ToldValues {
     layer: u32,
     states: u64,
     afterstates: u64,
-    /// States that the values are of; all where it is as many as there are.
+    /// How many states the values are of.
     sampled: u64,
     least: Option<f64>,
     mean: Option<f64>,

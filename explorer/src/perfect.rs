@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How far the statistics of a run are.
 #[derive(Clone)]
 enum PlayState {
-    /// The share of games that have ended.
+    /// The share of the work that is done.
     Working(f64),
     Done(Arc<RawValue>),
     Failed(Status),
@@ -39,14 +39,14 @@ enum PlayState {
 
 /// The statistics of the runs of a server, as far as they were asked for.
 pub struct PerfectPlay {
-    /// By id and fingerprint: of other values there are other statistics.
+    /// By id and fingerprint: other values have other statistics.
     of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
-    /// Held by who works: one run after the other.
+    /// Held by the thread that works statistics out: for one run after the other.
     turn: Arc<Mutex<()>>,
     limits: PlayLimits,
 }
 
-/// Who works statistics out, and with how much.
+/// What works statistics out, and what that may take.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayLimits {
     /// Makes what follows games through a run.
@@ -83,7 +83,7 @@ impl PerfectPlay {
     }
 }
 
-/// Whether nothing is to be begun anew: what failed is, since a file may be back.
+/// Whether work need not begin anew. It does after a failure, since a file that was missing may be back.
 fn is_of_use(told: &watch::Receiver<PlayState>) -> bool {
     match *told.borrow() {
         PlayState::Working(_) => is_worked_on(told),
@@ -92,7 +92,7 @@ fn is_of_use(told: &watch::Receiver<PlayState>) -> bool {
     }
 }
 
-/// Whether the thread is there that tells.
+/// Whether the thread that tells how far it is still runs.
 fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
     told.has_changed().is_ok()
 }
@@ -137,7 +137,7 @@ impl PlayWork {
         let (begun, oracle) = (Instant::now(), &*self.oracle);
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
-        // Nobody asks any more where all requests are gone, but the next who does is answered at once.
+        // The work goes on when all requests for it are gone, so that the next one is answered at once.
         let mut progress = |at: StatsProgress| {
             tell.send_replace(PlayState::Working(at.share));
         };
@@ -148,7 +148,7 @@ impl PlayWork {
     }
 }
 
-/// An error for a run of so many states if that is more than a server works out.
+/// An error for a run with more states than a server works statistics out for.
 fn check_size(states: u64) -> Result<(), Status> {
     if states <= MOST_STATES {
         return Ok(());
@@ -196,7 +196,7 @@ pub async fn told(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), oracle, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // Before its state: whoever ends in between has told how.
+    // Looked at before the state: a thread that ends in between has told its last state.
     let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {

@@ -17,7 +17,7 @@ use crate::sample::sample;
 const SAMPLE: u32 = 2_000;
 const MOST_SAMPLED: u32 = 20_000;
 
-/// Layers that they are taken from.
+/// The most layers that states are taken from.
 const LAYERS: u32 = 8;
 
 /// Positions in an answer unless told otherwise, and at most.
@@ -147,7 +147,8 @@ pub async fn positions(
     }))
 }
 
-/// Some layers of a range, evenly, each just below two that are stored: so what its moves lead to is looked up.
+/// Some layers of a range, evenly spread, each just below two that are stored, so that what its moves lead to is looked
+/// up.
 fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
     let even = |sum: u32| Layer(sum.max(Layer::FIRST.0) / 2 * 2);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
@@ -160,8 +161,8 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut there is nothing to look up, and little to work out. Or no layer of the range is one below a
-            // cut: one has to do.
+            // Above the last cut there is nothing to look up, and little to work out. Or no layer of the range is just
+            // below a cut: then another one has to do.
             layers.push(layer);
         }
     }
@@ -187,13 +188,13 @@ fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// The positions that are most of their kind.
+/// The positions that show their kind best.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
-        // From all layers alike.
+        // Taken from all layers evenly.
         PositionKind::Any => found = every_so_often(found, limit),
     }
     found.truncate(limit);

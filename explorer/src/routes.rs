@@ -29,7 +29,7 @@ fn api() -> [(&'static str, MethodRouter<Explorer>); 8] {
     ]
 }
 
-/// All paths, as requests are counted by them.
+/// All paths, by which requests are counted.
 #[must_use]
 pub fn paths() -> Vec<&'static str> {
     assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()

@@ -24,7 +24,7 @@ pub struct Explorer(Arc<Shared>);
 struct Shared {
     runs: Runs,
     turns: Turns,
-    /// One for each request that is worked on and looks at many states.
+    /// A permit for each request that looks at many states and may be worked on at once.
     threads: Arc<Semaphore>,
     perfect_play: PerfectPlay,
     token: CheckToken,
@@ -32,8 +32,8 @@ struct Shared {
 
 impl Explorer {
     /// Answers about some runs, the first of them where a request names none. Requests that look at many states are worked
-    /// on by this number of `threads`, and what takes long in `turns`. `follower` follows perfect play, within so many bytes of
-    /// memory.
+    /// on by this number of `threads`, and what takes long in `turns`. `follower` follows perfect play, within
+    /// `memory_bytes` bytes of memory.
     #[must_use]
     pub fn new(
         runs: Runs,
@@ -69,12 +69,12 @@ impl Explorer {
         &self.0.perfect_play
     }
 
-    /// Whose turn it is.
+    /// The turns of questions that take long.
     pub(crate) fn turns(&self) -> &Turns {
         &self.0.turns
     }
 
-    /// Asks for the token, where there is one.
+    /// The check of the token.
     pub(crate) fn token(&self) -> &CheckToken {
         &self.0.token
     }
@@ -106,7 +106,8 @@ pub struct ToldRun {
     /// What a win is worth that takes one move more.
     discount: f64,
     spawner: String,
-    /// Whether states have a best move at once, and values only where they are asked for.
+    /// Whether the run stores best moves: then the answer for a state has a best move, and values only if they are
+    /// asked for.
     best_moves: bool,
     phase: &'static str,
     /// Why states have no values, or not all.

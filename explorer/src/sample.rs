@@ -10,7 +10,8 @@ use rand_chacha::ChaCha8Rng;
 const READ_FOR_EACH: usize = 8;
 
 /// Up to `most` states of a layer as canonical boards, all where there are no more. The same seed gives the same ones. Parts
-/// of the layer are drawn first and then states within them: all have their chance, not quite the same one.
+/// of the layer are drawn first and then states within them: each state may be drawn, but not all are quite equally
+/// likely.
 pub fn sample(
     oracle: &Oracle,
     layer: Layer,

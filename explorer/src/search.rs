@@ -45,7 +45,7 @@ pub struct SearchAnswer {
 struct FoundState {
     /// The image that matches.
     board: String,
-    /// Not of a run that stores best moves.
+    /// `None` of a run that stores best moves.
     value: Option<f64>,
 }
 

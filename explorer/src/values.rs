@@ -42,7 +42,7 @@ pub struct ValuesTold {
 struct ToldSpawn {
     cell: usize,
     tile: u32,
-    /// Not where tiles do not come by chance.
+    /// `None` where tiles do not come by chance.
     chance: Option<f64>,
     value: Option<f64>,
 }

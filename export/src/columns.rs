@@ -70,8 +70,8 @@ impl ExportColumn {
     }
 }
 
-/// Boards of a layer, and what their rows say of them: best moves, and the numbers of each column that holds such, as far as
-/// the table has them.
+/// Boards of a layer, and what the rows of a table say of them: their best moves, and the numbers of each column of
+/// floating-point numbers. Empty where the table has no such column.
 #[derive(Debug)]
 pub(crate) struct BoardAnswers {
     pub(crate) boards: Vec<Board>,
@@ -113,7 +113,7 @@ impl ExportRows {
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
         for column in &mut rows.0 {
             match column {
-                // At the end: it takes the boards.
+                // Filled in at the end, since this takes the boards.
                 ExportColumn::U64(..) => {}
                 ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],

@@ -13,7 +13,7 @@ use crate::files::{FileRange, Folder, FolderError, cut};
 use crate::format::{self, FileFormat, TableFile};
 use crate::groups::{Group, Groups, Work};
 
-/// Rows from which on a file gets no further layer.
+/// A file with at least this many rows gets no further layer.
 const FILE_ROWS: u64 = 8 << 20;
 
 /// What is exported, and how.
@@ -21,15 +21,15 @@ const FILE_ROWS: u64 = 8 << 20;
 pub struct ExportOptions {
     /// What rows are of.
     pub table: ExportTable,
-    /// The layers, all of them unless this says which.
+    /// The layers; all of them if `None`.
     pub layers: Option<RangeInclusive<Layer>>,
-    /// Only so many rows, spread evenly.
+    /// Only this many rows, spread evenly; all rows if `None`.
     pub sample: Option<u64>,
     /// The format of the files.
     pub format: FileFormat,
-    /// Where they come.
+    /// The folder that the files are written to.
     pub folder: PathBuf,
-    /// Bytes of memory that the layers may take that are worked on.
+    /// Bytes of memory that the layers that are worked on may take.
     pub memory_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct ExportOptions {
 pub struct ExportProgress {
     /// The layer that is worked on.
     pub layer: Layer,
-    /// Rows that are behind it, those of files that were there already too.
+    /// Rows of the layers before it, those in files that were there already included.
     pub rows: u64,
     /// All rows, before a sample is taken of them.
     pub all_rows: u64,
@@ -47,9 +47,9 @@ pub struct ExportProgress {
 /// What was exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exported {
-    /// Files, those that were there already too.
+    /// Number of files, those that were there already included.
     pub files: usize,
-    /// Those that were.
+    /// Number of files that were there already.
     pub files_before: usize,
     /// Rows in all files.
     pub rows: u64,
@@ -119,12 +119,12 @@ pub enum ExportError {
     },
 }
 
-/// Writes an export, or what is missing of it: files that are there are taken to be whole, since a file gets its name when
-/// it is. The threads of the rayon pool that this is called in share the work.
+/// Writes an export, or what is missing of it: files that are there are taken to be whole, since a file gets its name
+/// only when it is whole. The threads of the rayon pool that this is called in share the work.
 ///
 /// # Errors
 ///
-/// See [`ExportError`]; what is written stays, and the same call goes on.
+/// See [`ExportError`]; what is written stays, and another call with the same options goes on from there.
 pub fn export(
     run: &Run,
     oracle: &Oracle,

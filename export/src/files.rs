@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use exact2048_game::Layer;
 
-/// What a folder holds an export of: a line of text in a file of its own, so that files of two runs are never mixed. Who
-/// reads the folder as one table takes no file whose name begins like this.
+/// The file that says, in a line, what the folder holds an export of, so that files of two runs are never mixed.
+/// Programs that read the folder as one table skip files whose names begin with `_`.
 const DESCRIPTION: &str = "_export.txt";
 
 /// Consecutive layers that one file holds.
@@ -15,12 +15,12 @@ const DESCRIPTION: &str = "_export.txt";
 pub(crate) struct FileRange {
     pub first: Layer,
     pub last: Layer,
-    /// Rows before the first, in all files.
+    /// Rows of all layers before the first, in whatever files.
     pub rows_before: u64,
     pub rows: u64,
 }
 
-/// Cuts layers into files: each gets layers until it has so many rows.
+/// Cuts layers into files: each gets layers until it has `rows_each` rows or more.
 pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) -> Vec<FileRange> {
     let mut files: Vec<FileRange> = Vec::new();
     let mut rows_before = 0;
@@ -71,7 +71,7 @@ impl Folder {
         let unfinished = folder.unfinished(DESCRIPTION);
         for entry in fs::read_dir(path).map_err(io)? {
             let name = entry.map_err(io)?.file_name();
-            // It is what is left where an export ended as it began.
+            // This is left where an export ended while it wrote its description.
             if Some(name.as_os_str()) != unfinished.file_name() {
                 return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
             }

@@ -71,7 +71,8 @@ pub(crate) trait TableFile: Send {
     fn finish(self: Box<Self>) -> io::Result<File>;
 }
 
-/// A file of no rows yet, like those of `none`; `description` says what they are of, where the format has a place for it.
+/// A file without rows yet, with the columns of `none`. `description` says what its rows are of, in a format that has a
+/// place for it.
 pub(crate) fn create(
     format: FileFormat,
     file: File,
@@ -97,7 +98,7 @@ fn io_error(error: ParquetError) -> io::Error {
 /// Bytes of a column that are compressed together.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Rows that readers can skip by the least and the largest value.
+/// Rows of a page, which readers can skip by its least and its largest value.
 const PAGE_ROWS: usize = 1 << 17;
 
 /// Groups of rows, column by column.
@@ -181,7 +182,7 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
 }
 
 /// How columns are coded: integers as differences, since boards and layers ascend and what is said of neighbouring boards is
-/// much the same; numbers as they are, since they repeat whole.
+/// much the same; floating-point numbers as they are, since equal ones repeat as a whole.
 fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPtr, ParquetError> {
     let described = KeyValue::new("exact2048".to_owned(), description.to_owned());
     let mut properties = WriterProperties::builder()
@@ -202,7 +203,7 @@ fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPt
     Ok(Arc::new(properties.build()))
 }
 
-/// All rows of a group: each by its number in the rows that it is one of.
+/// All rows of a group, each as the [`ExportRows`] that it is in and its number there.
 fn rows_of(group: &[ExportRows]) -> impl Iterator<Item = (&ExportRows, usize)> {
     group.iter().flat_map(|rows| (0..rows.rows()).map(move |row| (rows, row)))
 }
@@ -278,7 +279,7 @@ impl TableFile for CsvFile {
         for (rows, row) in rows_of(group) {
             for (nth, column) in rows.all().iter().enumerate() {
                 let separator = if nth == 0 { "" } else { "," };
-                // As short as they can be to be read back the same, tiny ones with an exponent.
+                // Numbers are as short as they can be to be read back the same, tiny ones with an exponent.
                 each_type!(column, _, values => write!(self.out, "{separator}{:?}", values[row])?);
             }
             self.out.write_all(b"\n")?;

@@ -39,12 +39,12 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Of these files, of all that are exported.
+    /// For these files, which are all or some of the export's.
     pub(crate) fn new(work: &'a Work<'a>, files: Vec<FileRange>) -> Self {
         Self { work, reader: work.oracle.state_reader(&|| true), files: files.into_iter(), open: None }
     }
 
-    /// The next group; `None` after the last one of the last file. Says of each layer that it begins.
+    /// The next group; `None` after the last one of the last file. Calls `progress` as each layer begins.
     pub(crate) fn next(
         &mut self,
         progress: &mut impl FnMut(ExportProgress),
@@ -85,7 +85,7 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Finds out what that is, and whether there is memory for it.
+    /// Finds out what is exported, and whether there is memory for it.
     pub(crate) fn new(run: &Run, oracle: &'a Oracle, options: &ExportOptions) -> Result<Self, ExportError> {
         let counts = run.layer_counts();
         let all = Layer::FIRST..=run.params().last_layer();
@@ -186,7 +186,7 @@ impl<'a> Work<'a> {
         Ok(BoardAnswers { boards: boards.into_owned(), best: Vec::new(), numbers: vec![numbers] })
     }
 
-    /// The rows that are in the sample, of as many as were counted.
+    /// The rows that are in the sample; an error where there are not as many rows as the run counted.
     fn pick<'b, T: Copy>(
         &self,
         rows: &'b [T],

@@ -1,8 +1,9 @@
 //! Which rows a sample has.
 
-/// A sample of rows that are numbered in the order in which they are written: one from each of as many stretches of equal
-/// length. So it is spread evenly over the layers, each row is as likely as any other, and which rows it has follows from
-/// their number alone: a range of rows can be sampled without those before it.
+/// A sample of rows that are numbered in the order in which they are written: the rows are cut into as many equally
+/// long stretches as rows are wanted, and the sample has one row of each. So it is spread evenly over the layers, each
+/// row is as likely as any other, and which rows it has follows from their number alone: a range of rows can be sampled
+/// without those before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     wanted: u64,
@@ -10,7 +11,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Of so many rows as are wanted; all rows where there are no more.
+    /// A sample of `wanted` of `rows` rows; all of them where there are no more.
     pub fn new(wanted: u64, rows: u64) -> Self {
         Self { wanted: wanted.min(rows), rows }
     }

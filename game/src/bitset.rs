@@ -7,7 +7,7 @@ use std::ops::Range;
 pub trait Number: Copy {
     /// The number for use in lists.
     fn index(self) -> usize;
-    /// What an index stands for.
+    /// The number with this index.
     fn from_index(index: usize) -> Self;
 }
 
@@ -60,7 +60,7 @@ impl<N> BitSet<N> {
         &self.words
     }
 
-    /// The bits by themselves.
+    /// The words of the set, one bit a number.
     pub fn into_words(self) -> Vec<u64> {
         self.words
     }
@@ -128,13 +128,13 @@ pub fn set(row: &mut [u64], bit: usize) {
     row[bit / 64] |= 1 << (bit % 64);
 }
 
-/// The lowest bits of a word, fewer than 64.
+/// A word whose lowest `count` bits are set; `count` is below 64.
 #[inline(always)]
 pub fn lowest(count: usize) -> u64 {
     (1 << count) - 1
 }
 
-/// The bits of the last word of a row of so many, at least one.
+/// The last word of a row of `bits` bits that are all set; `bits` is at least 1.
 #[inline(always)]
 pub fn last_word(bits: usize) -> u64 {
     u64::MAX >> (bits.next_multiple_of(64) - bits)
@@ -171,7 +171,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Of a row, which is the one that all functions have to be called with.
+    /// Counts the bits of a row. The other methods must be given the same row.
     pub fn of(row: &[u64]) -> Self {
         let mut ones = 0;
         let before = row.iter().map(|word| {
@@ -194,7 +194,7 @@ impl Ranks {
         self.before[bit / 64] + (row[bit / 64] & lowest(bit % 64)).count_ones()
     }
 
-    /// The set bit before which so many are; `None` where there are no more.
+    /// The set bit with this number, counted from 0; `None` where fewer bits are set.
     pub fn bit(&self, row: &[u64], number: u32) -> Option<usize> {
         if number >= self.ones {
             return None;
@@ -205,7 +205,7 @@ impl Ranks {
         Some(word * 64 + rest.trailing_zeros() as usize)
     }
 
-    /// Bytes that it takes.
+    /// Bytes that the counts take.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.before)
     }

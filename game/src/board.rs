@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
-/// Exponents that a cell can have, 0 for none.
+/// How many exponents a cell can have, with the 0 of an empty cell.
 pub const EXPONENTS: usize = MAX_EXPONENT as usize + 1;
 
 /// Most cells of a board.
 pub const MOST_CELLS: usize = 16;
 
-/// Characters of what was given that an error quotes: a board of 16 cells has no more.
+/// The most characters of a given text that an error quotes.
 const QUOTED: usize = 80;
 
 /// Rows and columns of a board: sides of 1 to 8, 2 to 16 cells in all.
@@ -140,7 +140,8 @@ impl Board {
     #[inline]
     #[must_use]
     pub fn largest(self) -> u8 {
-        // From the highest bit of the exponents on: of the cells that have all bits found so far, those with the next one.
+        // Bit by bit, the highest first: `cells` marks the cells that agree with the largest exponent in all bits so
+        // far.
         let (mut cells, mut exponent) = (0x1111_1111_1111_1111, 0);
         for bit in (0..4).rev() {
             let with_bit = self.0 >> bit & cells;

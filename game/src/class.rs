@@ -40,13 +40,14 @@ pub struct Class {
     id: ClassId,
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Vec<u32>,
-    /// For masks with a symmetry of their own and not very many configs: which are canonical.
+    /// For each mask that has symmetries and at most [`MOST_IN_TABLE`] configs, which of these are canonical; else
+    /// `None`.
     symmetric: Vec<Option<CanonicalConfigs>>,
 }
 
-/// Configs of a mask up to which those that are canonical get numbers of their own. Where there are more, every
-/// config keeps its rank, and the rows of those that are not canonical stay empty: a table of all of them
-/// would take longer to make than most boards to solve. Part of the format.
+/// A mask with at most this many configs numbers only those that are canonical. In a mask with more, every config keeps
+/// its rank, and the rows of those that are not canonical stay empty: a table of all of them would take longer to make
+/// than most boards to solve. Part of the format.
 const MOST_IN_TABLE: u32 = 1 << 15;
 
 /// Whether the canonical configs of a mask, of `count` in all, are numbered by a table.

@@ -19,8 +19,8 @@ use crate::shapes::Shape;
 /// A sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
 
-/// How often each exponent is in a sequence, a nibble each: alike for all arrangements of a multiset, and for no others of as
-/// many exponents.
+/// How often each exponent is in a sequence, a nibble each: two sequences of the same length have the same counts
+/// exactly where they are arrangements of one multiset.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Hash)]
 pub struct Counts(u64);
 
@@ -42,7 +42,7 @@ impl Counts {
         self.0 >> (4 * exponent) & 15
     }
 
-    /// The counts with one of an exponent more.
+    /// The counts with one more of this exponent.
     #[inline]
     pub fn with(self, exponent: u8) -> Self {
         Self(self.0.wrapping_add(1 << (4 * exponent)))
@@ -69,13 +69,13 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group.
     index: FxHashMap<Counts, u32>,
-    /// The first column of each group, by its index, and of each way that its sequences begin; made when a merge first leads
+    /// The first column with each beginning, by the index of its group and the beginning; made when a merge first leads
     /// here.
     beginnings: OnceLock<FxHashMap<(u32, Sequence), u32>>,
     /// For each pair of places, bits of the columns with equal exponents there, made when a
     /// condition first asks.
     equal: OnceLock<Vec<u64>>,
-    /// The shape of each group, where tiles are born and where not.
+    /// The shape of each group: for patterns without births, and for those with births.
     shapes: [OnceLock<Vec<Shape>>; 2],
 }
 
@@ -222,7 +222,7 @@ impl Finder<'_> {
         self.last.1
     }
 
-    /// The column of an arrangement of a group's multiset; `None` where it is one of another multiset. Cost: a few nanoseconds.
+    /// The column of a sequence, which must be an arrangement of the group's multiset. Cost: a few nanoseconds.
     #[inline]
     pub fn column(&self, group: GroupIndex, sequence: Sequence) -> Option<Column> {
         let first = self.beginnings.get(&(group.0, beginning(sequence)))?;

@@ -1,8 +1,9 @@
 //! Numbers of arrangements by how they begin and end, in place of a table of all of them.
 //!
 //! In lexicographic order the arrangements of a multiset that begin alike follow one another, and among these the number
-//! of one is that of its ending among the arrangements of the ending alone. So what has to be known of each multiset is
-//! where its beginnings begin, and of endings of four exponents the numbers are the same for all multisets.
+//! of one is that of its ending among the arrangements of the ending alone. So of each multiset only the number of the
+//! first arrangement with each beginning has to be known. The numbers of endings, of four exponents each, are the same
+//! for all multisets.
 
 use std::sync::OnceLock;
 
@@ -31,8 +32,9 @@ pub(crate) fn beginnings(sequences: &[Sequence]) -> impl Iterator<Item = (Sequen
     })
 }
 
-/// The number of each ending among its arrangements, by the ending itself. A sequence of fewer exponents has zeros in front,
-/// which are the least of all, so that its arrangements come first and are numbered as if there were none.
+/// The number of each ending among its arrangements, by the ending itself. A sequence of fewer exponents has zeros in
+/// front. Zeros are less than any exponent, so the arrangements with all zeros in front come first, and their numbers
+/// are those without the zeros.
 pub(crate) fn endings() -> &'static Endings {
     static ENDINGS: OnceLock<Box<Endings>> = OnceLock::new();
     ENDINGS.get_or_init(|| {

@@ -5,8 +5,8 @@
 //! exact integer sum and one rounding, so values do not depend on the order of evaluation.
 //!
 //! What may be many orders of magnitude below 1 is a floating-point number instead: wins that are discounted, and chances
-//! to lose. Numbers that are not negative are in the order of their IEEE 754 bits. So these are the integer, or for chances
-//! to lose, of which less is better, the bits of 1 less theirs.
+//! to lose. Numbers that are not negative are ordered as their IEEE 754 bits are. So these bits are the stored integer;
+//! for chances to lose, of which less is better, it is the bits of 1 less these bits.
 //!
 //! `docs/dev/error-bound.md` proves the bounds.
 
@@ -85,7 +85,7 @@ impl Scale {
         Self { form, last_layer: params.last_layer() }
     }
 
-    /// Bits behind the binary point; `None` where values are floating-point numbers.
+    /// Bits after the binary point; `None` where values are floating-point numbers.
     pub fn fraction_bits(self) -> Option<u32> {
         match self.form {
             Form::Fixed(fixed) => Some(fixed.fraction_bits),
@@ -93,7 +93,7 @@ impl Scale {
         }
     }
 
-    /// The arithmetic of floating-point values, where values are such.
+    /// The arithmetic of floating-point values; `None` where values are fixed-point numbers.
     pub(crate) fn floating(self) -> Option<FloatingMean> {
         match self.form {
             Form::Fixed(_) => None,
@@ -101,7 +101,7 @@ impl Scale {
         }
     }
 
-    /// Points of the score, as they are stored: nothing where values are no scores.
+    /// Points of the score, as they are stored; 0 where values are no scores.
     #[inline]
     pub fn points(self, points: u64) -> Stored {
         match self.form {
@@ -110,7 +110,7 @@ impl Scale {
         }
     }
 
-    /// A win.
+    /// The stored value of an afterstate that wins.
     pub fn won(self) -> Stored {
         match self.form {
             Form::Fixed(fixed) => Stored(1 << fixed.fraction_bits),
@@ -128,7 +128,7 @@ impl Scale {
         }
     }
 
-    /// The least by which two fixed-point values that differ do so; 0 in floating point.
+    /// The smallest difference that two different fixed-point values can have; 0 in floating point.
     pub fn last_place(self) -> f64 {
         match self.form {
             Form::Fixed(_) => self.number(ToCome(1)),

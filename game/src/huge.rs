@@ -10,7 +10,7 @@ use crate::columns::Sequence;
 /// The smallest exponent that tiles can be huge from.
 pub const LEAST_HUGE: u8 = 8;
 
-/// The exponent from which tiles are huge, where none is.
+/// In place of the exponent from which tiles are huge: no tile is huge.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
 /// How many tiles of each huge exponent a board has: four bits an exponent, [`LEAST_HUGE`] lowest. By the tile bound
@@ -22,13 +22,13 @@ impl HugeTiles {
     /// No huge tile.
     pub const NONE: Self = Self(0);
 
-    /// Those in a sequence, where tiles are huge from an exponent on.
+    /// The huge tiles of a sequence, where tiles of at least `2^from` are huge.
     pub fn of(sequence: Sequence, from: u8) -> Self {
         let exponents = (0..16).map(|place| (sequence >> (4 * place)) as u8 & 15);
         Self(exponents.filter(|&exponent| exponent >= from).map(|exponent| 1 << shift(exponent)).sum())
     }
 
-    /// These and one more.
+    /// These tiles and one more of this exponent.
     pub(crate) fn with(self, exponent: u8) -> Self {
         Self(self.0 + (1 << shift(exponent)))
     }
@@ -53,8 +53,8 @@ impl HugeTiles {
         (LEAST_HUGE..=MAX_EXPONENT).map(|exponent| u32::from(self.count(exponent)) << exponent).sum()
     }
 
-    /// What these can become by one move with some merges of large tiles: each makes a tile that is not huge, or makes one
-    /// of two smaller tiles, or of two huge ones.
+    /// What these tiles can become by one move with `merges` merges of large tiles. Each merge makes a tile that is not
+    /// huge, or a huge tile out of two that are not huge, or out of two that are.
     pub fn after(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| {
             let pairs = if exponent < from { merges } else { self.count(exponent) / 2 };
@@ -62,12 +62,12 @@ impl HugeTiles {
         })
     }
 
-    /// What these can have been before one move with some merges of large tiles.
+    /// What these tiles can have been before one move with `merges` merges of large tiles.
     pub fn before(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| Change { most: self.count(exponent + 1), halves: 2, made: -1 })
     }
 
-    /// These after each way to choose at most `merges` pairs of tiles that make a huge one.
+    /// These tiles after each way to choose at most `merges` pairs of tiles that make a huge one.
     fn changed(self, merges: u8, from: u8, change: impl Fn(u8) -> Change) -> BTreeSet<Self> {
         let mut found = vec![(self, merges)];
         for exponent in (from - 1..MAX_EXPONENT).filter(|_| from <= MAX_EXPONENT) {
@@ -84,7 +84,8 @@ impl HugeTiles {
         found.into_iter().map(|(tiles, _)| tiles).collect()
     }
 
-    /// These and some more of an exponent, or fewer; `None` where that is no number of tiles.
+    /// These tiles with `more` of an exponent added, or taken away where `more` is negative; `None` where their number
+    /// would be below 0 or above 15.
     fn add(self, exponent: u8, more: i8) -> Option<Self> {
         if more == 0 {
             return Some(self);
@@ -95,7 +96,8 @@ impl HugeTiles {
     }
 }
 
-/// What pairs of one exponent do: how many there can be, and what each adds to the numbers of halves and of tiles made.
+/// What merging pairs of one exponent does: how many pairs there can be, and what each adds to the number of tiles of
+/// that exponent, the halves, and to the number of tiles made.
 struct Change {
     most: u8,
     halves: i8,

@@ -1,4 +1,4 @@
-//! Which images of a board come first: a choice that the small tiles alone decide, however far they reach.
+//! Which images of a board come first: a choice that the empty cells, the 2s and the 4s alone decide.
 
 use crate::skeleton::{Config, Mask};
 use crate::symmetry::Symmetries;
@@ -12,7 +12,7 @@ pub const MOST_SYMMETRIES: usize = 8;
 pub struct FirstImages {
     /// Of each cell of a config, the last one first, the bit that it has in the image of each symmetry.
     bits: Vec<[u64; MOST_SYMMETRIES]>,
-    /// Images that there are not come last.
+    /// 0 for each symmetry of the board; for the others the largest key, so that they never come first.
     start: [u64; MOST_SYMMETRIES],
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::layer::Layer;
 
-/// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0; and those of the
-/// starts, where the period is above 4: what a game is worth is not to wait for a search through all layers below.
+/// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0; and those of
+/// the starts, where the period is above 4, so that what a game is worth is known without a search.
 ///
 /// A spawn leads one or two layers up. So two neighbouring kept layers are a *cut*: no path jumps over it, and the values
 /// of all layers below follow from its own. Hence a width of at least 2, or all layers. The policy changes how much is
@@ -29,7 +29,7 @@ const MOST_PERIOD: u32 = 1 << 20;
 /// The longest period that does not make a run keep the starts.
 const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
 
-/// No way to keep layers.
+/// A period and a width that are no way to keep layers.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "values of {width} layers in every {period} cannot be kept: expected a width of 2 or more and less than the period, \
@@ -69,7 +69,7 @@ impl KeptLayers {
         if kept == Self::ALL || is_cut_in_each { Ok(kept) } else { Err(KeptLayersError { width, period }) }
     }
 
-    /// Layers from one that is kept to the same one of the next period.
+    /// Number of layers in a period.
     pub fn period(self) -> u32 {
         self.period
     }
@@ -85,8 +85,8 @@ impl KeptLayers {
             || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= Layer::LAST_START
     }
 
-    /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way down
-    /// may end with such a layer, to be gone on with later.
+    /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way
+    /// down may stop after such a layer and be continued later.
     pub fn is_cut(self, layer: Layer) -> bool {
         self.keeps(layer) && self.keeps(layer.up(1))
     }
@@ -151,7 +151,7 @@ pub enum ParseKeptLayersError {
     /// Two in every one or two would be all.
     #[error("two layers in every {0} are all of them: expected `all`, or a number from 3 on")]
     All(u32),
-    /// The numbers.
+    /// The numbers are no way to keep layers.
     #[error(transparent)]
     Numbers(#[from] KeptLayersError),
 }

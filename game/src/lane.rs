@@ -3,7 +3,7 @@
 //! Within a [layer](Layer), the *lane* (k, T, H) of a board is the number of its large tiles, their sum, and which
 //! *huge* tiles are among them; layer × lane is a *block*. A spawn keeps the lane; a move with `m` merges of large tiles
 //! and `j` births of new ones leads from lane (k, T, H) to (k − m + j, T + j·2^h, H'), in the same layer. On boards
-//! whose lanes are small without it no tile is huge.
+//! whose lanes are small without this division no tile is huge.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -22,8 +22,8 @@ impl Layer {
     /// How far the sums of neighbouring layers are apart.
     pub const STEP: u32 = 2;
 
-    /// How many layers a spawn rises at most: as many layers below a layer lead to it, and every game passes one of as many
-    /// neighbours.
+    /// The most layers that a spawn rises. So spawns lead to a layer from at most this many layers below it, and of any
+    /// this many neighbouring layers every game passes one.
     pub const RISE: u32 = SpawnKind::Four.tile() / Self::STEP;
 
     /// The layer of boards whose tiles sum to this, if there can be such boards in a game.
@@ -37,12 +37,12 @@ impl Layer {
         self.0.saturating_sub(Self::FIRST.0) / Self::STEP
     }
 
-    /// The layer that lies so many layers above.
+    /// The layer that lies `layers` layers above this one.
     pub fn up(self, layers: u32) -> Self {
         Self(self.0 + Self::STEP * layers)
     }
 
-    /// The layer that lies so many layers below; `None` below the first.
+    /// The layer that lies `layers` layers below this one; `None` below the first.
     pub fn down(self, layers: u32) -> Option<Self> {
         (layers <= self.number()).then(|| Self(self.0 - Self::STEP * layers))
     }

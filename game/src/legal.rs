@@ -93,14 +93,14 @@ impl MaskLegality<'_> {
 }
 
 impl RowLegality<'_> {
-    /// The legal moves in each of 64 columns, from the one on whose number is 64 times that of the word.
+    /// The legal moves in each of the 64 columns from number `64 * word` on.
     #[inline]
     #[must_use]
     pub fn word(&self, word: usize) -> ColumnLegality {
         ColumnLegality { always: self.always, equal: self.equal.map(|equal| equal[word]) }
     }
 
-    /// The columns of such a word in which no move is legal.
+    /// The columns among these 64 in which no move is legal, one bit each.
     #[inline]
     #[must_use]
     pub fn none(&self, word: usize) -> u64 {

@@ -1,7 +1,7 @@
 //! Where a board is in its block, without the tables of the solver.
 //!
-//! The solver makes the rows of a class and the columns of a lane once and uses all of them. Whoever asks about single
-//! boards would wait for tables of which one entry is wanted: [`Locator`] counts instead. Numbers are the same.
+//! The solver makes the rows of a class and the columns of a lane once and uses all of them. A question about a single
+//! board would wait for tables of which it needs one entry: [`Locator`] counts instead, and gives the same numbers.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -46,7 +46,8 @@ pub struct Locator {
     orbits: OrbitCounts,
     /// By number of large tiles and half of the small sum.
     classes: Vec<Vec<OnceLock<ClassRanks>>>,
-    /// By number of large tiles and their sum in units of the smallest large tile: by the huge ones among them.
+    /// By number of large tiles, then by their sum in units of the smallest large tile, then by the huge ones among
+    /// them.
     lanes: Vec<Vec<OnceLock<FxHashMap<HugeTiles, ColumnRanks>>>>,
 }
 
@@ -55,7 +56,8 @@ pub struct Locator {
 struct ClassRanks {
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Box<[u32]>,
-    /// For masks whose canonical configs have numbers of their own, which they are; made when a board is there.
+    /// For masks that number only their canonical configs ([`has_table`]): which these are; made when it is first asked
+    /// for.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
@@ -82,7 +84,7 @@ impl Locator {
     }
 
     /// The entry of a board and its images; `None` where no block has one, because its tiles are too large or too
-    /// many. Cost: half a microsecond, about; up to some milliseconds where nothing near was asked for yet.
+    /// many. Cost: half a microsecond, about; up to some milliseconds where its class or lane was not asked for before.
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
         let unit = (lane.large_sum >> self.space.params().large) as usize;
@@ -110,8 +112,8 @@ impl Locator {
         })
     }
 
-    /// The row of a block as it is stored: its mask, with the index of that, and its config. `None` where there is no such row.
-    /// Cost: that of [`place`](Self::place).
+    /// The skeleton of a row of a block: the index of its mask, the mask, and the config. `None` where there is no such
+    /// row. Cost: that of [`place`](Self::place).
     pub fn skeleton(&self, layer: Layer, lane: Lane, row: Row) -> Option<(usize, &Mask, Config)> {
         let id = ClassId::of(layer, lane)?;
         let class = self.class_of(id)?;
@@ -181,7 +183,8 @@ impl Locator {
         class.canonical[mask].get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)))
     }
 
-    /// Counts the columns of all lanes with as many large tiles and the same sum, by the huge ones among them.
+    /// Counts the columns of all lanes with the same number of large tiles and the same sum of them, by the huge ones
+    /// among them.
     fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
         let params = self.space.params();
         let all =
@@ -263,7 +266,8 @@ impl RowBoards {
 /// symmetries, of how many configs each leaves as they are.
 #[derive(Debug)]
 struct OrbitCounts {
-    /// `fixed[ones][twos][fours][half_sum]`: configs of so many cycles of 1, 2 and 4 cells with one digit in each.
+    /// `fixed[ones][twos][fours][half_sum]`: the number of configs with this half sum of this many cycles of 1, 2 and 4
+    /// cells, all cells of a cycle with one digit.
     fixed: Vec<Vec<Vec<Vec<u64>>>>,
 }
 
@@ -336,7 +340,7 @@ impl RankSet {
         Self { numbers: Ranks::of(&words), words: words.into() }
     }
 
-    /// The rank of which as many of the set are below; `None` where the set has no more.
+    /// The rank with this number in the set, counted from 0; `None` where the set has fewer.
     fn rank(&self, number: u32) -> Option<u32> {
         self.numbers.bit(&self.words, number).map(|rank| rank as u32)
     }

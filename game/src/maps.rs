@@ -23,7 +23,7 @@ pub struct Between<'a> {
 /// after the last one, in the 32 bits that kernels read.
 pub type Pair = (u32, u32);
 
-/// Where groups have so many columns on average, those that lead elsewhere are left out whole.
+/// Where groups have at least this many columns on average, groups that lead to other lanes are left out as a whole.
 const LARGE_GROUP_COLUMNS: usize = 1024;
 
 impl Between<'_> {
@@ -37,15 +37,15 @@ impl Between<'_> {
         self.target.len() as u32 + 1
     }
 
-    /// The columns that meet a pattern's conditions, one bit each. All that take part do; of those that do not, some
-    /// might: they would break the tile bound, so that no reachable board has them.
+    /// The columns that meet a pattern's conditions, one bit each. All columns that take part do. Some of the others
+    /// might as well: they lead to another lane, or they break the tile bound, so that no reachable board has them.
     pub fn meeting(&self, pattern: &KnownPattern) -> Vec<u64> {
         pattern.pattern.meeting(self.source)
     }
 
-    /// Writes where each column leads if conditions are left aside; `leads_to` has an entry a column. Without
-    /// a merge a multiset's arrangements lead to those of one other, alike in all lanes. Cost: about a nanosecond a column.
-    /// Nothing is written where tiles merge: see [`Between::pairs`].
+    /// Writes where each column leads if conditions are left aside to `leads_to`, which has an entry for each column.
+    /// Without a merge the arrangements of a multiset lead to those of one other multiset, in the same way in all
+    /// lanes. Cost: about a nanosecond a column. Nothing is written where tiles merge: see [`Between::pairs`].
     pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
@@ -62,9 +62,9 @@ impl Between<'_> {
         }
     }
 
-    /// Where columns lead where tiles merge, of those that take part; ascending. `meeting` are the columns that meet the
-    /// pattern's conditions. Cost: some ten nanoseconds for each pair, and two for each of these columns that leads to another
-    /// lane.
+    /// The columns that take part in a pattern with merges, ascending, each with where it leads. `meeting` are the
+    /// columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two for each column of
+    /// `meeting` that leads to another lane.
     pub fn pairs(&self, pattern: &KnownPattern, mut meeting: Vec<u64>) -> Vec<Pair> {
         let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
         let mut finder = self.target.finder();

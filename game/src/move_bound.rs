@@ -18,9 +18,9 @@ pub struct MoveBound {
     last_layer: Layer,
     /// Mean growth of the tile sum a move.
     growth: f64,
-    /// Mean growth of the potential a move that is not scored.
+    /// Mean growth of the potential in a move that is not scored: that of a spawned 4.
     unscored: f64,
-    /// For each slope the height of the line at tile sum 0; none of them where values are no scores.
+    /// For each slope the height of the line at tile sum 0; `None` where values are no scores.
     heights: Option<[f64; MOST_SLOPE]>,
 }
 
@@ -36,8 +36,8 @@ impl MoveBound {
         }
     }
 
-    /// From a state of a layer with a value W (score to come and potential), which is off by at most `error` for each of
-    /// these moves.
+    /// The most expected moves from a state of `layer` on whose value W (score to come and potential) is off by at most
+    /// `error` for each of these moves.
     pub fn most(&self, layer: Layer, value: f64, error: f64) -> f64 {
         let by_sum = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
         let by_value = self.heights.iter().flatten().zip(1..).filter_map(|(height, slope)| {

@@ -39,13 +39,13 @@ pub enum Spawner {
 /// Why a text is no objective or no spawn probability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
-    /// Neither `score` nor `reach:TILE`.
+    /// None of `score`, `reach:TILE` and `lose:TILE`.
     #[error(
         "objective {0:?} is not known; write score, or reach:TILE or lose:TILE with a power of two from 8 to 32768 (for \
          example reach:256)"
     )]
     Objective(String),
-    /// Not who places tiles.
+    /// Neither `random` nor `worst`.
     #[error("spawner {0:?} is not known; write random or worst")]
     Spawner(String),
     /// Not a discount, or not one that is kept exactly.

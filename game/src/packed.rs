@@ -25,7 +25,8 @@ struct Slid {
 enum Lines {
     /// By the line's bits.
     Table(Arc<[Slid]>),
-    /// The same, each made when it is first met: a game meets few of so many.
+    /// By the line's bits as well, but each outcome is made when its line is first met: a game meets few of these
+    /// lines.
     Met(Arc<Box<[AtomicU64]>>),
     /// Too many for a table: each is slid anew.
     Slid(usize),
@@ -55,11 +56,12 @@ impl Lines {
     }
 }
 
-/// Length of the lines of [`Lines::Met`]: 2^20 of them, in 8 MiB that are taken as they are met.
+/// Length of the lines of [`Lines::Met`]: there are 2^20 of them, and their table takes up to 8 MiB, as they are met.
 const MET_LENGTH: usize = 5;
 
-/// A line by its slot in the table: 0 until it is met, then its two outcomes, a quarter of the score and a mark, each in
-/// bits of its own. Threads that meet it at once write the same.
+/// The outcomes of a line by its slot in the table. The slot is 0 until the line is met; then it holds the two
+/// outcomes, a quarter of the score and a mark, each in bits of its own. Threads that meet a line at once write the
+/// same.
 #[inline]
 fn met_line(slot: &AtomicU64, line: u32) -> Slid {
     const BITS: u32 = 4 * MET_LENGTH as u32;
@@ -191,7 +193,7 @@ impl PackedRules {
         !(b | b >> 2) & self.cells
     }
 
-    /// Whether some cell holds exactly this tile, which is none of the empty cells.
+    /// Whether some cell holds the tile of exactly this exponent, which is not 0.
     #[inline]
     #[must_use]
     pub fn has(&self, board: Board, exponent: u8) -> bool {
@@ -213,9 +215,9 @@ impl PackedRules {
         }
     }
 
-    /// A board under each of the symmetries, the first four on any board, all of them on a square one: those that
-    /// change its size leave it as it is. The last four are the first to fourth of the transposed board; of each
-    /// four the second and the fourth have their columns reversed, the third and the fourth their rows.
+    /// The images of a board: the board itself, with its columns reversed, with its rows reversed, and with both
+    /// reversed; then the same four images of the transposed board. A board that is not square is not transposed, so
+    /// that its last four images are its first four again.
     #[inline]
     #[must_use]
     pub fn images(&self, board: Board) -> [Board; 8] {

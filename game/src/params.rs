@@ -71,7 +71,7 @@ pub struct Params {
     /// Which layers' values are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: KeptLayers,
-    /// What a move more takes from a win.
+    /// What a win is worth that takes one move more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discount: Discount,
     /// Who places the tiles.
@@ -91,7 +91,7 @@ fn is_no_huge(huge: &u8) -> bool {
     *huge == NO_HUGE
 }
 
-/// Manifests say nothing of what all runs were before there was a choice.
+/// Manifests leave a choice out where it is the default, which is what all runs were before there was a choice.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
 }
@@ -174,8 +174,8 @@ impl Params {
         }
     }
 
-    /// The same run with more tiles that are large, where that is faster with enough memory: there are a tenth of the rows, so
-    /// few that their transitions can be kept, and longer ones. `None` where there is no such split.
+    /// The same run with more tiles counted as large, where that is faster given enough memory: it has about a tenth of
+    /// the rows, so few that their transitions can be kept, and they are longer. `None` where there is no such split.
     pub fn roomy(&self) -> Option<Self> {
         let is_deep = self.board.cells() == 12 && self.last_layer() > MANY_SEQUENCES;
         (is_deep && self.large == 5).then(|| Self { large: 4, ..self.clone() })
@@ -235,7 +235,7 @@ impl Params {
         Ok(params)
     }
 
-    /// The same game with tiles from somebody else.
+    /// The same game with another choice of who places the tiles.
     pub fn with_spawner(self, spawner: Spawner) -> Result<Self, ParamsError> {
         let params = Self { spawner, ..self };
         params.check()?;
@@ -247,8 +247,8 @@ impl Params {
         Self { best_moves, ..self }
     }
 
-    /// Whether it stays stored which states of a layer are reachable: with their values or best moves, or where the run is
-    /// nothing else.
+    /// Whether it stays stored which states of a layer are reachable: because their values or best moves are stored
+    /// with them, or because the run only enumerates.
     pub fn keeps_reach(&self, layer: Layer) -> bool {
         self.until_layer.is_some() || self.stores_on_the_way_down(layer)
     }
@@ -317,8 +317,8 @@ impl Params {
         self.objective.winning_exponent()
     }
 
-    /// At most so many cells hold a tile of at least `2^exponent`, in any reachable board: all cells
-    /// for a 2 or a 4, and `cells + 2 − exponent` from an 8 on.
+    /// The most cells of a reachable board that can hold a tile of at least `2^exponent`: all cells for a 2 or a 4, and
+    /// `cells + 2 − exponent` from an 8 on.
     pub fn most_cells_with(&self, exponent: u8) -> usize {
         if exponent > self.largest_exponent() {
             0
@@ -349,16 +349,18 @@ pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_
     })
 }
 
-/// Boards of 12 cells and more are split at tile 8 where no layer is above this one: there are few sequences of
-/// large tiles then, and few skeletons are worth more. Above it sequences would be too many.
+/// Boards of 12 cells and more are split at tile 8 where no layer is above this one: there are few sequences of large
+/// tiles then, and to have few skeletons gains more. Above it there would be too many sequences.
 const FEW_SEQUENCES: Layer = Layer(1024);
 
 /// Boards of 12 cells are split at tile 32 where there are layers above this one: nearly all their states have so many
-/// large tiles that maps between sequences of more of them would cost more than the rows (`docs/dev/performance.md`).
+/// large tiles that, with more tiles counted as large, maps between sequences would cost more than the rows
+/// (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
 
-/// Tiles that are huge on these boards: of at least 512. The largest block of a layer has half as many states then; with
-/// smaller ones too there are more lanes, and the largest is no smaller (`docs/dev/performance.md`).
+/// Tiles that are huge on these boards: of at least 512. With them the largest block of a layer has half as many
+/// states. If smaller tiles were huge too, there would be more lanes, but the largest block would be no smaller
+/// (`docs/dev/performance.md`).
 const HUGE_OF_MANY: u8 = 9;
 
 #[cfg(test)]

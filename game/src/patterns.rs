@@ -138,7 +138,7 @@ impl Items {
 pub(crate) struct Rewriting {
     steps: [Step; 16],
     len: usize,
-    /// By how much a sequence is shifted to the exponents that merge with another.
+    /// The shifts that bring each exponent that merges to the lowest bits of a sequence.
     merging: [u8; 16],
     merges: usize,
     born: u8,
@@ -163,7 +163,8 @@ impl Rewriting {
         })
     }
 
-    /// Whether what becomes of some arrangement of a multiset is `wanted`. Taken for granted where several pairs merge.
+    /// Whether some arrangement of a multiset becomes one that is `wanted`. Says so without a check unless exactly one
+    /// pair merges.
     pub(crate) fn may_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
         let mut merging = (0..MAX_EXPONENT).filter(|&exponent| multiset.of_exponent(exponent) >= 2);
         self.merges != 1 || merging.any(|exponent| wanted(self.with_births(multiset.merged(exponent))))
@@ -211,7 +212,7 @@ struct PatternTable {
     rearrangements: FxHashMap<Items, Arc<Rearrangement>>,
 }
 
-/// A pattern with what is known of what it does to shapes.
+/// A pattern, with what it does to shapes as far as that was worked out.
 #[derive(Debug)]
 pub struct KnownPattern {
     pub(crate) pattern: Pattern,

@@ -106,7 +106,7 @@ impl Left {
         self.arrangements * below / self.total
     }
 
-    /// Goes on behind an arrangement's first exponent, which must be one of those left.
+    /// Takes an arrangement's first exponent off; it must be one of those left.
     fn take(&mut self, exponent: usize) {
         self.arrangements = self.arrangements * u64::from(self.counts[exponent]) / self.total;
         self.counts[exponent] -= 1;
@@ -130,7 +130,7 @@ fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
 }
 
 /// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
-/// sorted downward behind what is `chosen` already.
+/// sorted downward after what is `chosen` already.
 fn multisets_of(
     params: &Params,
     left: u8,

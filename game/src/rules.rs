@@ -1,7 +1,7 @@
 //! The rules, one board at a time: moves, spawns, starts and the potential Φ.
 //!
-//! Plain code for queries, players and tests. Of it the solver takes the starts, the directions and Φ;
-//! where boards lead its kernels have for whole rows (see [`crate::transitions`]).
+//! Plain code for queries, players and tests. From here the solver takes only the starts, the directions and Φ; where
+//! boards lead, its kernels work out for whole rows (see [`crate::transitions`]).
 
 use crate::SpawnKind;
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};

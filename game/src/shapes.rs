@@ -22,7 +22,7 @@ pub struct Shape {
     actual: [u8; 16],
 }
 
-/// What patterns without a merge do to the shapes that they met; alike for all that have the same items.
+/// What a pattern without merges does to the shapes that it has met. All patterns with the same items share it.
 #[derive(Debug, Default)]
 pub(crate) struct Rearrangement {
     maps: Mutex<FxHashMap<Sequence, Arc<ShapeMap>>>,
@@ -38,8 +38,8 @@ pub(crate) struct ShapeMap {
 }
 
 impl Shape {
-    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`; with `births`, whether the
-    /// smallest is that counts.
+    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`; with `births` the
+    /// shape also tells whether the smallest is `large`.
     pub(crate) fn new(births: bool, multiset: Sequence, k: u8, large: u8) -> Self {
         let mut actual = [0; 16];
         if births {
@@ -62,7 +62,7 @@ impl Shape {
         Self { squeezed, tiles: k, actual }
     }
 
-    /// The multiset that a squeezed one of the same shape map stands for.
+    /// The multiset that a squeezed one stands for: this shape's, or the target of one of its maps.
     pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {
@@ -117,7 +117,7 @@ impl ShapeMap {
 #[derive(Debug)]
 pub(crate) struct Arrangements {
     sequences: Vec<Sequence>,
-    /// The first number of each way that sequences begin.
+    /// The number of the first arrangement with each beginning.
     beginnings: FxHashMap<Sequence, u32>,
 }
 

@@ -83,8 +83,8 @@ pub type Config = u64;
 pub struct Configs {
     /// Half sums that tables have a place for.
     halves: usize,
-    /// At [`Configs::place`]: configs of so many cells with that half sum whose first digit is smaller than each digit;
-    /// digits from `large` on are not smaller than any.
+    /// At [`Configs::place`]: for each digit, the number of configs of that many cells with that half sum whose first
+    /// digit is smaller. `u32::MAX` for digits from `large` on.
     below: Vec<[u32; DIGITS]>,
     counts: Vec<Vec<u32>>,
 }
@@ -132,7 +132,7 @@ impl Configs {
         self.rank_of(small_sum, (0..cells).rev().map(|place| (config >> (4 * place)) as u8 & 15))
     }
 
-    /// The same from the digits of the config, the first cell's first.
+    /// The rank of a config from its digits, the first cell's first.
     #[inline]
     pub fn rank_of(&self, small_sum: u32, digits: impl ExactSizeIterator<Item = u8>) -> u32 {
         let (mut half, mut rank, mut left) = (small_sum as usize / 2, 0, digits.len());
@@ -150,8 +150,9 @@ impl Configs {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
             let below = self.place(f, half);
-            // Of digits that no config has, each has as many configs below as the next one: the last of them is the one.
-            // All are compared: where the first larger one is cannot be foretold.
+            // The digit is the last one that has at most `rank` configs below it: a digit that no config begins with
+            // has as many below as the next one. All are compared, since a branch at the first larger one could not be
+            // predicted.
             let digit = below[1..].iter().map(|&below| u8::from(below <= rank)).sum::<u8>();
             rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));

@@ -46,7 +46,7 @@ impl Kinds {
         [Kind::Small, Kind::Plain, Kind::Merged, Kind::Born][(self.0 >> (2 * place) & 3) as usize]
     }
 
-    /// Of lines of which the first has `places` places, those of the others.
+    /// The kinds of the lines after the first one, which has `places` places.
     pub fn after(self, places: usize) -> Kinds {
         Kinds(self.0.checked_shr(2 * places as u32).unwrap_or(0))
     }
@@ -76,11 +76,11 @@ impl SlideOutcome {
     }
 }
 
-/// Lines of all four moves together, at most (a board of 8×2 has 20), in whole vectors.
+/// The most lines that the four moves have together (20, on a board of 8×2), rounded up to whole vectors.
 const MOST_LINES: usize = 24;
 
 /// The tokens of each line of each move: 0 empty, a small exponent, or `large` for an L; read as a number with base
-/// `large + 1`, from the wall outward. A board's are the sums of those of its tiles.
+/// `large + 1`, from the wall outward. The codes of a board are the sums of those of its tiles.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct LineCodes([u32; MOST_LINES]);
 
@@ -189,7 +189,7 @@ fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
 fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
     let tiles: Vec<u8> = line.iter().copied().filter(|&t| t != 0).collect();
     let mut found = Vec::new();
-    // Tiles move where one stands behind a gap.
+    // Tiles move where there is a gap between one and the wall.
     let moves = !line.is_sorted_by_key(|&token| token == 0);
     branch(&tiles, 0, large, SlideOutcome { changed: moves, ..SlideOutcome::default() }, &mut found);
     found.into()

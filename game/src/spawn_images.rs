@@ -10,7 +10,7 @@ use crate::packed::PackedRules;
 pub struct SpawnImages {
     /// Where each image has a cell, by cell: as the lowest bit of that cell.
     cells: [[u64; 8]; MOST_CELLS],
-    /// Images of a board that is not square: the others are the same again.
+    /// Whether boards are square. Of one that is not, the last four images are the first four again.
     is_square: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Spawned {
 }
 
 impl Spawned {
-    /// The states as they are, not as their canonical images.
+    /// Finds the states after spawns as they are, not their canonical images.
     #[inline]
     pub fn find(&mut self, packed: &PackedRules, after: Board) {
         self.find_by_cell(packed, after, |cell, exponent| after.with(cell, exponent));
@@ -42,7 +42,7 @@ impl Spawned {
         }
     }
 
-    /// Those of a 2, and those of a 4: as many as there are empty cells, so that some may be equal.
+    /// The states after a 2, and those after a 4: one for each empty cell, so that some may be equal.
     #[inline]
     pub fn each(&self) -> [&[Board]; 2] {
         self.states.each_ref().map(|states| &states[..self.count])
@@ -68,7 +68,7 @@ impl SpawnImages {
         spawned
     }
 
-    /// The same in place of what `spawned` held. Costs some nanoseconds for each empty cell.
+    /// As [`spawned`](Self::spawned), in place of what `spawned` held. Costs some nanoseconds for each empty cell.
     #[inline]
     pub fn find(&self, packed: &PackedRules, after: Board, spawned: &mut Spawned) {
         if self.is_square {

@@ -14,13 +14,13 @@ pub enum SpawnRule {
     Mean(FixedMean),
     /// Chance, in floating point.
     Floating(FloatingMean),
-    /// An adversary: the least.
+    /// An adversary: the least value.
     Worst(WorstSpawn),
 }
 
 /// Makes one value of those of some spawned 2s and 4s.
 pub trait Spawning<V>: Copy + Send + Sync {
-    /// What a first look at all values of one kind of spawn gives, for the second.
+    /// What a first look at all values of one kind of spawn finds out, for adding them up.
     type Look: Copy + Default;
     /// What the values of one kind of spawn come to.
     type Sum: Copy;
@@ -75,11 +75,12 @@ impl<V: Value> Spawning<V> for FixedMean {
 /// The mean of floating-point numbers, times a discount.
 ///
 /// Sums in floating point depend on their order, unless nothing is rounded. So each value is first rounded to a multiple of
-/// 2^(e − 48), where 2^e is the power of two at the largest value of its kind of spawn: sums of up to 16 of these have no
-/// more than 53 bits, and are exact. What follows is the same four operations for all (`docs/dev/error-bound.md`).
+/// 2^(e − 48), where 2^e is the largest power of two that is not above the largest value of its kind of spawn: sums of
+/// up to 16 of these have no more than 53 bits, and are exact. What follows is the same four operations for all
+/// (`docs/dev/error-bound.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct FloatingMean {
-    /// Values are chances to lose, which are stored as what they lack to 1 in the order of bits.
+    /// Whether values are chances to lose, which are stored as the bits of 1 less their own bits.
     losses: bool,
     discount: Factor,
 }
@@ -151,7 +152,7 @@ pub struct WorstSpawn {
     spawned: [bool; 2],
     /// What a 4 adds to the potential without scoring it, in fixed point.
     gift: Stored,
-    /// Where wins are discounted, so that values are floating-point numbers.
+    /// The discount; `None` where values are fixed-point numbers.
     discount: Option<Factor>,
 }
 

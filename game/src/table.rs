@@ -1,6 +1,6 @@
 //! Long immutable lists that need not be on the heap.
 //!
-//! This crate does no I/O, so it says only what it needs of who keeps such a list elsewhere.
+//! This crate does no I/O. It only says what it needs of a [`Store`] that keeps such lists elsewhere.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// A value W, as it is stored: an integer, of which the larger one is the better for the player. Of the score it holds
-/// what is still to come and the potential Φ of the board. What number it stands for, in fixed or in floating point,
+/// A value W, as it is stored: an integer, of which the larger one is the better for the player. For the score it is
+/// what is still to come plus the potential Φ of the board. What number it stands for, in fixed or in floating point,
 /// [`Scale`](crate::fixed::Scale) knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stored(pub u64);
@@ -19,7 +19,7 @@ pub struct Stored(pub u64);
 pub struct ToCome(pub u64);
 
 impl Stored {
-    /// What is still to come, of a board that would have stored `past` if its game were over.
+    /// What is still to come on a board whose stored value would be `past` if its game were over.
     #[must_use]
     pub fn to_come(self, past: Stored) -> ToCome {
         // W is at least Φ: no rounding takes a value below the score already made.
@@ -44,7 +44,7 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     fn number(self) -> f64;
     /// The representation nearest to a number.
     fn of_number(number: f64) -> Self;
-    /// The representation of 1, less this integer: what turns the order of the numbers from 0 to 1 round.
+    /// The representation of 1, less this integer: this reverses the order of the numbers from 0 to 1.
     fn one_less(self) -> Self;
     /// Adds this value to a sum, exactly.
     fn add_to(self, sum: &mut Self::Sum);
@@ -72,7 +72,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// What the sum over the spawns in `empty` cells is divided by, `offset` taken from it before.
+    /// What the sum over the spawns in `empty` cells is divided by, after `offset` was taken from it.
     fn new(spawn4: Spawn4, empty: u64, offset: u64) -> Self {
         let divisor = u64::from(spawn4.denominator()) * empty.max(1);
         let shift = u64::BITS - (divisor - 1).leading_zeros();
@@ -222,7 +222,7 @@ pub struct Backup {
     divisors: Vec<Divisor>,
     rule: SpawnRule,
     won: Stored,
-    /// Bits behind the binary point, where values are scores.
+    /// Bits after the binary point; `None` where values are no scores.
     score_bits: Option<u32>,
     can_win: bool,
 }
@@ -266,7 +266,7 @@ impl Backup {
         }
     }
 
-    /// How spawns are taken together.
+    /// The rule by which the values after spawns make the value of the afterstate.
     pub fn rule(&self) -> SpawnRule {
         self.rule
     }
@@ -277,7 +277,7 @@ impl Backup {
         self.of_values(&values(twos), &values(fours)).stored()
     }
 
-    /// The same of values.
+    /// As [`of_spawns`](Self::of_spawns), of values in memory.
     #[inline]
     pub fn of_values<V: Value>(&self, twos: &[V], fours: &[V]) -> V {
         let divisor = self.divisor(twos.len());

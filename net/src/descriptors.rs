@@ -22,7 +22,7 @@ pub fn raise() -> usize {
 /// The connections that there may be at once where `wanted` were asked for and `limit` files may be open.
 #[must_use]
 pub fn connections_within(limit: usize, wanted: usize) -> usize {
-    // Each takes one; below twice what is kept, half of what there is.
+    // Each connection takes one descriptor. Where the limit is below twice [`KEPT`], connections get half of it.
     wanted.min(limit.saturating_sub(KEPT).max(limit / 2)).max(1)
 }
 

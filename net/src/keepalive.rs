@@ -18,7 +18,7 @@ pub struct KeepAlive {
 }
 
 impl Default for KeepAlive {
-    /// As long as the lease of a worker, twice: a dead connection is closed within 10 s.
+    /// Interval and timeout are each as long as the lease of a worker: a dead connection is closed within 10 s.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), timeout: Duration::from_secs(5) }
     }

@@ -85,8 +85,8 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-/// Lets some log lines of one kind pass, and after them one a second: for what anybody may bring about who reaches
-/// a port, so that nobody can fill a disk.
+/// Lets some log lines of one kind pass, and after them one a second: for lines that anybody can cause who reaches a
+/// port, so that nobody can fill a disk.
 #[derive(Debug)]
 pub struct Seldom(Mutex<Passed>);
 

@@ -51,15 +51,17 @@ impl Asset {
     }
 }
 
-/// What all pages have: how they ask the server, with the token and noticing when it is away; helpers for elements; the
-/// picture of the program. A page has the elements `away` and `token-dialog` with `token-wrong` and `token` in it.
+/// Files that all pages share: code that asks the server, shows the token and notices when the server is away; helpers
+/// for elements; the program's icon. A page must have the elements `away` and `token-dialog` with `token-wrong` and
+/// `token` in it.
 pub const SHARED: [Asset; 3] = [
     Asset::javascript("/api.js", include_str!("../page/api.js")),
     Asset::javascript("/dom.js", include_str!("../page/dom.js")),
     Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("../page/icon.svg") },
 ];
 
-/// The files by their paths. They are asked for again each time: another version of the program may have others.
+/// A router that serves files by their paths. Browsers have to ask for them again each time, since another version of
+/// the program may have others.
 pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = Asset>) -> Router<S> {
     let file = |Asset { content_type, text, .. }: Asset| {
         move || async move { ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text) }
@@ -68,7 +70,7 @@ pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = 
     assets.into_iter().fold(Router::new(), with).method_not_allowed_fallback(no_such_method)
 }
 
-/// Answers for those who show the token, where there is one.
+/// Lets only clients that show the token get answers, where the server has one.
 pub fn for_known<S: Clone + Send + Sync + 'static>(answers: Router<S>, token: CheckToken) -> Router<S> {
     answers.method_not_allowed_fallback(no_such_method).layer(from_fn_with_state(token, check_token))
 }

@@ -11,7 +11,7 @@ use tonic_types::StatusExt;
 
 use crate::status::field_of;
 
-/// Seconds after which clients should try again that were turned away.
+/// Seconds after which clients that were turned away should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// What a server speaks.
@@ -32,7 +32,7 @@ impl Protocol {
         }
     }
 
-    /// The code of an answer, where its head tells it: of gRPC those without messages do, of HTTP all.
+    /// The code of an answer, if its head has it: in gRPC only answers without messages have it there, in HTTP all.
     pub(crate) fn code_of<B>(self, response: &Response<B>) -> Option<Code> {
         match self {
             Self::Grpc => Status::from_header_map(response.headers()).map(|status| status.code()),
@@ -59,7 +59,7 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     if code == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // Of others a later attempt would come to the same.
+    // Of all other failures a later attempt would come to the same.
     if status.get_details_retry_info().is_some() {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }

@@ -25,7 +25,7 @@ use crate::readers::{Reader, Readers};
 use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
 
-/// Health is never turned away: programs ask for it that decide whether the server is alive.
+/// Requests for health are never turned away: they come from programs that decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
 /// The label of methods that no service of ours has: a label for each path that is asked for would let
@@ -281,7 +281,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         let this = self.project();
-        // Only a client that takes more is given it.
+        // The next frame is asked for only when the client has taken all before it.
         this.reader.took();
         if *this.done {
             return Poll::Ready(None);
@@ -311,8 +311,8 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         Poll::Ready(frame)
     }
 
-    /// Not before the end was asked for: who learns it with the last frame drops the answer, and what counts it, while the
-    /// client has yet to take that frame.
+    /// Only once the end was asked for. A server that learned of the end with the last frame would drop the answer, and
+    /// with it what counts the request, before the client has taken that frame.
     fn is_end_stream(&self) -> bool {
         self.done
     }

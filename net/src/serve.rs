@@ -102,7 +102,7 @@ pub struct Capacity {
     descriptors: usize,
 }
 
-/// Connections and requests beside those that each of a number of others has for sure.
+/// Connections and requests that [`Capacity::for_peers`] makes room for beside those of the peers.
 const MARGIN: usize = 256;
 
 impl Capacity {
@@ -118,8 +118,8 @@ impl Capacity {
         Self { connections: PermitPool::new(connections), requests: Room::new(limits.requests), descriptors }
     }
 
-    /// Makes room for a number of others that each have a stream for as long as they work together, and connections for
-    /// it and for what they ask besides.
+    /// Makes room for `peers` other processes. Each has a stream for as long as they work together, with a connection
+    /// for it, and makes other requests besides.
     pub fn for_peers(&self, peers: usize) {
         // Twice what they need: they may all be at one address, which gets three quarters.
         let most = 2 * peers + MARGIN;
@@ -185,7 +185,7 @@ impl Bound {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Whether all clients have shown a token or a certificate: no stranger gets an answer.
+    /// Whether clients have to show a token or a certificate, so that no stranger gets an answer.
     #[must_use]
     pub fn knows_clients(&self) -> bool {
         self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
@@ -203,7 +203,7 @@ impl Bound {
         self.capacity.clone()
     }
 
-    /// Asks for the token. For every service but health, which those ask who start and stop servers.
+    /// The check of the token, for every service but health: programs that start and stop servers ask for that.
     #[must_use]
     pub fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())

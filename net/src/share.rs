@@ -21,7 +21,7 @@ pub struct PermitPool(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    /// Told when a permit is given back, and when there are more.
+    /// Notified when a permit is given back, and when there are more permits.
     vacant: Notify,
 }
 
@@ -91,7 +91,7 @@ impl PermitPool {
         Ok(Permit { pool: self.clone(), client })
     }
 
-    /// The same, once not all are held; none where the address holds its share.
+    /// A permit as from [`take`](Self::take), as soon as not all are held; `None` where the address holds its share.
     pub async fn take_when_vacant(&self, address: IpAddr) -> Option<Permit> {
         loop {
             match self.take(address) {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Signals that come so soon after the first are the same wish to stop: who ends a process and its group sends two.
+/// A signal that comes within this time after the first is the same wish to stop: ending a process and its group sends
+/// two.
 const REPEAT: Duration = Duration::from_secs(1);
 
 /// Tells when to stop.
@@ -58,7 +59,7 @@ impl Stop {
     }
 }
 
-/// Whether a signal that comes so long after the first is a wish of its own: not to wait any longer.
+/// Whether a signal that comes this long after the first is a wish of its own: not to wait any longer.
 fn is_another(after: Duration) -> bool {
     after >= REPEAT
 }

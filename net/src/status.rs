@@ -5,7 +5,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// When clients should try again that were turned away.
+/// Time after which clients that were turned away should try again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// A field that is not what it should be.

@@ -33,7 +33,7 @@ impl GameId {
 pub struct PlayedGame {
     /// The tiles of the start: cell and exponent, in the order of their spawns.
     pub start: [(u8, u8); 2],
-    /// The moves, and where which tile was spawned after each.
+    /// The moves, each with the tile that was spawned after it.
     pub steps: Vec<PlayedMove>,
     /// The board at the end.
     pub last: Board,
@@ -149,8 +149,8 @@ pub fn play(
     (game, failure)
 }
 
-/// Adds the merges of a move: from the largest exponent down, what a board has more of afterwards was merged, and what
-/// was merged is missing of the exponent below.
+/// Adds the merges of a move. From the largest exponent down: tiles that the board has more of afterwards were made by
+/// merges, and each merge took two tiles of the exponent below.
 fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     let mut gained = [0i32; 17];
     for cell in 0..16 {

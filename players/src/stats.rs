@@ -30,7 +30,7 @@ pub struct WonShare {
     pub high: f64,
 }
 
-/// The normal distribution is within so many standard deviations with probability 95%.
+/// With probability 95% a normally distributed number is within this many standard deviations of its mean.
 const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
@@ -89,8 +89,8 @@ impl Stats {
         self.moves
     }
 
-    /// Mean score, and half the width of its interval of 95% confidence, by Student's distribution; not a number where one
-    /// game says nothing of the others.
+    /// Mean score, and half the width of its interval of 95% confidence, by Student's distribution; NaN with fewer than
+    /// two games.
     #[must_use]
     pub fn mean_score(&self) -> (f64, f64) {
         let mut scores: Vec<f64> = self.scores.iter().map(|&score| score as f64).collect();
@@ -99,7 +99,7 @@ impl Stats {
         interval(&scores)
     }
 
-    /// The scores that a share of the games stays at or below.
+    /// For each share the least score that this share of the games stays at or below.
     #[must_use]
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let mut scores = self.scores.clone();
@@ -120,7 +120,7 @@ impl Stats {
             .map(|exponent| (exponent as u8, self.share(self.largest[exponent..].iter().sum())))
     }
 
-    /// Merges of two tiles of each exponent, a game.
+    /// The mean number of merges of two tiles of each exponent in a game.
     pub fn merges_a_game(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
         let games = self.games().max(1) as f64;
         (0..)
@@ -153,8 +153,9 @@ pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
     (mean, student95(count - 1.0) * (variance / count).sqrt())
 }
 
-/// Student's distribution of so many degrees of freedom is within so many of its units with probability 95%: the first from
-/// tables, others by the expansion about the normal distribution (Abramowitz and Stegun, 26.7.5), right to 0.1%.
+/// The number that Student's distribution with this many degrees of freedom stays within, on both sides of 0, with
+/// probability 95%: for up to five degrees from tables, for more by the expansion about the normal distribution
+/// (Abramowitz and Stegun, 26.7.5), right to 0.1%.
 fn student95(degrees: f64) -> f64 {
     const FIRST: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
     if let Some(&known) = FIRST.get(degrees as usize - 1) {

@@ -1,7 +1,8 @@
 //! Charts as SVG: lines over numbers, and bars.
 //!
-//! The library draws; what it lacks is done here: a line for names above the chart, dashes, and the title and description that
-//! those hear who do not see it. Colours are few and known, so that a page can choose others for the dark.
+//! The library draws; what it lacks is done here: a line for names above the chart, dashes, and the title and
+//! description for people who do not see it. Colours are few and known, so that a page can replace them in its dark
+//! mode.
 
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ use crate::escape::escaped;
 /// Width and height of a chart, as it is meant to be seen.
 const SIZE: (u32, u32) = (720, 400);
 
-/// The library draws on whole pixels: so many times finer than the chart is meant to be seen.
+/// The library draws on whole pixels, so a chart is drawn this many times larger than it is meant to be seen.
 const FINE: u32 = 5;
 
 /// Heights and widths in pixels of a chart as it is meant to be seen.
@@ -25,10 +26,10 @@ const LABELS: (u32, u32) = (40, 74);
 /// Points from which on a line is drawn thinner, since it goes up and down all the time.
 const MANY_POINTS: usize = 200;
 
-/// Width of a letter, about, as a share of the height of a line. Who shows the drawing chooses the letters.
+/// Width of a letter, about, as a share of the height of a line. The program that shows the drawing chooses the font.
 const LETTER: f64 = 0.50;
 
-/// Colours of lines, told apart by people who see few colours; and dashes, for who sees none.
+/// Colours of lines that colour-blind people can tell apart; and dashes, for people who see no colours.
 pub(crate) const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9", "#8B5CF6", "#7A7A7A"];
 const DASHES: [&str; 4] = ["", "9 4", "2 3", "9 3 2 3"];
@@ -41,7 +42,7 @@ pub(crate) const GRID: &str = "#DDDDDD";
 #[derive(Clone, Debug)]
 pub(crate) struct ChartLine {
     pub name: String,
-    /// Ascending by the first number. A gap is a point whose second number is none.
+    /// Ascending by the first number. A point whose second number is not finite is a gap.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Chart {
     pub y: Axis,
 }
 
-/// What the library cannot draw. Into memory it draws whatever there is.
+/// Why the library cannot draw. Drawing into memory does not fail.
 type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 
 impl Chart {
@@ -83,12 +84,12 @@ impl Chart {
         dashed(inner.trim_end().trim_end_matches("</svg>"))
     }
 
-    /// The drawing as an element, with a title and a description; `id` is its own in its document.
+    /// The drawing as an element, with a title and a description; no other element of the document has this `id`.
     pub fn element(&self, id: &str, title: &str, description: &str, is_file: bool) -> String {
         let (width, height) = SIZE;
         let (wide, high) = (width * FINE, height * FINE);
         let mut element = String::new();
-        // In a page the size is the page's affair.
+        // In a page the style of the page sets the size.
         let file = format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\"");
         let file = if is_file { file } else { String::new() };
         let (title, description) = (escaped(title), escaped(description));
@@ -263,8 +264,8 @@ fn range_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// Points of a line, of those that are drawn above each other no more than the first, the lowest, the highest and the last: so
-/// the drawing of a line is only so large, and looks the same.
+/// The points of a line that have to be drawn: of those that are drawn above each other only the first, the lowest, the
+/// highest and the last. So the size of a drawing has a bound, and the line looks the same.
 fn thinned(points: &[(f64, f64)], (first, last): (f64, f64)) -> Vec<(f64, f64)> {
     const STRIPES: f64 = SIZE.0 as f64 * 2.0;
     let stripe = |x: f64| ((x - first) / (last - first) * STRIPES) as i64;

@@ -2,7 +2,8 @@
 
 use exact2048_text::plain;
 
-/// A text as it is written in an element or an attribute: what is markup elsewhere is shown, and so is what is not seen.
+/// A text as it is written in an element or an attribute: markup is shown as text, and so are characters that cannot be
+/// seen.
 pub(crate) fn escaped(text: &str) -> String {
     let plain = plain(text);
     let mut escaped = String::with_capacity(plain.len());

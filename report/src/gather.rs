@@ -23,7 +23,7 @@ use crate::gathered::{
 /// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
 const AT_ONCE: usize = 4096;
 
-/// Gives the kernels for a run, which may take so many bytes of memory.
+/// Makes the kernels for a run; the number is the bytes of memory that they may take.
 pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 
 /// What is gathered, and what that may take.
@@ -31,7 +31,7 @@ pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 pub struct ReportOptions {
     /// Of which layers values are reported.
     pub values: ReportedValues,
-    /// Who follows perfect play, and below which chances of boards not; `None` for no statistics of it.
+    /// What follows perfect play, and the chance below which boards are not followed; `None` for no statistics of it.
     pub perfect_play: Option<(FollowerOfRun, f64)>,
     /// Bytes of memory for what is in memory at once.
     pub memory_bytes: u64,
@@ -49,7 +49,7 @@ impl ReportOptions {
     }
 }
 
-/// How far it is.
+/// How far gathering is.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportProgress {
     /// What is gathered.
@@ -89,8 +89,9 @@ pub enum ReportError {
     },
 }
 
-/// Gathers what a report says of a solved run, which is called by a name there. Works with the threads of the rayon pool that
-/// this is called in; what comes out does not depend on them, nor on what the run stores where values of all layers are wanted.
+/// Gathers what a report says of a solved run; `name` is what the report calls it. Works with the threads of the rayon
+/// pool that this is called in; what comes out does not depend on them, nor on what the run stores where values of all
+/// layers are wanted.
 ///
 /// # Errors
 ///

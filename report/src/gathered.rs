@@ -5,7 +5,7 @@ use exact2048_game::{Layer, Params};
 use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
 
-/// Numbers of empty cells that a board can have, and one more.
+/// How many numbers of empty cells there are, from 0 to the most cells of a board.
 pub const EMPTIES: usize = 17;
 
 /// A solved run, as it is reported.
@@ -62,7 +62,7 @@ pub enum ReportedValues {
 pub enum ReportedPlay {
     /// What it comes to.
     Statistics(PlayStatistics),
-    /// Nothing was asked for.
+    /// Statistics were not asked for.
     LeftOut,
     /// By the rules of the run games are not worth what values say: a discount, the worst tiles, or chances to lose.
     OtherRules,
@@ -106,7 +106,7 @@ pub struct StateSums {
     pub values: ValueSums,
     /// The same, by the exponent of the largest tile.
     pub by_largest: [ValueSums; EXPONENTS],
-    /// How many have so many empty cells.
+    /// How many states have each number of empty cells.
     pub empties: [u64; EMPTIES],
     /// Their moves.
     pub moves: MoveCounts,
@@ -173,8 +173,8 @@ impl RunReport {
         sums
     }
 
-    /// Layers of whose states some should have been looked at, and which states they have is not stored any more, or which
-    /// states the layers above them have, that their values follow from.
+    /// Layers whose states should have been looked at, but not all were: it is not stored any more which states they
+    /// have, or which states the layers above them have that their values or moves follow from.
     pub fn gaps(&self) -> Vec<Layer> {
         let is_gap = |layer: &&LayerReport| match self.values {
             ReportedValues::All => layer.sums.moved() < layer.states,

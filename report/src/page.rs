@@ -183,7 +183,7 @@ fn certificate(run: &RunReport) -> Numbers {
     Numbers { is_of_words: true, ..Numbers::new(&[], rows) }
 }
 
-/// What the report of a run has not, and why.
+/// What the report of a run lacks, and why.
 fn missing(run: &RunReport) -> Vec<String> {
     let mut missing = Vec::new();
     let stored = run.layers.iter().filter(|layer| layer.is_stored).count();

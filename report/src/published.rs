@@ -113,13 +113,14 @@ pub(crate) struct Compared {
     pub source: Source,
 }
 
-/// The published numbers of such a run, as far as the report has what they are compared with.
+/// The published numbers that a run of these parameters can be held against, as far as the report has numbers to
+/// compare them with.
 pub(crate) fn compared(run: &RunReport) -> Vec<Compared> {
     let of_run = numbers_of(&run.params);
     of_run.filter_map(|(source, published)| compare(run, source, published)).collect()
 }
 
-/// Whether a source has something of such a run.
+/// Whether a source has published numbers for a run of these parameters.
 pub(crate) fn is_in(source: Source, params: &Params) -> bool {
     numbers_of(params).any(|(other, _)| other == source)
 }

@@ -47,7 +47,8 @@ impl Numbers {
     }
 }
 
-/// Some of many things, evenly, with the first and the last; all where there are not many. With each how many it stands for.
+/// Some of many things, evenly spread, with the first and the last; all where there are not many. Also returns the step
+/// from one to the next.
 pub(crate) fn some_of<T>(all: &[T]) -> (Vec<&T>, usize) {
     let step = all.len().div_ceil(MOST_ROWS).max(1);
     let mut some: Vec<&T> = all.iter().step_by(step).collect();

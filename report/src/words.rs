@@ -5,7 +5,7 @@ use exact2048_text::numbers::{count, mean, probability, rough};
 
 use crate::gathered::RunReport;
 
-/// What values are of.
+/// What the values of a run are, in words.
 pub(crate) fn value_name(params: &Params) -> String {
     let tile = params.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
     let worst = if params.spawner == Spawner::Worst { ", against the worst tiles" } else { "" };

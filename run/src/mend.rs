@@ -1,4 +1,4 @@
-//! Shards that are lost or damaged: which they are. They are functions of others, and are made again.
+//! Finds the shards that are lost or damaged. They follow from others, and are made again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

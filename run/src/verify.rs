@@ -54,7 +54,7 @@ use rayon::ThreadPool;
 use game::Game;
 pub use span::Span;
 
-/// Problems that are reported of one layer, or of the shards; more of the same say nothing new.
+/// The most problems that are reported of one layer, or of the shards; more of them would say nothing new.
 const MOST_PROBLEMS: usize = 8;
 
 /// Something that is not as it must be.
@@ -80,7 +80,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether it says nothing of the run but that a file cannot be read now.
+    /// Whether the problem is only that a file cannot be read now, which says nothing of the run.
     #[must_use]
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::File(error) if error.blames().is_none())
@@ -108,13 +108,14 @@ pub struct Checked {
     pub afterstates: u64,
     /// Stored values that were computed again and compared.
     pub values: u64,
-    /// Stored values that could not be, because those above them are not committed.
+    /// Stored values that could not be computed again, because those above them are not committed.
     pub values_left_out: u64,
     /// Stored best moves that were computed again and compared.
     pub best_moves: u64,
-    /// Stored best moves that could not be, because the values above them are not committed.
+    /// Stored best moves that could not be computed again, because the values above them are not committed.
     pub best_moves_left_out: u64,
-    /// Stored values of a sample that could not be, because what they follow from takes more memory than allowed.
+    /// Stored values of a sample that could not be computed again, because what they follow from takes more memory than
+    /// allowed.
     pub values_too_far: u64,
     /// Answers of the oracle about states whose values are not stored, that were compared.
     pub answers: u64,

@@ -22,7 +22,8 @@ pub const MAX_BOARDS: usize = 1 << 16;
 /// The same where the moves of each board are asked for: answers are twenty times as long then.
 pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
-/// Messages of a stream that are worked on at once, beside those that wait for their turn to be sent.
+/// Messages of a stream that are under way at once: those that are worked on, and those whose answers wait for their
+/// turn to be sent.
 const UNDER_WAY: usize = 4;
 
 /// Answers the messages of a stream, in their order.
@@ -142,7 +143,7 @@ fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
         .collect()
 }
 
-/// What to say of a board of a message.
+/// The status of a board of a message.
 fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
     let status = match (has_value, is_board(packed, size)) {
         (true, _) => BoardStatus::Ok,

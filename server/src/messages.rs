@@ -1,4 +1,4 @@
-//! Between the types of the solver and the messages of the service.
+//! Conversions between the types of the solver and the messages of the service.
 
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;

@@ -4,17 +4,17 @@ use metrics::{Unit, counter, describe_counter, describe_gauge};
 
 /// States answered, by their status.
 pub const STATES: &str = "exact2048_states_answered_total";
-/// Look-ups of decoded parts that were there.
+/// Look-ups of decoded parts that were in memory.
 pub const CACHE_HITS: &str = "exact2048_cache_hits_total";
-/// Look-ups of decoded parts that were not.
+/// Look-ups of decoded parts that had to be read.
 pub const CACHE_MISSES: &str = "exact2048_cache_misses_total";
-/// Bytes of decoded parts.
+/// Bytes of decoded parts in memory.
 pub const CACHE_BYTES: &str = "exact2048_cache_bytes";
-/// The most of them that there may be.
+/// The most bytes of decoded parts that may be in memory.
 pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
 /// States whose values were computed because they are not stored.
 pub const CONE_STATES: &str = "exact2048_cone_states_total";
-/// Bytes of such values in memory.
+/// Bytes of computed values in memory.
 pub const CONE_BYTES: &str = "exact2048_cone_bytes";
 /// Whether values can be asked for.
 pub const RUN_SOLVED: &str = "exact2048_run_solved";
@@ -26,7 +26,7 @@ pub const RUN_READABLE: &str = "exact2048_run_readable";
 pub const OK: &str = "ok";
 /// A state that the run does not reach.
 pub const UNREACHABLE: &str = "unreachable";
-/// What is no state.
+/// A number that is no board of the size.
 pub const INVALID: &str = "invalid";
 
 /// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.

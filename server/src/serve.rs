@@ -21,7 +21,7 @@ use crate::turns::Turns;
 /// How often a run is read again that is not solved, or of which a part could not be read.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// The health of the service, beside that of the server as a whole, which has no name.
+/// The name by which the health of the service is asked for. That of the server as a whole has no name.
 const SERVICE: &str = "exact2048.v1.Query";
 
 /// Serves runs until `stop`. `threads` work on batches, and what takes long is worked on in `turns`.

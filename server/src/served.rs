@@ -40,13 +40,13 @@ pub struct RunSnapshot {
     pub not_solved: Option<String>,
     /// What the starts are worth, of a solved run, unless that could not be read.
     pub start: Option<StartValues>,
-    /// What answers. Once there is one it stays: what is made again of a run has the same values, and the rest of it
-    /// goes on being served.
+    /// The oracle, where the run is solved. Once there is one it stays: shards that are made again have the same
+    /// values, and the rest of the run goes on being served.
     oracle: Option<Arc<Oracle>>,
 }
 
 impl Served {
-    /// Opens the run. What answers takes what the options allow.
+    /// Opens the run. Its oracle takes what the options allow.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Served {
         (self.open)()
     }
 
-    /// Where things are kept that had to be worked out, if anywhere.
+    /// The folder where results are kept that had to be worked out, if there is one.
     pub fn kept_folder(&self) -> Option<&Path> {
         self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())
     }
@@ -105,7 +105,7 @@ impl Served {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
-    /// Puts the use of the cache into the metrics.
+    /// Puts into the metrics how the run is and how much memory its oracle uses.
     pub fn record_metrics(&self) {
         let now = self.now();
         gauge!(observe::RUN_SOLVED).set(if now.is_solved() { 1.0 } else { 0.0 });
@@ -122,7 +122,7 @@ impl Served {
 }
 
 impl RunSnapshot {
-    /// What a run is now, after what it was `before`.
+    /// A snapshot of a run. `before` is the snapshot before this one.
     fn take(run: &Run, before: Option<&Self>, options: &OracleOptions) -> Result<Self> {
         let not_solved = run.why_not_solved();
         let oracle = match before.and_then(|before| before.oracle.clone()) {
@@ -164,7 +164,7 @@ impl RunSnapshot {
         self.is_solved() && self.is_readable()
     }
 
-    /// What answers.
+    /// The oracle of the run.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[derive(Clone)]
 pub struct QueryService {
     runs: Runs,
-    /// As many as messages of boards are worked on at once, so that single questions are not starved.
+    /// One permit for each message of boards that may be worked on at once, so that single questions are not starved.
     threads: Arc<Semaphore>,
     turns: Turns,
     idle_time: Duration,

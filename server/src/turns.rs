@@ -26,21 +26,22 @@ const WAITING: usize = 32;
 /// The turns of a server.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// One for each that is worked on.
+    /// A permit for each question that may be worked on at once.
     working: Arc<Semaphore>,
-    /// One for each that waits or is worked on.
+    /// A permit for each question that may wait or be worked on.
     waiting: Arc<Semaphore>,
 }
 
 impl Turns {
-    /// So many at once.
+    /// Turns for `at_once` questions at once.
     #[must_use]
     pub fn new(at_once: usize) -> Self {
         let waiting = at_once.saturating_mul(1 + WAITING).min(Semaphore::MAX_PERMITS);
         Self { working: Arc::new(Semaphore::new(at_once)), waiting: Arc::new(Semaphore::new(waiting)) }
     }
 
-    /// Asks an oracle off the threads that serve connections, with what it cost. `threads` bounds how many may ask at once.
+    /// Asks an oracle off the threads that serve connections. Returns the answer and what it cost. `threads` bounds how
+    /// many may ask at once.
     ///
     /// # Errors
     ///
@@ -76,8 +77,8 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Asks once. A caller that gives the request up drops this, which ends the work too, as soon as that is looked at: what it
-/// was `allowed` by is given back only then.
+/// Asks once. A caller that gives the request up drops this. The work ends when it next looks whether it is wanted, and
+/// only then the permits in `allowed` are given back.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,

@@ -1,4 +1,4 @@
-//! Items of committed shards, with the frames read last kept decoded.
+//! Reads items of committed shards, and keeps the frames read last decoded.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,10 +17,10 @@ pub enum Blame {
     Item(ShardKind, ItemKey),
 }
 
-/// Why what is published cannot be read.
+/// Why published data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Reading a shard.
+    /// A shard cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// An item that does not parse.
@@ -33,9 +33,9 @@ pub enum ReadError {
         .kind.shard(), .part.layer, .kind, .part.lane, .part.part
     )]
     ItemMissing {
-        /// What it would hold.
+        /// The kind of the missing item.
         kind: ItemKind,
-        /// The part that it would hold it of.
+        /// The part that the item would belong to.
         part: ItemKey,
     },
     /// A state that others lead to is not among those that are reachable.
@@ -56,7 +56,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The values of a part, or some of them, are not where they must be.
+    /// The error that the values of a part, or some of them, are missing.
     #[must_use]
     pub fn no_values(part: ItemKey) -> Self {
         Self::ItemMissing { kind: ItemKind::Values, part }
@@ -173,7 +173,7 @@ impl Archive for ShardArchive {
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
         }
-        // The item is the frame: without a copy where nobody else has it.
+        // The item is the whole frame, which is not copied if nobody else holds it.
         Ok(Some(Arc::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec())))
     }
 }

@@ -1,10 +1,10 @@
 //! Best moves of a part's states, as a shard stores them (`docs/dev/format.md`).
 //!
-//! A reader knows a state's board, and so which moves are legal. Of these one is best, and to say which takes at most as
-//! many yes-or-no decisions as there are legal moves less one: first whether it is that of the state before in the row,
-//! which it most often is, then for the others in their order. How probable each answer is follows from the decisions
-//! before it that were made under the same circumstances: the legal moves, the best move of the state before in the row
-//! and of the one above in the column.
+//! A reader knows a state's board, and so which moves are legal. Of n legal moves, at most n − 1 yes-or-no decisions
+//! say which is best: first whether it is the best move of the state before in the row, as is most often so, then
+//! whether it is each of the others, in their order. How probable a yes is follows from earlier decisions under the
+//! same circumstances: the legal moves, the best move of the state before in the row, and that of the state above in
+//! the column.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::legal::{MoveSet, RowLegality};
@@ -17,7 +17,7 @@ use crate::parts::PayloadError;
 /// How probable it is at first that the best move is that of the state before.
 const AS_BEFORE: Probability = Probability::new(0xc000);
 
-/// How probable it is at first that it is the next of the other moves.
+/// How probable it is at first that the best move is the next of the others.
 const NEXT: Probability = Probability::new(0x8000);
 
 /// One row of a part.
@@ -32,7 +32,7 @@ pub struct StateRow<'a> {
 /// Decisions under the same circumstances, by how many moves were declined before.
 type Decisions = [Probability; 4];
 
-/// What is expected of the decisions, by the legal moves and those of the neighbours.
+/// The probabilities of the decisions, by the legal moves and the best moves of the two neighbours.
 struct Expected(Vec<Decisions>);
 
 impl Expected {
@@ -63,14 +63,15 @@ impl Expected {
     }
 }
 
-/// The first of some moves; of none whatever.
+/// The first of some moves; any move if there are none.
 #[inline(always)]
 fn first_of(moves: MoveSet) -> Direction {
     moves.trailing_zeros() as Direction & 3
 }
 
-/// Codes the best moves of the states of some rows; `best` gives that of a row and a column where it is known. What is found
-/// is given with the row, the column and the legal moves; where there are none, any move.
+/// Codes the best moves of the states of some rows. When they are written, `best` gives the best move of a row and a
+/// column; when they are read, it may give anything. Calls `found` for each state with what came with its row, the
+/// column, the legal moves and the best of them; any move where none is legal.
 fn code<'a, T>(
     coder: &mut impl Decide,
     columns: usize,
@@ -99,8 +100,8 @@ fn code<'a, T>(
     }
 }
 
-/// The item of a part, from its rows that have states, each with the best move of each column. Moves that are not legal
-/// stand for the first one that is. May be empty: then the shard has no item.
+/// The item of a part, from its rows that have states, each with the best move of each column. A move that is not legal
+/// stands for the first legal one. The item may be empty; then the shard has none.
 ///
 /// Cost: some nanoseconds a state.
 pub fn encode<'a>(columns: usize, rows: impl Iterator<Item = (StateRow<'a>, &'a [Direction])>) -> Vec<u8> {
@@ -109,12 +110,12 @@ pub fn encode<'a>(columns: usize, rows: impl Iterator<Item = (StateRow<'a>, &'a 
     writer.finish()
 }
 
-/// Reads the item of a part, from its rows that have states: the best move of each state, row by row; any move where none
-/// is legal.
+/// Reads the item of a part, whose rows with states are given. Gives the best move of each state, row by row; any move
+/// where none is legal.
 ///
 /// # Errors
 ///
-/// If the item is longer than what it says.
+/// If the item is longer than the best moves of these states.
 pub fn decode<'a>(
     key: ItemKey,
     item: &[u8],
@@ -126,12 +127,12 @@ pub fn decode<'a>(
     Ok(all)
 }
 
-/// The same, state by state: what comes with the row, the column, the legal moves and the best of them; any move where none
-/// is legal.
+/// Like [`decode`], but calls `found` for each state, with what came with its row, the column, the legal moves and the
+/// best of them; any move where none is legal.
 ///
 /// # Errors
 ///
-/// If the item is longer than what it says.
+/// If the item is longer than the best moves of these states.
 pub fn decode_each<'a, T>(
     key: ItemKey,
     item: &[u8],
@@ -376,7 +377,8 @@ mod tests {
         }
     }
 
-    /// What these tests try is all that there is: more than a word of columns, and states of every number of legal moves.
+    /// The made-up rows are of all kinds: some have more than a word of columns, and there are states of every number
+    /// of legal moves.
     #[test]
     fn made_up_rows_are_of_all_kinds() {
         let columns: Vec<usize> = SHAPES.iter().map(|shape| shape.columns.len()).collect();

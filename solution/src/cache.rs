@@ -8,7 +8,8 @@ use quick_cache::{OptionsBuilder, Weighter};
 /// Bytes that an entry of the cache takes beside what it holds, about.
 const ENTRY_BYTES: u64 = 128;
 
-/// Shards of a cache: enough for its locks not to be waited for, and few, since no entry can be larger than one.
+/// The number of parts of a cache: enough that threads seldom wait for a lock, and few, since no entry can be larger
+/// than a part.
 const CACHE_SHARDS: usize = 4;
 
 /// A cache whose entries weigh what they take.
@@ -45,7 +46,7 @@ where
     let mut options = OptionsBuilder::new();
     options.shards(CACHE_SHARDS).weight_capacity(capacity_bytes);
     options.estimated_items_capacity((capacity_bytes / entry_bytes).max(1) as usize);
-    // Building fails only where one of these two was not given.
+    // Building fails only if one of the two capacities was not given.
     #[allow(clippy::expect_used, reason = "both are given")]
     let options = options.build().expect("capacities are given");
     Cache::with_options(options, Weigh, quick_cache::DefaultHashBuilder::default(), Default::default())

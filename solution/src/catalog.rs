@@ -15,7 +15,7 @@ use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
 use crate::recipe::{Holding, Holdings, LayerRange, is_removed};
 
-/// Shards that a range may have: [`assign`] knows no more members.
+/// The most shards that a range may have: [`assign`] allows no more members.
 const MOST_SHARDS: usize = 1 << 16;
 
 /// A journal record: a finished range of layers and the shards that hold it.
@@ -50,7 +50,7 @@ pub struct Took {
 pub struct PassTime {
     /// Seconds, by the clock on the wall.
     pub seconds: f64,
-    /// Threads that computed; `None` where it was not always as many.
+    /// Threads that computed; `None` if their number was not always the same.
     pub threads: Option<u32>,
 }
 
@@ -62,7 +62,7 @@ pub struct Retraction {
     pub retracted: Commit,
 }
 
-/// A journal record: what is other than the manifest says, from before the first value on.
+/// A journal record: parameters that differ from those in the manifest. It comes before any values are committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amendment {
@@ -83,7 +83,7 @@ pub struct Amended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removal {
-    /// Of each enumerated range that lies in one of these, the shards do not count any more.
+    /// The shards of each enumerated range that lies within one of these do not count any more.
     pub removed: Vec<LayerRange>,
 }
 
@@ -97,7 +97,7 @@ pub enum JournalRecord {
     Retraction(Retraction),
     /// Parameters that changed.
     Amendment(Amendment),
-    /// Ranges of which the shards are let go of.
+    /// Ranges of reach whose shards do not count any more.
     Removal(Removal),
 }
 
@@ -105,7 +105,7 @@ pub enum JournalRecord {
 #[derive(Debug)]
 struct Range {
     commit: Arc<Commit>,
-    /// None where the reach of the range was removed.
+    /// Empty if the reach of the range was removed.
     shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
     owners: Option<Arc<Owners>>,
@@ -115,7 +115,7 @@ struct Range {
 /// A committed shard, opened when it is first needed.
 #[derive(Debug)]
 pub struct CatalogShard {
-    /// The range that it holds, or its part of it.
+    /// The range that the shard holds, or holds a part of.
     pub commit: Arc<Commit>,
     /// What the journal says of it.
     pub record: ShardRecord,
@@ -125,9 +125,9 @@ pub struct CatalogShard {
     pub serial: u64,
     identity: ShardIdentity,
     shards: Arc<Shards>,
-    /// Apart from it, as most shards of a large run are not open.
+    /// In a box, as most shards of a large run are not open.
     reader: OnceLock<Box<ShardReader>>,
-    /// Held while it is opened: to fetch a shard from a store twice would be a waste.
+    /// Held while the shard is opened, so that it is not fetched from a store twice.
     opening: Mutex<()>,
 }
 
@@ -144,8 +144,8 @@ impl CatalogShard {
         self.open(Shards::open)
     }
 
-    /// The same, opened from where it is committed, whatever copies of it there are: to check the shard itself. Has
-    /// that effect only if it is not open yet.
+    /// The open shard, to check the shard itself: it is opened from where it is committed, even if there is a copy. If
+    /// it is open already, it stays as it is.
     pub fn original(&self) -> Result<&ShardReader, StorageError> {
         self.open(Shards::open_anew)
     }
@@ -155,7 +155,7 @@ impl CatalogShard {
         self.shards.check(&self.record, &self.identity)
     }
 
-    /// What its header says that it is.
+    /// What its header must say.
     pub fn identity(&self) -> &ShardIdentity {
         &self.identity
     }
@@ -195,7 +195,7 @@ fn layers_of(commit: &Commit) -> impl Iterator<Item = Layer> + '_ {
     commit.layers.iter().map(|counts| counts.layer)
 }
 
-/// Whether two commits cover a layer of the same phase.
+/// Whether two commits are of the same phase and have a layer in common.
 fn overlap(a: &Commit, b: &Commit) -> bool {
     a.phase == b.phase && a.first <= b.last && b.first <= a.last
 }
@@ -240,13 +240,14 @@ impl Catalog {
         }
     }
 
-    /// Adds the next record of the journal. What is committed takes the place of all older ranges that cover
-    /// any of its layers: those were lost, or it would not have been made. Of ranges whose shards were removed the counts
-    /// stay.
+    /// Adds the next record of the journal. A commit takes the place of all older ranges of its phase that have any of
+    /// its layers: those were lost, or the commit would not have been made. Ranges whose shards were removed stay, for
+    /// their counts.
     ///
     /// # Errors
     ///
-    /// What is wrong with a record that has no shard for some lane, or that changes parameters of values that are there.
+    /// What is wrong with a record that does not have one shard for each member, or that changes parameters after
+    /// values were committed.
     pub fn add(&self, record: JournalRecord) -> Result<(), String> {
         let record = match record {
             JournalRecord::Commit(record) => record,
@@ -276,7 +277,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Which of so many members owns which lane. Records that follow one another are mostly of the same members.
+    /// Which member owns which lane, by the members' threads. The result is kept, since the next record is mostly of
+    /// the same members.
     fn owners(&self, threads: Vec<u32>) -> Arc<Owners> {
         let mut last = self.last_owners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match &*last {
@@ -303,7 +305,8 @@ impl Catalog {
         }
     }
 
-    /// Lets go of the shards of enumerated ranges that lie in one of these. What is counted of them stays, once.
+    /// Lets go of the shards of the enumerated ranges that lie within one of `removed`. Their counts stay, once for
+    /// each layer.
     fn remove_reach(&self, removed: &[LayerRange]) {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -313,26 +316,26 @@ impl Catalog {
             .flat_map(|range| layers_of(&range.commit))
             .collect();
         ranges.retain_mut(|range| {
-            // Where there is nothing to let go of, all that there is are counts.
+            // Ranges that are not removed stay, and those of which only the counts are left.
             if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
             }
             superseded.extend(range.shards.drain(..).map(|shard| shard.record.file.clone()));
             let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
-            // One that was enumerated again.
+            // A range that was enumerated again is counted already.
             !is_counted
         });
     }
 
-    /// What the journal says of the shards of enumerated ranges that lie in one of these.
+    /// What the journal says of the shards of the enumerated ranges that lie within one of `ranges`.
     pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
         let all = self.read();
         let those = all.iter().filter(|range| is_removed(&range.commit, ranges));
         those.flat_map(|range| &range.shards).map(|shard| shard.record.clone()).collect()
     }
 
-    /// The first layer that a commit counts otherwise than it was counted before its reach was removed, as it was counted
-    /// then and as it is now: the same layer has the same states whenever it is enumerated.
+    /// The first layer whose counts in a new commit differ from those known already, with both counts, the known ones
+    /// first. A layer has the same states whenever it is enumerated, so counts that differ are a fault.
     pub fn counted_otherwise(&self, commit: &Commit) -> Option<(LayerCounts, LayerCounts)> {
         let counts = self.holdings().counts();
         let mut pairs = commit.layers.iter().filter_map(|now| Some((*counts.get(&now.layer)?, *now)));
@@ -373,8 +376,8 @@ impl Catalog {
         }
     }
 
-    /// Forgets what is open of the shard that holds an item, so that it is opened anew when it is next needed: it may
-    /// have been put right in its place.
+    /// Closes the shard that holds an item, so that it is opened anew when it is next needed: it may have been mended
+    /// where it is.
     pub fn reopen(&self, kind: ShardKind, key: ItemKey) {
         let Some(open) = self.find(kind, key) else { return };
         let unopened = Arc::new(self.shard(&open.commit, open.record.clone()));
@@ -413,7 +416,8 @@ impl Catalog {
         commits
     }
 
-    /// How long what is committed of a phase took; `None` where that is not recorded for all of it, or there is nothing.
+    /// How long the committed ranges of a phase took; `None` if that is not recorded for all of them, or there are
+    /// none.
     pub fn took(&self, phase: Phase) -> Option<PassTime> {
         let ranges = self.read();
         let of_phase = ranges.iter().filter(|range| range.commit.phase == phase);
@@ -436,7 +440,7 @@ impl Catalog {
         self.in_range(kind, layer, |range| range.shards.clone()).unwrap_or_default()
     }
 
-    /// The shard that holds an item, if it is anywhere.
+    /// The shard that holds an item, if it exists; `None` if no shard covers its layer and lane.
     pub fn find(&self, kind: ShardKind, key: ItemKey) -> Option<Arc<CatalogShard>> {
         let holder = |range: &Range| {
             let owner = match &range.owners {

@@ -32,7 +32,7 @@ pub struct DeadStates<'a> {
 }
 
 impl<'a> DeadStates<'a> {
-    /// Of a run, which need not be finished.
+    /// A counter for a run, which need not be finished.
     #[must_use]
     pub fn new(run: &'a Run) -> Self {
         let params = run.params();
@@ -45,8 +45,8 @@ impl<'a> DeadStates<'a> {
         }
     }
 
-    /// The dead states of a layer, up to symmetry; `None` where its reach is not stored. Reads that, by the threads of the rayon
-    /// pool that this is called in.
+    /// The dead states of a layer, up to symmetry; `None` where its reach is not stored. Reads the reach on the threads
+    /// of the rayon pool that this is called in.
     ///
     /// Costs tens of nanoseconds for each row, and a fraction of one for each state.
     ///

@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(u16);
 
-/// Each decision moves its probability by a 2^-RATE part of the way to what it was.
+/// Each decision moves its probability a part of 2^-RATE of the way to 1 after a yes, to 0 after a no.
 const RATE: u32 = 3;
 
 /// Bits of a probability that the coder makes use of.
@@ -51,7 +51,7 @@ pub struct DecisionWriter {
 }
 
 impl DecisionWriter {
-    /// Without a decision.
+    /// A writer without any decision yet.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), low: 0, range: u32::MAX }
     }
@@ -89,7 +89,7 @@ impl Decide for DecisionWriter {
     #[inline(always)]
     fn decide(&mut self, probability: &mut Probability, yes: bool) -> bool {
         let part = probability.part_of(self.range);
-        // Without a branch for the decision, which would be guessed wrong as often as it surprises.
+        // No branch on the decision: it would be mispredicted as often as the decision is a surprise.
         let (low, carries) = self.low.overflowing_add(if yes { 0 } else { part });
         if carries {
             self.carry();
@@ -117,7 +117,7 @@ pub struct DecisionReader<'a> {
 }
 
 impl<'a> DecisionReader<'a> {
-    /// Of a code.
+    /// A reader of a code.
     pub fn new(code: &'a [u8]) -> Self {
         let mut reader = Self { rest: code, above: 0, range: u32::MAX };
         (0..4).for_each(|_| reader.read());

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use exact2048_storage::ShardName;
 
-/// Ranges that a process which writes alone has published and not committed, at most: it commits each before the next.
+/// The most ranges that a process that writes alone can have published and not committed: it commits each before it
+/// begins the next.
 const MOST_ALONE: usize = 1;
 
-/// The same of one attempt of a cluster, whose members go on for a while when its coordinator cannot write.
+/// The most such ranges of one epoch of a cluster: its members go on for a while when the coordinator cannot write.
 const MOST_OF_A_CLUSTER: usize = 16;
 
 /// Whether these shards, which no record names, are more than crashes leave beside a journal with this number of

@@ -1,9 +1,10 @@
 //! What a run contains, and how it is read.
 //!
-//! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of layers
-//! ([`Commit`]); [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that count, and
-//! appends to them. [`ShardArchive`] reads items, [`Oracle`] answers what a state is worth. Nothing here computes a run
-//! or decides what is done next, but for what is missing of one, and what of it is needed no more ([`Recipe`]).
+//! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of
+//! layers ([`Commit`]); [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that
+//! count, and appends to them. [`ShardArchive`] reads items, [`Oracle`] answers what a state is worth. Nothing here
+//! computes a run or decides what is done next; [`Recipe`] only says what is missing of a run, and what of it is needed
+//! no more.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

@@ -56,11 +56,11 @@ const CONE_BYTES: u64 = 1 << 30;
 /// Bytes of solved cones that an oracle keeps in memory unless told otherwise.
 const SOLVED_BYTES: u64 = 256 << 20;
 
-/// Boards of a batch that are worked on together: so many that what they have in common is read and solved once, and so few
-/// that what they lead to takes some tens of MiB.
+/// The most boards of a batch that are worked on together: enough that what they have in common is read and solved
+/// once, and few enough that what they lead to takes some tens of MiB.
 const TOGETHER: usize = 1 << 16;
 
-/// The same for boards whose moves are asked for too, each of which leads to some tens of states.
+/// Like [`TOGETHER`], for boards whose moves are asked for too: each of them leads to some tens of states.
 const EVALUATED_TOGETHER: usize = 1 << 10;
 
 /// Whether the answer to a question is still wanted. Asked for every part of the run that is read, and every few thousand
@@ -113,7 +113,7 @@ pub struct MoveOutcome {
     pub is_best: bool,
 }
 
-/// What an oracle may take, and keep for the next who asks.
+/// How much memory an oracle may use, and what it may keep for later questions, in memory and on disk.
 #[derive(Clone, Debug)]
 pub struct OracleOptions {
     /// Bytes of decoded parts of the run that are kept in memory.
@@ -144,10 +144,11 @@ pub struct Oracle {
     locator: Locator,
     backup: Backup,
     parts: PartCache,
-    /// Of a run that stores best moves.
+    /// `None` unless the run stores best moves.
     best: Option<BestMoves>,
     catalog: Arc<Catalog>,
-    /// The layers whose reach is stored, by their numbers: of others it is not known which boards games come to.
+    /// Whether the reach of each layer is stored, by the number of the layer: of others it is not known which boards
+    /// games come to.
     has_reach: Vec<bool>,
     cones: Solver,
     cone_bytes: u64,
@@ -249,7 +250,7 @@ impl Oracle {
         self.evaluate_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// The same, as it is asked.
+    /// Like [`evaluate_all`](Self::evaluate_all), as `asking` says.
     ///
     /// # Errors
     ///
@@ -295,7 +296,7 @@ impl Oracle {
         self.values_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// The same, as it is asked.
+    /// Like [`values`](Self::values), as `asking` says.
     ///
     /// # Errors
     ///
@@ -340,8 +341,8 @@ impl Oracle {
         Ok(values)
     }
 
-    /// The values of states, as [`settle`](Self::settle) has them; without those that lead to boards that the run does not
-    /// reach, of layers of which it is not stored what is reachable.
+    /// The values of states, as [`settle`](Self::settle) has them. A state of a layer whose reach is not stored is left
+    /// out if it leads to boards that the run does not reach.
     fn settle_asked(&self, states: Vec<(Layer, Board)>, asking: &Asking<'_>) -> Result<Known, QueryError> {
         match self.settle(states.clone(), asking) {
             Err(error) if is_state_missing(&error) => {}
@@ -362,7 +363,7 @@ impl Oracle {
         self.has_reach.get(layer.number() as usize).is_some_and(|&has_reach| has_reach)
     }
 
-    /// Where those boards are that may be reachable, part by part, with their places among `boards`.
+    /// The entries of those boards that may be reachable, part by part, each with its index in `boards`.
     fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
         let in_range =
             boards.iter().enumerate().filter(|&(_, &board)| self.why_out_of_range(board).is_none());
@@ -375,7 +376,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], or [`QueryError::Read`] where a shard cannot be read.
+    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`].
     pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
         let values = self.stored(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
@@ -440,7 +441,7 @@ impl Oracle {
         Some(Entry { key: Parts::key(layer, lane, part), parts, number })
     }
 
-    /// The decoded part that an entry is in; `None` where nothing of it is reachable, or that is not stored.
+    /// The decoded part that an entry is in; `None` if none of its entries is reachable, or it is not stored which are.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
         if !self.has_reach(entry.layer()) && !self.params.keeps_reach(entry.layer()) {
             return Ok(None);
@@ -454,7 +455,7 @@ impl Oracle {
         wins.is_some_and(|e| (0..self.params.cells()).any(|cell| board.get(cell) >= e))
     }
 
-    /// What a stored value holds of the score that a board has made; all of it where no move is legal.
+    /// The part of a stored value that stands for the score made so far; the whole value where no move is legal.
     #[inline]
     pub(crate) fn past(&self, board: Board) -> Stored {
         self.scale.points(rules::potential(board))

@@ -11,9 +11,9 @@ use exact2048_game::{Lane, Params};
 /// Where lanes are divided by huge tiles, those with the same ones are a *family*, and few moves lead from one family to
 /// another. So families are dealt out instead, each to one member, or where there are many members to a few.
 ///
-/// The rule is part of the format of runs: it says which shard of a commit holds a lane. It follows from the parameters and
-/// the members' threads alone. So a share need not hold a
-/// table: every worker builds the same rule with [`assign`].
+/// The rule is part of the format of runs: it says which shard of a commit holds a lane. It follows from the parameters
+/// and the members' threads alone, so that a share need not hold a table: every worker builds the same rule with
+/// [`assign`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owners {
     large: u8,

@@ -1,7 +1,7 @@
-//! Rows of which some columns are left out: the values of the others, one after the other.
+//! Packs rows: the values of the marked columns, one after the other.
 //!
-//! Stored and sent values are the bytes of these lists as they are in memory, which little-endian machines alone have in
-//! the order that the format asks for.
+//! Values are stored and sent as their bytes lie in memory. Only little-endian machines have them in the order that the
+//! format asks for.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::value::Value;
@@ -9,13 +9,13 @@ use exact2048_game::value::Value;
 #[cfg(target_endian = "big")]
 compile_error!("values are stored and sent as they lie in memory, which has to be little endian");
 
-/// Columns of which the marks are one word.
+/// The number of columns whose marks are one word.
 pub const WORD: usize = 64;
 
 /// Appends the values of the columns that are marked.
 pub fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
     let mut filled = packed.len();
-    // With room after the last one for what is written and not counted.
+    // There is room after the last value for values that are written but not counted.
     packed.resize(filled + row.len() + WORD, V::default());
     for (values, &word) in row.chunks(WORD).zip(marked) {
         if word == u64::MAX {
@@ -33,7 +33,8 @@ pub fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
     packed.truncate(filled);
 }
 
-/// Puts values back into the columns that are marked. After as many values as there are marks, `packed` has a word's more.
+/// Puts values back into the columns that are marked; other columns become 0. `packed` must have [`WORD`] more values
+/// than there are marks.
 pub fn unpack_row<V: Value>(packed: &[V], row: &mut [V], marked: &[u64]) {
     let mut rest = packed;
     for (values, &word) in row.chunks_mut(WORD).zip(marked) {

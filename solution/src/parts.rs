@@ -39,7 +39,7 @@ impl ItemKind {
         }
     }
 
-    /// Of an item in a shard of a kind, by its key.
+    /// The kind of an item, from the kind of its shard and its key.
     pub fn of(shard: ShardKind, key: ItemKey) -> Self {
         match shard {
             ShardKind::Reach => Self::Reach,
@@ -48,7 +48,7 @@ impl ItemKind {
         }
     }
 
-    /// The key of an item of this kind of a part, whose values have the key that is given.
+    /// The key of the item of this kind of a part; `part` is the key of the items of its reach and values.
     pub fn key(self, part: ItemKey) -> ItemKey {
         match self {
             Self::Reach | Self::Values => part,
@@ -124,7 +124,7 @@ impl Parts {
         start..(start + self.rows_each()).min(self.rows)
     }
 
-    /// The rows of the part of a key that comes from elsewhere.
+    /// The rows of the part of a key, which is checked, as it may come from elsewhere.
     pub fn rows_of(self, key: ItemKey) -> Result<std::ops::Range<usize>, PayloadError> {
         let no_such_part = || {
             let expected = format!("a part below {}", self.count());
@@ -188,14 +188,14 @@ impl Parts {
         item
     }
 
-    /// The rows of a part, by its reach item.
+    /// The rows of bits of a part, from its reach item.
     pub fn reach_rows(self, key: ItemKey, item: &[u8]) -> Result<Vec<u64>, PayloadError> {
         let mut rows = vec![0u64; self.rows(key.part).len() * self.words()];
         self.decode_reach_part(key, item, &mut rows)?;
         Ok(rows)
     }
 
-    /// Reads a reach item into the rows of its part alone.
+    /// Reads a reach item into `bits`, which has the rows of its part alone.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());
         if words == 0 {
@@ -281,12 +281,13 @@ impl Parts {
         Ok(())
     }
 
-    /// The key of the best moves of a part: in one shard with its values, under a number of its own.
+    /// The key of the best moves of a part, from that of its values: both are in the same shard, under different
+    /// numbers.
     pub fn best_moves_key(values: ItemKey) -> ItemKey {
         ItemKey { part: values.part | BEST_MOVES, ..values }
     }
 
-    /// The part that an item of any kind is of.
+    /// The key of the part that an item of any kind belongs to.
     pub fn part_of(item: ItemKey) -> ItemKey {
         ItemKey { part: item.part & !BEST_MOVES, ..item }
     }

@@ -46,7 +46,7 @@ pub enum ReachSource {
 pub struct Holding {
     /// The commit.
     pub commit: Commit,
-    /// Whether its shards count; not where its reach was removed.
+    /// Whether its shards count; they do not if its reach was removed.
     pub is_stored: bool,
 }
 
@@ -67,12 +67,12 @@ impl Holdings {
         self.ranges.push(Holding { commit, is_stored: true });
     }
 
-    /// Takes out the commits for which that holds.
+    /// Takes out the commits for which `hit` is true.
     pub fn take(&mut self, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
         self.ranges.extract_if(.., |held| hit(&held.commit)).map(|held| held.commit).collect()
     }
 
-    /// The reach of these layers is stored no more: of each enumerated range that is one of theirs.
+    /// Notes that the reach of each enumerated range that lies within one of `removed` is not stored any more.
     pub fn remove(&mut self, removed: &[LayerRange]) {
         for held in &mut self.ranges {
             if is_removed(&held.commit, removed) {
@@ -104,7 +104,7 @@ impl From<Vec<Commit>> for Holdings {
     }
 }
 
-/// Whether a commit is one of reach in one of these ranges of layers.
+/// Whether a commit is one of reach and lies within one of these ranges of layers.
 pub fn is_removed(commit: &Commit, removed: &[LayerRange]) -> bool {
     commit.phase == Phase::Enumerate && removed.iter().any(|range| range.covers(commit))
 }
@@ -118,7 +118,7 @@ pub struct Recipe<'a> {
     layers: Vec<Standing>,
 }
 
-/// How a layer stands.
+/// What is committed of a layer.
 #[derive(Clone, Copy, Default, Debug)]
 struct Standing {
     is_counted: bool,
@@ -127,7 +127,7 @@ struct Standing {
 }
 
 impl<'a> Recipe<'a> {
-    /// Of a run with these parameters, of which this is committed. Cost: a step a layer.
+    /// The recipe of a run with these parameters, of which `holdings` is committed. Cost: a step a layer.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
         let mut layers = vec![Standing::default(); params.last_layer().number() as usize + 1];
         for Holding { commit, is_stored } in &holdings.ranges {
@@ -155,8 +155,8 @@ impl<'a> Recipe<'a> {
     }
 
     /// The segments that complete the run, in the order in which they must be done. A fresh run has one upward and one
-    /// downward; one that lost a shard needs just that range again; where reach was removed that is needed, it is
-    /// enumerated again just before the values of its layers.
+    /// downward; one that lost a shard needs just that range again. Reach that was removed and is needed is enumerated
+    /// again just before the values of its layers are computed.
     pub fn steps(&self) -> Vec<Segment> {
         let mut steps = Steps { layers: self.layers.clone(), steps: Vec::new() };
         let is_missing =
@@ -202,7 +202,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// The committed ranges of reach that are not needed for good.
+    /// The committed ranges of reach that need not stay stored when the run is finished.
     pub fn removable(&self) -> Vec<LayerRange> {
         self.ranges_of_reach(|n| !self.keeps_reach(n))
     }
@@ -218,9 +218,9 @@ impl<'a> Recipe<'a> {
         self.ranges_of_reach(|n| self.layers[n].is_backed_up && !self.keeps_reach(n))
     }
 
-    /// The committed ranges of reach that are needed later, and that can be enumerated again then from the cut below them:
-    /// those that come last on the way down, first. Of layers above the highest cut there are none, since the way up
-    /// goes on from there.
+    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
+    /// them. First come those that are needed last on the way down. Ranges above the highest cut whose reach is stored
+    /// are left out, since the way up goes on from there.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint = |n: usize| self.params.kept.is_cut(layer(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())
@@ -243,13 +243,13 @@ impl<'a> Recipe<'a> {
         all.map(|commit| LayerRange { first: commit.first, last: commit.last }).collect()
     }
 
-    /// Whether the reach of a layer is needed for good: with its values or best moves, or where the run is nothing but reach.
+    /// Whether the reach of a layer stays stored: with its values or best moves, or where the run is nothing but reach.
     fn keeps_reach(&self, number: usize) -> bool {
         self.params.keeps_reach(layer(number))
     }
 }
 
-/// How many layers below a layer lead to it, and how many above it leads to.
+/// From how many layers below a layer states can lead to it, and to how many above it can lead.
 const LED_FROM: usize = Layer::RISE as usize;
 
 /// Layers by their numbers, both ends included.
@@ -266,7 +266,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Adds the step that enumerates some layers, and before them those from the next two on that are stored.
+    /// Adds the step that enumerates the layers of a gap; it begins above the next two layers below whose reach is
+    /// stored. Adds none if all these layers have reach.
     fn enumerate(&mut self, gap: Gap) {
         let can_begin = |n: usize| (n.saturating_sub(LED_FROM)..n).all(|below| self.layers[below].has_reach);
         let first = (0..=gap.first).rev().find(|&n| can_begin(n)).unwrap_or(0);

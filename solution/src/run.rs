@@ -65,7 +65,7 @@ impl Run {
     /// [`RunError::UnnamedShards`] where records of the journal must have been lost, and those of opening a [`TypedRun`].
     pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
         let mut run = Self::load(TypedRun::open_read_only(location)?)?;
-        // Of a finished run no record is missing that matters, and its shards need not be listed.
+        // A finished run lacks no record that matters, so that its shards need not be listed.
         if !run.missing().is_empty() {
             // In this order: what was committed when the shards were listed is in the journal that is read afterwards.
             let files = run.dir.shard_files()?;
@@ -99,17 +99,17 @@ impl Run {
         let Some(held) = RunDir::find(&location)? else {
             let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&place, &e))?;
             return match TypedRun::create(&location, &params) {
-                // Another process has made it in between: it is as if that had been a little earlier.
+                // Another process has made the run in between: begin again, as if it had been there before.
                 Err(StorageError::AlreadyARun { .. }) if RunDir::find(&location)?.is_some() => {
                     Self::open_or_create(location, wanted, unnamed)
                 }
                 made => Self::load(made?),
             };
         };
-        // Before others are fenced off.
+        // This is checked before others are fenced off.
         let held = parse_params(&place, held.params)?;
         if held.precision != wanted.precision {
-            // Then the journal says whether this is the job.
+            // Then only the journal says whether the run is of this job.
             Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
         }
         require_same(&place, &Params { precision: wanted.precision, ..held }, wanted)?;
@@ -146,15 +146,17 @@ impl Run {
         Ok(params)
     }
 
-    /// Requires that no records of the journal were lost: with their shards work of hours would be thrown away.
+    /// Requires that no records of the journal were lost: else their shards, which may be the work of hours, would be
+    /// removed.
     fn require_journal(&self) -> Result<(), RunError> {
         let Some(loss) = self.loss(&self.dir.shard_files()?) else { return Ok(()) };
-        // They may be those of a process that opened the run after this one, of which this journal does not know.
+        // The shards may be those of a process that opened the run after this one; then their records are not in the
+        // journal as it was read.
         self.dir.confirm()?;
         Err(loss)
     }
 
-    /// What is wrong where more of these shards than a crash leaves are named by no record.
+    /// The error if no record names some of these shards, and they are more than a crash leaves.
     fn loss(&self, files: &HashMap<String, u64>) -> Option<RunError> {
         let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
         leftovers::shows_loss(&unnamed, self.dir.records_before()).then(|| RunError::UnnamedShards {
@@ -174,15 +176,15 @@ impl Run {
         require_same(self.dir.place(), &self.params, wanted)
     }
 
-    /// Opens a run that there is to write to it, and removes nothing: what was opened before may still be going to
-    /// commit shards that nothing refers to yet.
+    /// Opens an existing run to write to it, and removes nothing: shards that no record names yet may still be
+    /// committed by those who opened the run before.
     ///
     /// # Errors
     ///
     /// [`RunError::OlderFormat`], those of [`TypedRun::open_for_writing`], and those of the records.
     pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
         let location = location.into();
-        // Before others are fenced off.
+        // This is checked before others are fenced off.
         if let Some(found) = RunDir::find(&location)? {
             require_own_format(&location.place(), found.format_version)?;
         }
@@ -248,7 +250,7 @@ impl Run {
         self.records
     }
 
-    /// The last of them.
+    /// The last of these records.
     pub fn last_record(&self) -> Option<&JournalRecord> {
         self.last_record.as_ref()
     }
@@ -283,8 +285,8 @@ impl Run {
         self.take_records()
     }
 
-    /// Lets go of the reach of ranges that a [`Recipe`] names: records that it does not count any more, then removes its
-    /// shards. Where that fails or is interrupted, shards that are left are removed when the run is next opened.
+    /// Lets go of the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then
+    /// removes these. Where that fails or is interrupted, shards that are left are removed when the run is next opened.
     ///
     /// # Errors
     ///
@@ -333,8 +335,9 @@ impl Run {
         Recipe::new(&self.params, &self.catalog.holdings()).steps()
     }
 
-    /// The commits of which a shard is not there, or is not the one of its record by its length and its header. Costs a
-    /// list of the shards, and a look at each that the list misses; what is in them is not looked at.
+    /// The commits of which a shard is missing, or has another length or another header than its record says. Costs a
+    /// list of the shards, and a look at each that is not in the list as recorded; what follows the headers is not
+    /// read.
     ///
     /// # Errors
     ///
@@ -346,7 +349,7 @@ impl Run {
         }
         let files = self.dir.shard_files()?;
         let is_listed = |record: &ShardRecord| files.get(&record.file) == Some(&record.bytes);
-        // One list may be wrong, and to make a shard again may take hours.
+        // The list may be wrong, and making a shard again may take hours: so each doubtful shard is looked at.
         let doubtful: Vec<_> = shards.iter().filter(|shard| !is_listed(&shard.record)).collect();
         let look: Vec<_> = doubtful.iter().map(|shard| (&shard.record, *shard.identity())).collect();
         let mut commits = Vec::new();
@@ -443,7 +446,7 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
     Ok(())
 }
 
-/// Identifies the rules by which a shard's content follows from its place: the parameters.
+/// A hash of the parameters: they are the rules by which the content of a shard follows from what its header says.
 fn rule_hash(params: &Params) -> u64 {
     let text = serde_json::to_string(params).unwrap_or_default();
     xxh3_64(text.as_bytes())

@@ -22,7 +22,7 @@ impl Segment {
         self.last.number() - self.first.number() + 1
     }
 
-    /// Whether a layer is one of its.
+    /// Whether the segment has a layer.
     pub fn contains(self, layer: Layer) -> bool {
         (self.first..=self.last).contains(&layer)
     }
@@ -35,7 +35,7 @@ impl Segment {
         }
     }
 
-    /// How many of its layers come before a layer, which may be any.
+    /// How many of its layers come before a layer, which need not be one of them.
     pub fn position(self, layer: Layer) -> u32 {
         let passed = match self.phase {
             Phase::Enumerate => layer.0.saturating_sub(self.first.0),
@@ -44,7 +44,7 @@ impl Segment {
         (passed / Layer::STEP).min(self.layers())
     }
 
-    /// The range of layers at these positions, of which there must be one.
+    /// The range of layers at these positions; there must be at least one.
     pub fn range(self, positions: std::ops::Range<u32>) -> Self {
         let (a, b) = (self.layer(positions.start), self.layer(positions.end - 1));
         Self { phase: self.phase, first: a.min(b), last: a.max(b) }

@@ -1,7 +1,7 @@
 //! Sums of values: how many, the least, the mean and the largest.
 
-/// Sums of values, taken one after the other. Their sum is one of floating-point numbers: what it comes to depends on the order,
-/// in the last digits.
+/// Sums of values, which are added one after the other. They are added as floating-point numbers, so that the last
+/// digits of the sum depend on the order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueSums {
     count: u64,
@@ -27,7 +27,7 @@ impl ValueSums {
         self.sum += value;
     }
 
-    /// Adds those of others, after its own.
+    /// Adds the sums of other values, which come after its own.
     pub fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.least = self.least.min(other.least);

@@ -1,4 +1,4 @@
-//! Answers as they are told: one state's, whatever asked, and its JSON.
+//! The answer about one state, and its JSON.
 
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
@@ -31,7 +31,7 @@ pub struct ToldState {
     board: String,
     canonical: String,
     layer: u32,
-    /// Not where the answer is a best move alone.
+    /// `None` if the answer is a best move alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,8 @@ pub struct ToldMove {
     legal: bool,
     score: Option<u32>,
     value: Option<f64>,
-    /// Only where it is not that of the board: where values are floating-point numbers.
+    /// `None` also if it is the same as that of the board; the two can differ only where values are floating-point
+    /// numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
     afterstate: Option<String>,

@@ -10,20 +10,21 @@ use rayon::prelude::*;
 /// The least chance that can be followed: further down, numbers of 64 bits have fewer digits.
 pub const LEAST_CHANCE: f64 = 1e-290;
 
-/// Parts of a layer that are worked on at once, whatever the threads: so sums are taken in one order. So many that the boards
-/// of one fit a fast cache.
+/// The number of parts of a layer, which can be worked on at once. It does not depend on the threads, so that sums are
+/// taken in one order, and is large enough that the boards of one part fit a fast cache.
 pub const BUCKETS: usize = 64;
 
 /// Buckets of a layer whose moves one thread makes, one after the other.
 const GROUP: usize = 4;
 
-/// Tells boards apart by what no spawn and no symmetry changes: so the images of a board are in one bucket, and a spawn stays
-/// in it. Most of a bucket's number follows from which tiles of 8 and more there are, so that moves lead to few buckets; the
-/// rest from which cells they are on, where cells that are images of each other count as one, since many boards have the
-/// same tiles.
+/// Sorts boards into buckets by what no spawn and no symmetry changes: so the images of a board are in one bucket, and
+/// a spawn stays in it. Most of a bucket's number follows from which tiles of 8 and more there are, so that moves lead
+/// to few buckets; the rest from which cells they are on, where cells that are images of each other count as one, since
+/// many boards have the same tiles.
 #[derive(Debug)]
 pub struct Buckets {
-    /// By two cells and what is on them: a summand of 16 bits for the tiles, and below it one for their cells.
+    /// For each two neighbouring cells, by what is on them: a summand of 16 bits for the tiles, and below it one of 16
+    /// bits for their cells.
     pairs: Box<[[u32; 256]; 8]>,
 }
 
@@ -68,7 +69,7 @@ pub struct Chance {
     pub board: Board,
     /// The share of games that come to it.
     pub chance: f64,
-    /// Numbers that `chance` is the sum of.
+    /// How many numbers were added up to `chance`.
     terms: u32,
 }
 
@@ -87,7 +88,7 @@ impl ChanceList<'_> {
         self.order = with_order.then(Vec::new);
     }
 
-    /// Adds something for a board.
+    /// Sends a chance to a board.
     #[inline]
     pub fn push(&mut self, board: Board, chance: f64) {
         let bucket = self.buckets.of(board);
@@ -98,11 +99,11 @@ impl ChanceList<'_> {
     }
 }
 
-/// Room for what is on its way, kept from layer to layer.
+/// The lists of what is on its way to a layer, whose memory is kept from layer to layer.
 pub struct ChanceLists<'a>(Vec<ChanceList<'a>>);
 
 impl<'a> ChanceLists<'a> {
-    /// No room yet.
+    /// Lists that have no memory yet.
     #[must_use]
     pub fn new(buckets: &'a Buckets) -> Self {
         let list = || ChanceList { buckets, by_bucket: [const { Vec::new() }; BUCKETS], order: None };
@@ -124,11 +125,11 @@ pub struct SpawnChances<'a> {
     entries: Option<Vec<u32>>,
 }
 
-/// In a list of entries: what was left out.
+/// In a list of entries, in place of that of a board that was left out.
 pub const LEFT_OUT: u32 = u32::MAX;
 
 impl SpawnChances<'_> {
-    /// Adds as much for each of some boards, which must have the bucket's tiles of 8 and more.
+    /// Adds `chance` to the chance of each of some boards, which must have the bucket's tiles of 8 and more.
     #[inline]
     pub fn push_all(&mut self, boards: &[Board], chance: f64) {
         match &mut self.entries {
@@ -163,7 +164,7 @@ pub type ChancePlaces = Vec<ChancePlace>;
 pub struct ChanceTable {
     /// The boards, by their tiles of 8 and more.
     pub buckets: Vec<ChanceBucket>,
-    /// Roundings that went at most into any number that was sent here.
+    /// The most roundings that any number sent here has gone through.
     sent_roundings: u64,
 }
 
@@ -180,9 +181,9 @@ impl ChanceTable {
         Self { buckets: other.buckets.iter().map(room).collect(), sent_roundings: 0 }
     }
 
-    /// Sends what `send` makes of the moves of each bucket to the boards of a layer; gives what it found besides, in order,
-    /// and where the boards are that were sent, bucket by bucket, if that is wanted. What is sent was rounded `roundings`
-    /// times on its way.
+    /// Calls `send` for each bucket and adds the chances that it sends to the boards of the layer `to`. Returns what
+    /// `send` returned, in order, and, if `with_places`, where the boards that were sent to are, bucket by bucket. What
+    /// is sent was rounded `roundings` times on its way.
     pub fn send_moves<T: Send>(
         &self,
         to: &mut ChanceTable,
@@ -219,9 +220,9 @@ impl ChanceTable {
         (flat(found), flat(places.map(of_group).collect()))
     }
 
-    /// Sends what `send` makes of the spawns of each bucket to the boards of two layers, the one with a spawned 2 and the one
-    /// with a 4; gives what it found besides, in order, and by bucket the entries that it was sent to, if that is wanted.
-    /// What is sent was rounded `roundings` times on its way.
+    /// Calls `send` for each bucket and adds the chances that it sends to the boards of two layers, the one after a
+    /// spawned 2 and the one after a 4. Returns what `send` returned, in order, and, if `with_places`, the entries that
+    /// were sent to, bucket by bucket. What is sent was rounded `roundings` times on its way.
     pub fn send_spawns<T: Send>(
         &self,
         to: [&mut ChanceTable; 2],
@@ -278,24 +279,24 @@ impl ChanceTable {
         self.buckets.iter().map(of).sum()
     }
 
-    /// How often a number here, or one that went into it, was rounded at most.
+    /// The most roundings that a number here has gone through, those of the numbers that were added up to it included.
     pub fn roundings(&self) -> u64 {
         let terms = self.buckets.iter().flat_map(|bucket| &bucket.entries).map(|entry| entry.terms).max();
         self.sent_roundings + u64::from(terms.unwrap_or(0))
     }
 }
 
-/// Boards of a layer with the same tiles of 8 and more, or some such sets of tiles, in the order in which they came.
+/// The boards of one bucket of a layer, in the order in which they came.
 #[derive(Default)]
 pub struct ChanceBucket {
     /// The boards, in the order in which they came.
     pub entries: Vec<Chance>,
-    /// By the first bits of the hash one more than the place of an entry, or 0. A power of two, and at least twice as many as
-    /// entries.
+    /// By the first bits of a board's hash: one more than the number of its entry, or 0 where there is none. The number
+    /// of slots is a power of two, and at least twice that of entries.
     slots: Vec<u32>,
 }
 
-/// Slots of a bucket that holds a board.
+/// The fewest slots of a bucket that holds a board.
 const FEWEST_SLOTS: usize = 16;
 
 impl ChanceBucket {
@@ -304,7 +305,8 @@ impl ChanceBucket {
         Self { entries: Vec::with_capacity(boards), slots: vec![0; slots] }
     }
 
-    /// Adds what came for this bucket, the `at`th of a layer; gives the entry of each by group, if they are wanted.
+    /// Adds what was sent to this bucket, number `at` of its layer. Returns the entry of each board sent, by group, if
+    /// `with_entries`.
     fn take_in(&mut self, sent: &[ChanceList<'_>], at: usize, with_entries: bool) -> Vec<Vec<u32>> {
         let mut entries = Vec::new();
         for sent in sent {
@@ -375,7 +377,8 @@ impl ChanceBucket {
     }
 }
 
-/// The places of what one group sent to a layer, in the order in which it was sent, from the entries by bucket and group.
+/// Where the boards are that one group sent to, in the order in which it sent; `entries` has their entries by bucket
+/// and group.
 fn in_order(sent: &ChanceList<'_>, group: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
     let mut next = [0; BUCKETS];
     let place = |&bucket: &u8| {

@@ -1,4 +1,4 @@
-//! Who follows games of perfect play, and how far it is.
+//! What follows games of perfect play, and how far it is.
 
 use exact2048_game::{Discount, Objective, Params, Spawner};
 use exact2048_solution::{QueryError, Run};
@@ -8,7 +8,8 @@ use crate::outcome::PlayStatistics;
 /// Chances below this are not followed unless told otherwise.
 pub const LEAST_FOLLOWED: f64 = 1e-18;
 
-/// Whether games by chance are worth what the values of a run say of them: others have no statistics.
+/// Whether a run's values are what games with random spawns are worth in the mean, as a score or a chance of a tile.
+/// Runs with a discount, the worst spawns or chances to lose have no statistics.
 #[must_use]
 pub fn has_usual_rules(params: &Params) -> bool {
     let is_loss = matches!(params.objective, Objective::Lose { .. });
@@ -28,14 +29,15 @@ pub struct StatsProgress {
     pub share: f64,
 }
 
-/// Follows games of perfect play through a solved run. What reads runs links no kernels: whoever has them hands them in.
+/// Follows games of perfect play through a solved run. Crates that read runs link no kernels of the solver: a program
+/// that has them hands them in by this trait.
 ///
 /// Perfect play makes in each state the best move that a run of best moves would store: of equal ones the first, of the
 /// image of the board that is stored. The result is the same whatever the threads, which are those of the rayon pool that
 /// this is called in, and whatever the run keeps.
 pub trait FollowPlay: Send + Sync {
-    /// Statistics of a run with [usual rules](has_usual_rules); boards that a game comes to with less than a chance are left
-    /// out.
+    /// Statistics of a run with [usual rules](has_usual_rules); boards that games come to with a chance below
+    /// `least_chance` are left out.
     ///
     /// # Errors
     ///
@@ -47,5 +49,5 @@ pub trait FollowPlay: Send + Sync {
     ) -> Result<PlayStatistics, QueryError>;
 }
 
-/// Makes what follows games through a run, within so many bytes of memory.
+/// Makes what follows games through a run, within `memory_bytes` bytes of memory.
 pub type FollowerOfRun = fn(run: &Run, memory_bytes: u64) -> Result<Box<dyn FollowPlay>, QueryError>;

@@ -1,9 +1,9 @@
 //! Statistics of perfect play, without sampling.
 //!
 //! [`PlayStatistics`] say how likely each tile is the largest at the end, how many games end in which layer, and so how many
-//! moves a game takes. Who has the kernels of the solver follows games upward through the layers of a run for them
-//! ([`FollowPlay`]). [`chances`] holds the boards of a layer with their chances, where players are evaluated that are not
-//! perfect.
+//! moves a game takes. They come from following games upward through the layers of a run, which takes the kernels of
+//! the solver ([`FollowPlay`]). [`chances`] holds the boards of a layer with their chances, to evaluate players that
+//! are not perfect.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

@@ -21,7 +21,7 @@ pub struct ToldStatistics {
     spawn4: Spawn4,
     /// What the start is worth by the values of the run.
     perfect: Bounded,
-    /// The same by the chances.
+    /// The same by the chances that were followed.
     value: Bounded,
     moves: Bounded,
     /// None where no game was followed to its end.
@@ -64,7 +64,8 @@ struct ToldLayer {
 }
 
 impl ToldStatistics {
-    /// Of a run whose start is worth `perfect`, up to an error, and how long they took.
+    /// The statistics of a run. `perfect` is what the start is worth by the values of the run, and the error of that;
+    /// `seconds` is how long the statistics took.
     #[must_use]
     pub fn new(found: &PlayStatistics, params: &Params, perfect: (f64, f64), seconds: f64) -> Self {
         let spread = |(mean, standard_deviation)| Spread { mean, standard_deviation };
@@ -101,10 +102,10 @@ impl ToldStatistics {
     }
 }
 
-/// Where the statistics of a run are kept, for the next who asks for them: a file in a folder that runs may share.
+/// Where the statistics of a run are kept for the next that asks for them: a file in a folder that runs may share.
 ///
-/// It has a line that names the run and has the checksum of the rest, which is JSON. What is damaged, or of other values, is
-/// none; what cannot be written is not kept.
+/// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged, or of other
+/// values, counts as none.
 #[derive(Debug)]
 pub struct KeptStatistics {
     place: PathBuf,
@@ -113,7 +114,7 @@ pub struct KeptStatistics {
 }
 
 impl KeptStatistics {
-    /// Those of a run by its id and its fingerprint.
+    /// The statistics of a run, by its id and its fingerprint.
     #[must_use]
     pub fn new(folder: &Path, run_id: &str, fingerprint: u128) -> Self {
         Self {
@@ -122,7 +123,7 @@ impl KeptStatistics {
         }
     }
 
-    /// What is kept, as JSON.
+    /// The statistics that are kept, as JSON; `None` if there are none.
     #[must_use]
     pub fn read(&self) -> Option<String> {
         let text = fs::read_to_string(&self.place).ok()?;
@@ -130,11 +131,11 @@ impl KeptStatistics {
         (checksum == checksum_of(told)).then(|| told.to_owned())
     }
 
-    /// Keeps what is told as JSON.
+    /// Keeps statistics, which are given as JSON.
     ///
     /// # Errors
     ///
-    /// What the disk or its rights do not allow. Then what was kept before stays.
+    /// A failure of the system; what was kept before stays then.
     pub fn keep(&self, told: &str) -> Result<(), StorageError> {
         replace_file(&self.place, |file| write!(file, "{}{}\n{told}", self.run, checksum_of(told)))
     }

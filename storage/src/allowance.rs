@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Place, Scratch, StorageError};
 
-/// File systems give files whole blocks, usually of so many bytes.
+/// File systems give files whole blocks, usually of this many bytes.
 const BLOCK_BYTES: u64 = 4096;
 
 /// What the name of a file takes in its folder, about.
 const NAME_BYTES: u64 = 256;
 
-/// Bytes that only the journal may take: what is let go of is recorded there first, also on a full disk.
+/// Bytes that only the journal may take: a removal of shards is recorded there first, also on a full disk.
 const JOURNAL_BYTES: u64 = 128 << 10;
 
 /// What a file of this length takes of a disk, its name included.
@@ -32,7 +32,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Of a run that takes so many bytes already.
+    /// The allowance of a run that takes `taken` bytes already.
     pub(crate) fn new(place: Place, limit_bytes: u64, taken: u64) -> Self {
         Self { place, limit_bytes, taken: taken.into(), peak: taken.into() }
     }
@@ -55,7 +55,7 @@ impl Allowance {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// How much more shards and scratch files may take; less than nothing where more is taken than may be.
+    /// How much more shards and scratch files may take; negative where more is taken than may be.
     #[must_use]
     pub fn free_bytes(&self) -> i64 {
         let limit = i64::try_from(self.limit_bytes).unwrap_or(i64::MAX);
@@ -87,7 +87,7 @@ impl Allowance {
         }
     }
 
-    /// Takes note that a file is gone.
+    /// Counts bytes no longer, because their file is gone.
     pub(crate) fn give_back(&self, bytes: u64) {
         let less = |taken: u64| Some(taken.saturating_sub(bytes));
         // Never fails: there is always a new number.
@@ -103,7 +103,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Of a file without a byte; nothing is counted where nothing is limited.
+    /// For a file that is empty so far; without an allowance nothing is counted.
     pub(crate) fn nothing(allowance: Option<Arc<Allowance>>) -> Self {
         Self { allowance, bytes: AtomicU64::new(0) }
     }
@@ -119,7 +119,7 @@ impl Taken {
         Ok(())
     }
 
-    /// The file stays, in the place of one that took so many bytes.
+    /// The file stays, in the place of one that took `replaced` bytes of the disk.
     pub(crate) fn keep(self, replaced: u64) {
         if let Some(allowance) = &self.allowance {
             allowance.give_back(replaced);
@@ -167,7 +167,7 @@ impl ScratchPlace {
 }
 
 impl From<PathBuf> for ScratchPlace {
-    /// A folder whose scratch files may take what there is.
+    /// A folder whose scratch files count towards no allowance.
     fn from(path: PathBuf) -> Self {
         Self { path, allowance: None }
     }

@@ -76,8 +76,8 @@ impl fmt::Display for Remedy {
 /// Any failure of this crate.
 ///
 /// Texts say what was expected, what was found and what helps, in words that fit any program: which command or option
-/// that is, a program says by [`kind`](StorageError::kind). An [`io::Error`] is the `source()` of the variants that have
-/// one and is not repeated in their text: print the whole chain.
+/// that is, a program adds by [`kind`](StorageError::kind). An [`io::Error`] is the `source()` of the variants that
+/// have one and is not repeated in their text: print the whole chain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -379,7 +379,7 @@ pub enum StorageError {
     },
 }
 
-/// What a [`StorageError::Store`] was doing that changes nothing, so that there is nothing to resume.
+/// The `doing` of a [`StorageError::Store`] that changed nothing, so that there is nothing to resume.
 pub(crate) const READING: &str = "reading";
 
 impl StorageError {
@@ -434,7 +434,7 @@ impl StorageError {
         }
     }
 
-    /// The same for a write of a known length in bytes.
+    /// As [`io`](Self::io), for a write of a known length in bytes.
     pub(crate) fn write(place: impl Into<Place>, length: usize, source: io::Error) -> Self {
         match Self::io("write", place, source) {
             Self::Full { place, source, .. } => Self::Full { place, needed: Some(length as u64), source },
@@ -442,15 +442,18 @@ impl StorageError {
         }
     }
 
-    /// The same for a read: a file that may not be read is not a file that cannot be written.
+    /// The error of a failed read: always [`Io`](Self::Io), since a file that may not be read is not a file that cannot
+    /// be written.
     pub(crate) fn read(place: impl Into<Place>, source: io::Error) -> Self {
         Self::Io { doing: "read", place: place.into(), source }
     }
 
-    /// The same for a read of a shard: whether it is lost, which making it again can help, or only cannot be read now.
+    /// The error of a failed read of a shard: that the shard is lost, so that making it again can help, or only that it
+    /// cannot be read now.
     pub(crate) fn read_shard(file: &Place, offset: u64, length: usize, source: io::Error) -> Self {
         let damaged = |found: String| Self::damaged(file, offset, format!("{length} bytes"), found);
-        // Whatever has its name, the shard is made again in its place, unless that is somebody's.
+        // When the shard is made again, it replaces whatever has its name, but for a directory that holds something:
+        // that may be somebody's.
         let is_full = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if file.as_path().is_some_and(is_full) {
             return Self::read(file, full_folder());

@@ -1,4 +1,4 @@
-//! Who a file is: runs, kinds of shards, keys of items.
+//! What tells files apart: runs, kinds of shards, keys of items.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -167,7 +167,7 @@ impl ShardIdentity {
 pub struct Attempt {
     /// The number of the opening record of the writer that will commit the shard.
     pub opening: u64,
-    /// The work that it belongs to; what is given up is not tried again under the same number.
+    /// The epoch that it belongs to: work that is given up is tried again under another number.
     pub epoch: u64,
     /// The member.
     pub member: u64,

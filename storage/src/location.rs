@@ -46,7 +46,8 @@ impl StoreSettings {
         Ok(cache.with_peers(self.peers.clone()))
     }
 
-    /// The copy of a shard in the cache, for others; `None` if there is none. Nothing of it is verified.
+    /// The copy of a shard in the cache, to send it to other processes; `None` if there is none. Nothing of it is
+    /// verified.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl Location {
         }
     }
 
-    /// The same for errors.
+    /// This place, as errors name it.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.0 {

@@ -25,7 +25,7 @@ use crate::publish::TempFile;
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
-    /// The disk is taken for as long as the map lives.
+    /// Counts the space on the disk for as long as the map lives.
     _taken: Arc<Taken>,
 }
 

@@ -23,7 +23,7 @@ pub struct WantedCopy {
 pub enum CopyOutcome<'a> {
     /// There is a copy in the cache: nobody was asked.
     Cached,
-    /// A copy of a peer is the shard.
+    /// A copy of a peer was sound, and was taken.
     Taken,
     /// A copy of a peer ended early, or is not the shard.
     Refused(&'a StorageError),
@@ -37,6 +37,6 @@ pub trait Peers: fmt::Debug + Send + Sync {
     /// To read one may block, and must end in time.
     fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a>;
 
-    /// Called with what came of it.
+    /// Called with where a wanted shard came from, and with each copy that was refused.
     fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>);
 }

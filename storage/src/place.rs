@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// The same place, of which it is known that it is a shard's.
+    /// The same place, known as the place of this shard.
     #[must_use]
     pub(crate) fn of_shard(&self, shard: ShardId) -> Self {
         Self(Arc::new(Placed { address: self.0.address.clone(), shard: Some(shard) }))

@@ -18,7 +18,7 @@ use crate::ids::random_bits;
 /// Every temporary file has a name that begins like this, and nothing else has.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
-/// Opens a file to read it. Whatever else has its name does not keep the caller waiting, as a FIFO would.
+/// Opens a file to read it. Where something else has its name, such as a FIFO, this does not wait for it.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     open_with(File::options().read(true), path)
 }
 
-/// The same with other options than that it is read.
+/// As [`open_file`], with other options.
 pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let kind = file.metadata()?.file_type();
@@ -61,7 +61,7 @@ fn special(kind: FileType) -> &'static str {
 
 const LINK_LOOP: &str = "a symbolic link that leads to itself";
 
-/// What has the name of a file that [`open_file`] could not open, where that is no file; `None` for other errors.
+/// What it is that [`open_file`] could not open, where it is no file; `None` for other errors.
 pub(crate) fn not_a_file(error: &io::Error) -> Option<String> {
     match error.kind() {
         io::ErrorKind::IsADirectory => Some("a directory".to_owned()),
@@ -130,7 +130,7 @@ impl TempFile {
     pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
         fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.into() },
-            // Who has that name may have removed this file as one that an earlier process left.
+            // The process that took that name may have removed this file as one that an earlier process left.
             io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.into() },
             _ => StorageError::io("create", name, e),
         })
@@ -153,8 +153,8 @@ impl Drop for TempFile {
     }
 }
 
-/// Puts a file in the place of what has its name, in one step; its folder is made where there is none, if the folder around
-/// that is there: who removes a run does not want to find a part of it again. Nothing is synced but
+/// Writes a file and puts it in the place of what has its name, in one step. The file's folder is made if it is
+/// missing, but not the folder around that: a run that was removed must not come back in part. Nothing is synced but
 /// what `write` syncs: this is for what can be made again. Other processes may do the same.
 ///
 /// # Errors
@@ -274,7 +274,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     Ok(entries)
 }
 
-/// The same; nothing where there is no such folder: copies of a run may lack empty ones.
+/// As [`list`], but empty where there is no such folder: copies of a run may lack empty folders.
 pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     match fs::symlink_metadata(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -77,7 +77,7 @@ pub(crate) fn unseal<'a>(file: &Place, bytes: &'a [u8]) -> Result<&'a [u8], Stor
     Ok(body)
 }
 
-/// What the body of a sealed file stands for. `other` is the error where it is JSON, but not this.
+/// Parses the body of a sealed file. `other` makes the error for a body that is JSON, but not of this type.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(
     file: &Place,
     body: &'a [u8],

@@ -1,5 +1,5 @@
-//! Workers and followers of whom one need not know how wide their values are. The kernels are generic over that, and large:
-//! who calls them through these traits does not compile them anew.
+//! Traits of workers and followers that hide how wide values are. The kernels are large, and generic over that width:
+//! callers of these traits do not compile them anew.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use exact2048_storage::{ItemKey, ScratchPlace, ShardKind};
 
 use crate::{BestMoves, BlockValues, BytesList, FollowSums, Follower, Sealed, Tuning, Worker, WorkerError};
 
-/// Declares a trait of some of a type's own methods, and implements it by these.
+/// Declares a trait with some of the methods that a type has itself, and implements the trait by calling them.
 macro_rules! of_own_methods {
     (
         $(#[$doc:meta])*
@@ -83,8 +83,8 @@ of_own_methods! {
     fn release_all();
 }
 
-/// A worker for a run, as [`Worker::new`] makes it, with the width of values that the run has. Not generic in anything, so
-/// that the kernels are compiled where this is.
+/// A worker for a run, as [`Worker::new`] makes it, with the width of values that the run has. The function is not
+/// generic, so that the kernels are compiled in this crate.
 pub fn new_worker(
     params: &Params,
     tuning: Tuning,

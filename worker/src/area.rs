@@ -1,5 +1,6 @@
-//! Long lists in memory that was used before: fresh pages cost about as much as filling them. Lists of some megabytes are taken
-//! from an [`Arena`]; shorter ones wait, when they are freed, for one that is about as long.
+//! Long lists that reuse memory, since fresh pages cost about as much as filling them. Lists of some megabytes are
+//! taken from an [`Arena`]; the memory of a shorter list is kept when it is dropped, for the next list of about the
+//! same length.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -13,17 +14,17 @@ use crate::arena::{Arena, Extent};
 /// Shorter lists are not kept: the allocator has memory for them at hand.
 const LEAST_BYTES: usize = 16 << 10;
 
-/// Lists that are kept at once.
+/// The most lists that are kept.
 const MOST_KEPT: usize = 256;
 
-/// Lists up to so many words may be taken for ones of half their length also where memory is short.
+/// A kept list of at most this many words may be used for one of half its length even where memory is short.
 const SHORT_WORDS: usize = 1 << 17;
 
 /// Lists from this length on are taken from the arena, whose pages are small beside them.
 const LEAST_EXTENT_BYTES: usize = 8 << 20;
 
-/// Memory that waits to be used again. It may be freed at any time, so it does not count as used: who needs memory
-/// of another kind calls [`Pool::trim`] first.
+/// Memory that waits to be used again. It may be freed at any time, so it does not count as used: code that needs other
+/// memory calls [`Pool::trim`] first.
 #[derive(Debug)]
 pub struct Pool {
     limit_bytes: usize,
@@ -56,14 +57,14 @@ enum Place {
 }
 
 impl Pool {
-    /// A pool for which `limit_bytes` are there at most, of which `heap_bytes` says how much is live on the heap. It keeps
-    /// short lists of up to a quarter of the limit, and long ones.
+    /// A pool for a process that may use `limit_bytes`; `heap_bytes` says how many bytes are live on its heap. The pool
+    /// keeps the memory of short lists up to a quarter of the limit, and that of long lists.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
         let arena = Arena::new(limit_bytes);
         Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default(), arena })
     }
 
-    /// A list of `len` elements, whatever they are: zeros, or what was there before.
+    /// A list of `len` elements, which are zeros or whatever was in the memory before.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
         let bytes = len * size_of::<T>();
         let words = self.extent(bytes).map_or_else(|| Place::List(self.list(bytes)), Place::Extent);
@@ -87,12 +88,12 @@ impl Pool {
         })
     }
 
-    /// Live bytes, without what waits here.
+    /// Live bytes, without the lists that wait to be used again.
     pub fn used_bytes(&self) -> usize {
         self.live_bytes().saturating_sub(self.lock().bytes)
     }
 
-    /// Live bytes, lists that wait among them.
+    /// Live bytes of the heap and used bytes of the arena, including the lists that wait to be used again.
     fn live_bytes(&self) -> usize {
         (self.heap_bytes)().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.used_bytes()))
     }
@@ -126,7 +127,7 @@ impl Pool {
         self.trim(self.unreserved_bytes());
     }
 
-    /// What is left free for what nobody reserves.
+    /// Bytes to leave free for memory that no task reserves.
     pub fn unreserved_bytes(&self) -> usize {
         self.limit_bytes / 16
     }
@@ -137,7 +138,8 @@ impl Pool {
 }
 
 impl Kept {
-    /// The shortest of those that are long enough, and not much too long; of equally long ones what was used last.
+    /// Takes out the shortest list that has `words` words and is not much too long; of equally long ones the one used
+    /// last.
     fn take(&mut self, words: usize, is_roomy: bool) -> Option<Vec<u64>> {
         let most = if is_roomy || 2 * words <= SHORT_WORDS { 2 * words } else { words + words / 4 };
         let lists = self.lists.iter().enumerate().rev();
@@ -148,7 +150,7 @@ impl Kept {
         Some(list)
     }
 
-    /// Adds a list; gives those that are too much then.
+    /// Adds a list; gives the lists that are to be freed then, because too many or too long ones are kept.
     fn add(&mut self, list: Vec<u64>, most_bytes: usize) -> Vec<Vec<u64>> {
         self.bytes += size_of_val(&*list);
         self.lists.push_back(list);
@@ -159,7 +161,7 @@ impl Kept {
         freed
     }
 
-    /// Gives lists of at least so many bytes together, or all, longest unused first.
+    /// Takes out lists of at least `bytes` bytes together, or all lists if they have less, the longest unused first.
     fn free(&mut self, bytes: usize) -> Vec<Vec<u64>> {
         let least = self.bytes.saturating_sub(bytes);
         let mut freed = Vec::new();

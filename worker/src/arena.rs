@@ -1,6 +1,6 @@
-//! A stretch of addresses for long lists. Blocks of values come and go by the gigabyte; their sizes differ, so that a list that
-//! was freed seldom fits the next. Here the next takes part of it, or it and its neighbours, and pages that are there are not
-//! cleared again by the system.
+//! A stretch of addresses for long lists. Blocks of values come and go by the gigabyte; their sizes differ, so that the
+//! memory of a freed list seldom fits the next one. Here the next list takes a part of that memory, or joins it with
+//! its neighbours, and the system does not clear pages again that have memory already.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,8 +9,8 @@ use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use crate::extents::Extents;
 
-/// Bytes a page: of the system's huge ones, of which it hands out fewer, and in which addresses that lie far apart are found
-/// more quickly.
+/// Bytes of a page, as large as the system's huge pages: fewer of them have to be handed out, and addresses that lie
+/// far apart are translated faster.
 pub const PAGE_BYTES: usize = 2 << 20;
 
 /// The longest stretch of addresses that the system is asked for, in bytes. Addresses that are not used cost nothing.
@@ -39,7 +39,8 @@ pub struct Extent {
 }
 
 impl Arena {
-    /// Addresses for lists of `limit_bytes` together, and as much again between them. `None` where the system has no such.
+    /// Reserves addresses for lists of `limit_bytes` together, and as much again for gaps between them. `None` where
+    /// the system does not give them, or is not Linux.
     pub fn new(limit_bytes: usize) -> Option<Arc<Self>> {
         if cfg!(not(target_os = "linux")) {
             return None;
@@ -52,7 +53,8 @@ impl Arena {
         Some(Arc::new(Self { map: map.into(), first, state }))
     }
 
-    /// Pages for so many bytes, with whatever was there before, or zeros. `None` where no such range is free.
+    /// Takes pages for `bytes` bytes, which hold zeros or whatever was there before. `None` where no free range is long
+    /// enough.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
         let mut state = self.lock();
         let pages = state.extents.take(bytes.div_ceil(PAGE_BYTES))?;
@@ -70,7 +72,7 @@ impl Arena {
         self.lock().extents.resident() * PAGE_BYTES
     }
 
-    /// Gives the memory of at least so many bytes that are not in use back to the system, or of all.
+    /// Gives memory that is not in use back to the system: at least `bytes` bytes, or all of it.
     pub fn trim(&self, bytes: usize) {
         let mut state = self.lock();
         // With the lock: nobody may take what is about to lose its memory.
@@ -79,7 +81,8 @@ impl Arena {
         }
     }
 
-    /// Makes free pages ones of zeros, which have no memory until they are written to.
+    /// Gives the memory of free pages back to the system. They read as zeros, and have no memory until they are written
+    /// to.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code, reason = "memory is lost that may be in use")]
     fn clear(&self, pages: &Range<usize>) {
@@ -108,7 +111,7 @@ fn in_huge_pages(map: &MmapMut) {
 fn in_huge_pages(_: &MmapMut) {}
 
 impl Extent {
-    /// Bytes that are in use for it.
+    /// Bytes of its pages.
     pub fn bytes(&self) -> usize {
         self.pages.len() * PAGE_BYTES
     }
@@ -121,7 +124,7 @@ impl Extent {
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
-    /// The same, to write.
+    /// The memory, to write to.
     #[inline]
     #[allow(unsafe_code, reason = "a slice of what is mapped")]
     pub fn words_mut(&mut self) -> &mut [u64] {

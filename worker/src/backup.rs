@@ -49,8 +49,8 @@ pub struct BackedUp<'a, V> {
 }
 
 impl<V: Value> Worker<V> {
-    /// Backs up the afterstates of the block of `lane` in `layer`. Needs the lane's own values of the two layers
-    /// above. `helpers` threads have no task of their own.
+    /// Backs up the afterstates of the block of `lane` in `layer`. Needs the lane's own values of the two layers above.
+    /// `helpers` threads have no task of their own, and may help.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// Backs up the states of the block of `lane` in `layer`, and keeps their values for a shard if told to. Needs
-    /// the values of this layer's afterstates in this lane and in every lane that moves lead to from here.
+    /// Backs up the states of the block of `lane` in `layer`, and packs their values for a shard if `keep` is set.
+    /// Needs the values of this layer's afterstates in this lane and in every lane that moves lead to from here.
     ///
     /// # Errors
     ///
@@ -89,11 +89,12 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// The same, but gives the values as shards hold them, of each part that has some, and nothing for a shard.
+    /// Like [`Worker::back_up_states`], but packs nothing for a shard, and gives the values as shards hold them: an
+    /// item for each part that has some.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As for [`Worker::back_up_states`].
     pub fn back_up_items(
         &self,
         layer: Layer,
@@ -109,21 +110,22 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// The same, but gives nothing: for the layers below.
+    /// Like [`Worker::back_up_states`], but packs nothing for a shard and gives nothing: the values are only held for
+    /// the layers below.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As for [`Worker::back_up_states`].
     pub fn back_up_values(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
         self.states_of(layer, lane, helpers, |_, _, _| Ok(()))
     }
 
-    /// The same, but gives the best moves as [`Follower`](crate::Follower) reads them; of a worker for a run that
-    /// stores best moves.
+    /// Like [`Worker::back_up_states`], but packs nothing for a shard, and gives the best moves as
+    /// [`Follower`](crate::Follower) reads them; none unless the run stores best moves.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As for [`Worker::back_up_states`].
     pub fn back_up_best_moves(
         &self,
         layer: Layer,
@@ -139,7 +141,8 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// Backs up the states of a block, and their best moves where the run stores them; nothing comes `of` a block without any.
+    /// Backs up the states of a block, and finds their best moves where the run stores these; gives what `of` makes of
+    /// them, or the default for a block without states.
     fn states_of<R: Default>(
         &self,
         layer: Layer,
@@ -172,8 +175,8 @@ impl<V: Value> Worker<V> {
         Ok(found)
     }
 
-    /// The afterstates' values of a block: every row whose spawns all lead to rows that hold
-    /// reachable states. That covers the reachable afterstates; the others are read by no state.
+    /// Computes the values of a block's afterstates, in every row whose spawns all lead to rows that hold reachable
+    /// states. These rows have all reachable afterstates; no state reads the others.
     fn mean_over_spawns(
         &self,
         open: &OpenBlock<'_>,
@@ -212,8 +215,9 @@ impl<V: Value> Worker<V> {
         self.settle_values(rows, stride, &SlotBits::of_all(transitions.rows().len(), computed), values)
     }
 
-    /// The rows for a block of afterstates: all; or of a large block, where they are fewer, those whose spawns all lead to
-    /// rows with values; or where the class has very many, those that a spawned 2 can lead from to a state.
+    /// The rows that a block of afterstates holds. Of a small class, all; or of a large block, where these are few
+    /// enough, those whose spawns all lead to rows with values. Of a class with very many rows, those from which a
+    /// spawned 2 can lead to a row of `twos`; `None` where there is no class that it leads to.
     fn afterstate_rows(
         &self,
         class: &Class,
@@ -258,19 +262,20 @@ impl<V: Value> Worker<V> {
         Ok(rows)
     }
 
-    /// Whether a block of so many rows is large, and so few of them occur that it had better hold these alone. Rows that no
-    /// game comes to are most of the rows of 4×3.
+    /// Whether a block of `rows` rows is large, and so few of them occur that it should hold these alone. Most rows of
+    /// 4×3 are reached by no game.
     pub(crate) fn is_sparse(&self, rows: usize, stride: usize, occurring: usize) -> bool {
         rows * stride * size_of::<V>() >= self.piece_bytes && occurring * 4 <= rows * 3
     }
 
-    /// The reachable entries of a block; of a large one only the rows that have some, where these are few.
+    /// Reads the reachable entries of a block; of a large block in which few rows have any, only these rows.
     pub(crate) fn read_occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
         self.occurring(layer, lane)
     }
 
-    /// The same by a task that has reserved the memory: one that waits for more while it holds some might wait for ever.
+    /// Like [`Worker::read_occurring`], for a task that has reserved the memory already: if it waited for more while it
+    /// holds some, it might wait for ever.
     fn occurring(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
         let (Some(entries), Some(tables)) = (self.read_reach(layer, lane)?, self.tables.lane(lane)) else {
             return Ok(None);
@@ -280,7 +285,8 @@ impl<V: Value> Worker<V> {
         Ok(Some(if is_sparse { entries.of_occurring_rows() } else { entries }))
     }
 
-    /// The states' values of a block, for the rows that hold reachable states; and where asked for their best moves.
+    /// Computes the values of a block's states, in the rows that hold reachable ones, and their best moves if `best` is
+    /// given.
     fn max_over_moves(
         &self,
         open: &OpenBlock<'_>,
@@ -338,7 +344,8 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// The values of some slots' states as if no move were legal, but for those that win.
+    /// Sets the values of the states in some slots as if no move were legal; in rows with a move that wins, to that of
+    /// a won game.
     fn end_games(
         &self,
         tables: &LaneTables,
@@ -361,7 +368,7 @@ impl<V: Value> Worker<V> {
         }
     }
 
-    /// A row of zeros with its padding, in place of afterstates that are not there.
+    /// A row of zeros with its padding, which stands for rows of afterstates that were not computed.
     fn padding_row(&self, target: &LaneTables) -> Vec<V> {
         let mut row = vec![V::default(); stride(target)];
         row[target.columns.len() + 1] = self.backup.won();
@@ -415,7 +422,7 @@ impl<V: Value> Worker<V> {
         Ok(ValueBlock { rows, stride: 0, occupied, values, marks: None, is_packed: false })
     }
 
-    /// A block of states' values; the rows that hold reachable entries are those that were computed.
+    /// The block of some states' values, of which the rows with reachable entries were computed.
     fn settle_states(
         &self,
         tables: &LaneTables,
@@ -428,7 +435,7 @@ impl<V: Value> Worker<V> {
         Ok(ValueBlock { marks, ..self.settle_values(rows, stride(tables), &occupied, values)? })
     }
 
-    /// A block's values as they are held, of which these rows were computed.
+    /// A block of values, in memory or in a scratch file; the slots in `computed` are those whose values were computed.
     fn settle_values(
         &self,
         rows: Arc<RowSet>,
@@ -437,7 +444,7 @@ impl<V: Value> Worker<V> {
         values: Area<V>,
     ) -> Result<ValueBlock<V>, WorkerError> {
         let occupied = rows.rows_in_slots(computed);
-        // What is not needed as soon moves first.
+        // Other data, which is not needed as soon, moves to disk first.
         self.make_room(0)?;
         let values = self.memory.settle(values)?;
         Ok(ValueBlock { rows, stride, occupied, values, marks: None, is_packed: false })
@@ -454,7 +461,7 @@ impl<V: Value> Worker<V> {
     }
 }
 
-/// The best moves as if no move were legal, but for those that win.
+/// Sets the best moves as if no move were legal; in rows with a move that wins, to the first such move.
 fn begin_best_moves(moves: &Moves, stride: usize, best: &mut [Direction]) {
     best.fill(0);
     for &(slot, direction) in &moves.won_rows {

@@ -32,7 +32,7 @@ pub struct BitRows<'a> {
     held: &'a RowSet,
     words: usize,
     slots: Range<usize>,
-    /// The rows of the class that may lie here.
+    /// The range of the class's rows that these rows lie in.
     rows: Range<Row>,
     bits: &'a mut [u64],
 }
@@ -118,7 +118,7 @@ impl BitMatrix {
         Summary { ones: ones.into_iter().sum(), occupied }
     }
 
-    /// The rows in some slots alone.
+    /// The matrix with the rows in some slots alone.
     pub fn of_slots(mut self, slots: &BitSet<Slot>) -> Self {
         let rows = RowSet::new(self.rows.rows_in_slots(slots));
         for (kept, slot) in slots.iter().enumerate() {
@@ -160,7 +160,7 @@ impl BitRows<'_> {
         &mut self.bits[(slot.index() - self.slots.start) * self.words..][..self.words]
     }
 
-    /// Clears the bits behind the last column of every row.
+    /// Clears the bits after the last column of every row.
     pub fn clear_padding(&mut self, columns: usize) {
         if !columns.is_multiple_of(64) {
             let keep = bitset::last_word(columns);

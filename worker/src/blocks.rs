@@ -1,4 +1,4 @@
-//! Blocks in memory, and where they come from when they are not.
+//! Blocks in memory, and how they are packed or moved to scratch files when memory is short.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -18,7 +18,7 @@ use crate::kernels::means::Marks;
 use crate::memory::{Buffer, Memory};
 use crate::pieces::Pieces;
 
-/// The reachable entries of a block: rows of bits, all images of a symmetric row's entries set.
+/// The reachable entries of a block: rows of bits. In a symmetric row the bits of all images of an entry are set.
 #[derive(Debug)]
 pub struct ReachBlock {
     /// The rows that the block holds.
@@ -29,7 +29,7 @@ pub struct ReachBlock {
     pub bits: Buffer<u64>,
     /// What is known of the entries as a whole.
     pub summary: Summary,
-    /// The transitions of the rows from when they are first needed, where the class does not keep them.
+    /// The transitions of the rows, once they are needed; unused where the class keeps them.
     pub transitions: OnceLock<Arc<Transitions>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The entries that a matrix has, if any; it is looked at in pieces.
+    /// The entries of a matrix, which is looked through in pieces; `None` if it has none.
     pub fn of(matrix: BitMatrix, pieces: &Pieces) -> Option<Self> {
         let summary = matrix.summary(pieces);
         (summary.ones > 0).then_some(Self { matrix, summary })
@@ -66,7 +66,7 @@ impl Entries {
         Source { words: self.matrix.words(), bits: self.matrix.bits(), occupied: &self.summary.occupied }
     }
 
-    /// The same without the rows that have no entry.
+    /// These entries, without the rows that have none.
     pub fn of_occurring_rows(self) -> Self {
         let Summary { ones, occupied } = self.summary;
         let matrix = self.matrix.of_slots(&occupied);
@@ -75,7 +75,7 @@ impl Entries {
     }
 }
 
-/// The values of a block: rows of columns, behind them the padding that index maps lead to.
+/// The values of a block: rows with a value for each column, and after these the padding that index maps lead to.
 #[derive(Debug)]
 pub struct ValueBlock<V> {
     /// The rows that the block holds.
@@ -84,9 +84,9 @@ pub struct ValueBlock<V> {
     pub stride: usize,
     /// The rows whose values were computed.
     pub occupied: BitSet<Row>,
-    /// The rows; or where they are packed, the values of the entries that are marked, one after the other.
+    /// The rows one after the other; or if they are packed, only the values of the entries that `marks` marks.
     pub values: Buffer<V>,
-    /// Of a block that is, or can be packed: which of its entries are reachable.
+    /// Which of the entries are reachable, if the block is packed or can be.
     pub marks: Option<Arc<ReachBits>>,
     /// Whether only the values of reachable entries are held.
     pub is_packed: bool,
@@ -106,7 +106,7 @@ pub struct ReachBits {
 const LEAST_PACKED_BYTES: usize = 1 << 20;
 
 impl ReachBits {
-    /// Those of a block of values; `None` for a short block, which is never packed.
+    /// The reachable entries of a block with these values; `None` for a short block, which is never packed.
     pub fn of<V>(entries: Entries, values: &[V]) -> Option<Arc<Self>> {
         let Entries { matrix, summary } = entries;
         let (words, ones) = (matrix.words(), summary.ones as usize);
@@ -126,14 +126,14 @@ impl<V: Value> ValueBlock<V> {
         self.marks.as_ref().map(|marks| Marks { words: marks.words, bits: &marks.bits })
     }
 
-    /// Whether packing would free memory, and there is some for it.
+    /// Whether packing would free enough memory, and there is room for the packed values.
     fn can_be_packed(&self, memory: &Memory) -> bool {
         let Some(marks) = self.marks.as_ref().filter(|_| !self.is_packed) else { return false };
         let bytes = marks.ones * size_of::<V>();
         self.values.heap_bytes() > bytes + bytes / 8 && memory.fits(bytes)
     }
 
-    /// The same block with the values of reachable entries alone; nothing else is read of a block, but to no end. Cost: a
+    /// The block with the values of reachable entries alone: other values may be read, but change no result. Cost: a
     /// nanosecond or two an entry.
     fn packed(&self, memory: &Memory) -> Option<Self> {
         let marks = self.marks.as_ref()?;
@@ -149,7 +149,7 @@ impl<V: Value> ValueBlock<V> {
         Some(Self { values: packed.into(), is_packed: true, ..self.copy_without_values() })
     }
 
-    /// The same block as the kernels read it, where it is packed.
+    /// The block as the kernels read it; `None` if it is not packed.
     pub fn unpacked(&self, memory: &Memory) -> Option<Self> {
         let marks = self.marks.as_ref().filter(|_| self.is_packed)?;
         let mut values = memory.area::<V>(self.rows.len() * self.stride);
@@ -277,7 +277,7 @@ impl<B: Spill> BlockMap<B> {
         Ok(())
     }
 
-    /// A block that no task is using, of those that are wanted.
+    /// A block that no task is using and for which `is_wanted` is true.
     fn idle(&self, is_wanted: impl Fn(&B) -> bool) -> Option<(Layer, Lane, Arc<B>)> {
         let blocks = self.lock();
         let all = blocks

@@ -1,4 +1,5 @@
-//! Long byte strings in pieces: none is copied to put them together, and none is larger than a message may be.
+//! Long byte strings as lists of pieces, so that no piece is copied to join them, and none that is written is larger
+//! than a message may be.
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ pub struct BytesList {
 #[derive(Debug)]
 pub struct Writer {
     list: BytesList,
-    /// The last piece, with room for all of it where the length was foretold.
+    /// The last piece, with room for all of it if the foretold length was right.
     open: BytesMut,
     foretold: usize,
 }

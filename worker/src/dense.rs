@@ -15,33 +15,37 @@ const MOST_ROWS: u64 = 1 << 27;
 /// its rows occur.
 const LEAST_USES: u64 = 16;
 
-/// Bytes of memory for each row whose transitions are kept: they take twice as many, and what is used least is in scratch files.
+/// Bytes of memory that a run needs for each row whose transitions are kept. Transitions take twice as many, but those
+/// used least can be in scratch files.
 const ROW_BYTES: u64 = 50;
 
 impl Tuning {
-    /// The same for a run of which all classes keep their transitions, where that pays and there is room: where their rows
-    /// are few enough and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a step a block, 0.1 s for 4x3.
+    /// This tuning, changed so that all classes of the run keep their transitions, if that pays and there is room: if
+    /// the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a step a
+    /// block, 0.1 s for 4x3.
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let Rows { of_classes, of_largest, of_blocks } = Rows::of(params);
         let is_one_left_out = of_largest > self.dense_rows as u64;
         let pays = of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes;
         let has_room = || {
-            // Some blocks beside the one that is made: below that they go to scratch files all the time.
+            // Room for some blocks beside the one that is made: with less, blocks would go to scratch files all the
+            // time.
             let least = least_heap_bytes(params, usize::MAX) / 5 * 7;
             self.limit_bytes as u64 >= least.max(ROW_BYTES * of_classes)
         };
         if is_one_left_out && pays && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
-    /// The same run, split between small and large tiles as is fastest with so much memory.
+    /// The parameters of the same run, with the split between small and large tiles that is fastest with this limit of
+    /// memory.
     pub fn split(&self, params: Params) -> Params {
         let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
         params.roomy().filter(keeps_all).unwrap_or(params)
     }
 }
 
-/// Rows of a run, about.
+/// The numbers of rows of a run, about: of all classes, of the largest class, and of all blocks.
 #[derive(Default, Debug)]
 struct Rows {
     of_classes: u64,

@@ -23,10 +23,10 @@ use crate::pieces::{Pieces, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
-/// What was found of a block.
+/// The entries that were found of a block.
 #[derive(Default)]
 struct Found {
-    /// Its entries, up to symmetry.
+    /// The number of entries, up to symmetry.
     count: u64,
     entries: Option<Entries>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct OpenBlock<'a> {
 
 impl<V: crate::Value> Worker<V> {
     /// Finds the states of the block of `lane` in `layer` and counts them, up to symmetry. Needs the lane's own
-    /// afterstates of the two layers below. `helpers` threads have no task of their own.
+    /// afterstates of the two layers below. `helpers` threads have no task of their own, and may help.
     ///
     /// # Errors
     ///
@@ -61,11 +61,12 @@ impl<V: crate::Value> Worker<V> {
         Ok(count)
     }
 
-    /// The same without anything for a shard: gives the reachable states as shards hold them, of each part that has some.
+    /// Like [`Worker::enumerate_states`], but packs nothing for a shard, and gives the reachable states as shards hold
+    /// them: an item for each part that has some.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As for [`Worker::enumerate_states`].
     pub fn enumerate_items(
         &self,
         layer: Layer,
@@ -111,7 +112,7 @@ impl<V: crate::Value> Worker<V> {
         Ok(count)
     }
 
-    /// The states of a block, counted.
+    /// Finds and counts the states of a block.
     fn spawn_states(&self, open: &OpenBlock<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let starts = self.starts(open);
         let below = SpawnKind::ALL.map(|spawned| {
@@ -155,14 +156,14 @@ impl<V: crate::Value> Worker<V> {
         self.found(states, open, cache)
     }
 
-    /// The afterstates of a block, counted.
+    /// Finds and counts the afterstates of a block.
     fn move_states(&self, open: &OpenBlock<'_>, cache: &mut MapCache) -> Result<Found, WorkerError> {
         let afterstates = self.moved(open, |_| true, cache)?;
         afterstates.map_or_else(|| Ok(Found::default()), |afterstates| self.found(afterstates, open, cache))
     }
 
-    /// The afterstates of a block that moves lead to from some lanes, as far as moves lead there: padding may be set, and of
-    /// symmetric entries some images. `None` where no such lane has a state.
+    /// The afterstates of a block that moves lead to from the wanted lanes. Only bits that moves set are set: those of
+    /// padding too, and in symmetric rows perhaps not all images of an entry. `None` where no wanted lane has a state.
     pub(crate) fn moved(
         &self,
         open: &OpenBlock<'_>,
@@ -214,7 +215,8 @@ impl<V: crate::Value> Worker<V> {
     /// The transitions of the rows of a block that has some.
     fn transitions(&self, class: &Class, block: &ReachBlock) -> Result<Arc<Transitions>, WorkerError> {
         if self.tables.all_rows(class).is_some() {
-            // Kept by the class, which moves them to disk when memory is short; a block would hold on to them.
+            // The class keeps them, and moves them to disk when memory is short; a block that kept them too would hold
+            // them in memory.
             return self.class_transitions(class, &block.rows);
         }
         if let Some(transitions) = block.transitions.get() {
@@ -224,7 +226,7 @@ impl<V: crate::Value> Worker<V> {
         Ok(Arc::clone(block.transitions.get_or_init(|| transitions)))
     }
 
-    /// The transitions of some rows of a class, of all where blocks hold all.
+    /// The transitions of some rows of a class. Makes room for them first, unless those of all its rows are kept.
     pub(crate) fn class_transitions(
         &self,
         class: &Class,
@@ -387,7 +389,7 @@ impl<V: crate::Value> Worker<V> {
     }
 }
 
-/// The matrix of the rows of parts that have an entry.
+/// A matrix of the rows of some parts that have an entry; `found` has the parts' numbers and bits.
 pub(crate) fn occurring_rows(class: &Class, parts: Parts, found: &[(u32, Vec<u64>)]) -> BitMatrix {
     let words = parts.words();
     let rows = || {
@@ -416,8 +418,8 @@ pub(crate) struct OccurringMoves {
 impl OccurringMoves {
     pub(crate) fn new(group: &MoveGroup, occurs: impl Fn(MoveEdge) -> bool) -> Self {
         let (mut patterns, mut ends) = (Vec::new(), Vec::new());
-        // Most edges are left out, and which are is as good as random: all are written, each over the last one that
-        // is left out, so that no branch is taken wrongly.
+        // Most edges are left out, and which ones is as good as random. So each edge is written, over the one before if
+        // that was left out, and no branch can be mispredicted.
         let (mut edges, mut kept) = (vec![MoveEdge::default(); group.edges.len()], 0);
         let all = group.edges_of(0..group.patterns.len());
         for (&pattern, of_pattern) in group.patterns.iter().zip(all) {
@@ -435,7 +437,7 @@ impl OccurringMoves {
         Self { patterns, edges, ends }
     }
 
-    /// The edges of some patterns with their maps; without those that no column takes part in.
+    /// The edges of some patterns with their maps, without the patterns that no column takes part in.
     pub(crate) fn runs<'a>(&'a self, patterns: Range<usize>, maps: &[&'a IndexMap]) -> Vec<MoveRun<'a>> {
         let mut start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before]);
         let runs = self.ends[patterns].iter().zip(maps).map(|(&end, &map)| {

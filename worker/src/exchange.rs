@@ -1,9 +1,10 @@
 //! Blocks on their way from the worker that made them to one that needs them.
 //!
-//! The payload of states is what [`Parts`] stores of a block, without compression: the items of all parts. That of afterstates'
-//! values is one bit a row of the class, whether it is sent, and then for each of these rows one bit a column and the values
-//! of those columns; of short rows all values. Bits are in words of 8 bytes, all numbers little endian. An empty payload is a block without entries.
-//! Payloads come from other machines, so nothing in them is trusted.
+//! The payload of states has the items of all parts of a block as [`Parts`] stores them, without compression. The
+//! payload of afterstates' values has one bit a row of the class, which says whether the row is sent. Then it has for
+//! each sent row one bit a column and the values of the columns whose bits are set; or if rows are short, no bits and
+//! all values. Bits are in words of 8 bytes, and all numbers are little endian. An empty payload is a block without
+//! entries. Payloads come from other machines, so nothing in them is trusted.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::enumerate::{OpenBlock, occurring_rows};
 use crate::pieces::Pieces;
 use crate::{Worker, WorkerError};
 
-/// Rows of at most so many columns are sent whole: to pack them would take longer than to send them.
+/// Rows of at most this many columns are sent whole: packing them would take longer than sending them.
 const SHORT_ROW_COLUMNS: usize = 64;
 
 /// Bytes before each item: its part and its length, 4 bytes each, little endian.
@@ -48,11 +49,12 @@ impl<V: Value> Worker<V> {
         payload.finish()
     }
 
-    /// Takes in the states of a block that another worker enumerated.
+    /// Reads and holds the states of a block that another worker enumerated.
     ///
     /// # Errors
     ///
-    /// Where it is no block of this run as [`Worker::states_payload`] gives it.
+    /// If the payload is none that [`Worker::states_payload`] gives for a block of this run, or the block cannot be put
+    /// into a scratch file.
     pub fn accept_states(&self, layer: Layer, lane: Lane, mut payload: impl Buf) -> Result<(), WorkerError> {
         let (Some(class), Some(parts)) = (self.tables.class(layer, lane), self.parts_of(layer, lane)) else {
             return Err(unknown(layer, lane).into());
@@ -95,9 +97,9 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`: those
-    /// that moves of these lanes' states lead to. Empty where there are none. Reads the states of these lanes, where they are
-    /// not held.
+    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`:
+    /// only of the afterstates that moves lead to from states of these lanes. Empty where there are none. Reads the
+    /// states of these lanes if they are not held.
     ///
     /// # Errors
     ///
@@ -147,11 +149,12 @@ impl<V: Value> Worker<V> {
         Ok(payload.finish())
     }
 
-    /// Takes in the values of the afterstates of a block that another worker backed up.
+    /// Reads and holds the values of the afterstates of a block that another worker backed up.
     ///
     /// # Errors
     ///
-    /// Where it is no block of this run as [`Worker::after_values_payload`] gives it, or cannot be put into a scratch file.
+    /// If the payload is none that [`Worker::after_values_payload`] gives for a block of this run, or the block cannot
+    /// be put into a scratch file.
     pub fn accept_after_values(
         &self,
         layer: Layer,
@@ -170,7 +173,7 @@ impl<V: Value> Worker<V> {
         let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
         let occupied = BitSet::<Row>::from_words(occupied);
         let (columns, stride) = (tables.columns.len(), crate::backup::stride(&tables));
-        // Before room is made for the rows: as many as it says must be there.
+        // Checked before room is made for the rows: the payload must have as many as its bits say.
         let is_short = columns <= SHORT_ROW_COLUMNS;
         let least_row_bytes = if is_short { columns * size_of::<V>() } else { 8 * tables.words() };
         if payload.remaining() < occupied.len() * least_row_bytes {
@@ -218,7 +221,8 @@ impl<V: Value> Worker<V> {
     }
 }
 
-/// One bit for each of `count` things, taken off the front of a payload; `None` where it is too short, or has more bits.
+/// One bit for each of `count` things, taken off the front of a payload; `None` if it is too short, or a bit beyond
+/// these is set.
 fn take_bits(payload: &mut impl Buf, count: usize) -> Option<Vec<u64>> {
     let words = count.div_ceil(64);
     if payload.remaining() < 8 * words {

@@ -1,11 +1,11 @@
-//! Which pages of a long stretch of memory are free, and which of the free ones the system has memory for. Numbers alone: the
-//! memory itself is [`crate::arena`]'s.
+//! Which pages of a long stretch of memory are free, and which of the free ones have memory. Only numbers of pages are
+//! known here; the memory itself is in [`crate::arena`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The free pages of a stretch of memory. Freed ranges join with their neighbours, so that what many short ones leave is there
-/// for a long one.
+/// The free pages of a stretch of memory. Freed ranges join with their neighbours, so that a long range can be taken
+/// where many short ones were.
 #[derive(Debug)]
 pub struct Extents {
     free: Ranges,
@@ -14,15 +14,15 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// So many pages, all free and without memory.
+    /// The pages of a new stretch, all free and without memory.
     pub fn new(pages: usize) -> Self {
         let mut free = Ranges::default();
         free.insert(0..pages);
         Self { free, resident: Ranges::default() }
     }
 
-    /// The first free range of so many pages, which is in use from now on. That the first are taken keeps together what is in
-    /// use, and uses memory again that is there.
+    /// Takes the first free range of `pages` pages. Taking the first one keeps together what is in use, and reuses
+    /// pages that have memory.
     pub fn take(&mut self, pages: usize) -> Option<Range<usize>> {
         let fitting = self.free.iter().find(|range| range.len() >= pages)?;
         let taken = fitting.start..fitting.start + pages;
@@ -42,7 +42,8 @@ impl Extents {
         self.resident.pages
     }
 
-    /// So many of these, or all, the last ones, whose memory is to go back to the system.
+    /// Takes the last `pages` pages off the free pages that have memory, or all if there are fewer. The caller must
+    /// give their memory back to the system.
     pub fn forget(&mut self, pages: usize) -> Vec<Range<usize>> {
         let (mut forgotten, mut left) = (Vec::new(), pages);
         while left > 0
@@ -73,7 +74,7 @@ impl Ranges {
         self.ends.last_key_value().map(|(&start, &end)| start..end)
     }
 
-    /// Adds pages, none of which is there.
+    /// Adds pages, none of which is in the set.
     fn insert(&mut self, range: Range<usize>) {
         self.pages += range.len();
         let before = self.ends.range(..range.start).next_back().filter(|&(_, &end)| end == range.start);
@@ -82,7 +83,7 @@ impl Ranges {
         self.ends.insert(start, end);
     }
 
-    /// Takes away those of some pages that are there.
+    /// Removes those of some pages that are in the set.
     fn remove(&mut self, range: Range<usize>) {
         while let Some((&start, &end)) = self.ends.range(..range.end).next_back()
             && end > range.start

@@ -1,9 +1,9 @@
 //! The fingerprint: a sum over all states that depends on nothing but boards and values.
 //!
-//! It adds, modulo 2^128, the hash of every state once, so it does not depend on order, on shards, or on the split between
-//! skeleton and sequence. What is hashed of a board is its canonical image: of those whose empty cells, 2s and 4s come first
-//! as sets of cells, the one with the smallest hash. The small tiles alone say which come first, so for nearly all rows one
-//! image serves all columns.
+//! It adds, modulo 2^128, the hash of every state once, so it does not depend on order, on shards, or on the split
+//! between skeleton and sequence. Of a board its canonical image is hashed: of its first images, those whose sets of
+//! empty cells, of 2s and of 4s come first, the one with the smallest words. The small tiles alone say which images
+//! come first, so for nearly all rows one image serves all columns.
 
 use std::iter::Peekable;
 use std::ops::{Range, RangeInclusive};
@@ -26,14 +26,16 @@ use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
 use crate::{Worker, most_pieces};
 
-/// Columns at a time that measured well, a multiple of 64: what they add to hashes fits a core's cache.
+/// The number of columns at a time that measured well, a multiple of 64: what they add to hashes fits a core's cache.
 const COLUMNS_AT_ONCE: usize = 1024;
 
-/// Rows of a mask at a time: as many as share what is made of columns, and few enough to take no memory to speak of.
+/// The number of rows of a mask at a time: enough for them to share the words that are made of columns, and few enough
+/// to take little memory.
 const ROWS_AT_ONCE: usize = 1024;
 
 impl<V: Value> Worker<V> {
-    /// Counts the states of a block, up to symmetry, and sums their hashes. `helpers` threads have no task of their own.
+    /// Counts the states of a block, up to symmetry, and sums their hashes. `helpers` threads have no task of their
+    /// own, and may help.
     pub(crate) fn fingerprint(
         &self,
         block: &BackedUp<'_, V>,
@@ -107,9 +109,11 @@ struct MaskHashes<'a> {
     large: [ColumnWords; SYMMETRIES],
     /// For each symmetry the columns in which some row has a state.
     wanted: [Vec<u64>; SYMMETRIES],
-    /// The rows that are worked on, by the only image that may be canonical, with the words of their small tiles.
+    /// The rows that are worked on of which only one image may be canonical, by the symmetry that gives it, with the
+    /// words of their small tiles.
     rows: [Vec<(Slot, Words)>; SYMMETRIES],
-    /// The others, and those that a symmetry maps to themselves.
+    /// The other rows that are worked on: several of their images may be canonical, or a symmetry maps them to
+    /// themselves.
     others: Vec<OtherRow<'a>>,
     marked: Vec<u64>,
     pairs: PairTables,
@@ -121,7 +125,7 @@ struct MaskHashes<'a> {
 #[derive(Debug)]
 struct OtherRow<'a> {
     slot: Slot,
-    /// Which symmetry's, and the words of the small tiles.
+    /// The symmetries that give these images, with the words of the small tiles.
     images: Vec<(usize, Words)>,
     one_an_orbit: Option<&'a SymmetricColumns<'a>>,
 }
@@ -150,7 +154,7 @@ impl<'a> MaskHashes<'a> {
         }
     }
 
-    /// Goes on to a mask.
+    /// Begins with the rows of a mask.
     fn begin(&mut self, mask: usize) {
         let cells = &self.space.masks(self.columns.lane().k)[mask];
         let permutations = self.space.symmetries().permutations();
@@ -168,7 +172,8 @@ impl<'a> MaskHashes<'a> {
         }));
     }
 
-    /// Takes up some rows of the mask, ascending. `symmetric` are the symmetric rows from the first of these on.
+    /// Begins to work on some rows of the mask, given by ascending slots. `symmetric` has the symmetric rows from the
+    /// first of these on.
     fn take(
         &mut self,
         slots: impl Iterator<Item = Slot>,

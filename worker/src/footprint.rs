@@ -1,6 +1,6 @@
-//! How much memory tasks need at once, and so how little a run can do with.
+//! How much memory tasks need, and so the least with which a run is possible.
 //!
-//! Estimates that lie above what is used: a task that would not fit beside others waits for them.
+//! The estimates lie above what is used: a task that might not fit into memory beside others waits for them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const THREAD_BYTES: u64 = 4 << 20;
 /// Heap that does not depend on the board: decoded frames, the journal, items that wait.
 const SHARED_HEAP_BYTES: u64 = 24 << 20;
 
-/// Of sixteen bytes that the process takes, those in use; one is lost between allocations.
+/// Of every 16 bytes that the process takes, this many are in use; the rest is lost between allocations.
 const IN_USE_OF_16: u64 = 15;
 
 /// Bytes a column takes in what is kept for a lane: sequence, potential, number, bits of equal pairs, and
@@ -79,12 +79,13 @@ pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until)
 }
 
-/// To enumerate a block: the matrix in the making, one being read, items; the transitions of one class.
+/// Bytes to enumerate a block: for the matrix that is made, one that is read, items, and the transitions of one class.
 fn enumerate_bytes(rows: u64, columns: u64) -> u64 {
     rows * (Transitions::BYTES_TO_MAKE_A_ROW as u64 + 24 * columns.div_ceil(64))
 }
 
-/// To back a block up: values of afterstates and states, and perhaps best moves, beside what reading their entries takes.
+/// Bytes to back up a block: for values of afterstates and states, perhaps best moves, and what reading their entries
+/// takes.
 fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64, best_moves: bool) -> u64 {
     let stride = stride(columns as usize) as u64;
     enumerate_bytes(rows, columns) + rows * stride * (2 * value_bytes + u64::from(best_moves))
@@ -96,7 +97,8 @@ impl<V: Value> Worker<V> {
         Need { areas: 0, other: enumerate_bytes(rows, columns) as usize }
     }
 
-    /// To see which afterstates of a block are to be backed up: what spawns do, and the values of states that have to be read.
+    /// The memory to find out which afterstates of a block are to be backed up: for what spawns do, and for values of
+    /// states that have to be read or unpacked.
     pub(crate) fn means_input_need(&self, layer: Layer, lane: Lane) -> Need {
         let (rows, columns) = self.shape(layer, lane);
         let is_at_hand =
@@ -108,19 +110,20 @@ impl<V: Value> Worker<V> {
         Need { areas, other: other + reach }
     }
 
-    /// To back afterstates in some rows up: their values.
+    /// The memory to back up the afterstates in some rows: for their values and transitions.
     pub(crate) fn means_need(&self, rows: usize, values: usize) -> Need {
         Need { areas: values * size_of::<V>(), other: rows * Transitions::BYTES_TO_MAKE_A_ROW }
     }
 
-    /// To back states in some rows up: their values, and where they are asked for their best moves.
+    /// The memory to back up the states in some rows: for their values and transitions, and for their best moves where
+    /// the run stores these.
     pub(crate) fn maxima_need(&self, rows: usize, values: usize) -> Need {
         let best = if self.legality.is_some() { values * size_of::<Direction>() } else { 0 };
         let Need { areas, other } = self.means_need(rows, values);
         Need { areas: areas + best, other }
     }
 
-    /// Rows and columns of a block; of rows that are held only where they occur a guess.
+    /// The numbers of rows and columns of a block. The rows are a guess where a block holds only those that occur.
     pub(crate) fn shape(&self, layer: Layer, lane: Lane) -> (u64, u64) {
         let rows =
             self.tables.class(layer, lane).map_or(0, |class| class.rows()).min(self.tables.dense_rows());

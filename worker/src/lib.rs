@@ -91,30 +91,31 @@ impl WorkerError {
 /// What changes the speed and the memory of a worker, and no result.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// What `heap_bytes` may report at most.
+    /// The limit on what `heap_bytes` reports.
     pub limit_bytes: usize,
     /// Live bytes on the heap of the process, as its allocator counts them.
     pub heap_bytes: fn() -> usize,
-    /// Blocks of classes with at most so many rows hold all of them, and keep their transitions; blocks of
-    /// larger classes hold only the rows that occur.
+    /// Classes with at most this many rows keep the transitions of all of them, and most of their blocks hold all rows.
+    /// Blocks of larger classes hold only the rows that occur.
     pub dense_rows: usize,
-    /// The least length of pieces of values that threads share, in bytes; of bits it is an eighth of it.
+    /// The least length in bytes of the pieces of a block of values that threads share; pieces of a block of bits are
+    /// an eighth as long.
     pub piece_bytes: usize,
 }
 
 impl Tuning {
-    /// The number of rows that measured well on all boards; see `docs/dev/performance.md`, and [`Tuning::for_run`].
+    /// The `dense_rows` that measured well on all boards; see `docs/dev/performance.md`, and [`Tuning::for_run`].
     pub const DENSE_ROWS: usize = 1 << 18;
 
-    /// So much that handing a piece to another thread takes no time beside it.
+    /// Work on a piece of this length takes so long that handing it to another thread adds hardly anything.
     pub const PIECE_BYTES: usize = 512 << 10;
 }
 
 /// Pieces for each thread that works on a block, so that they end at about the same time.
 const PIECES_A_THREAD: usize = 4;
 
-/// Pieces to cut a block into where so many threads may help with it. Every piece reads the index maps anew, so that a
-/// block that nobody helps with is not cut.
+/// The most pieces to cut a block into, if `helpers` threads may help with it. Every piece reads the index maps anew,
+/// so a block that no other thread helps with is not cut.
 fn most_pieces(helpers: usize) -> usize {
     if helpers == 0 { 1 } else { PIECES_A_THREAD * (helpers + 1) }
 }
@@ -135,7 +136,7 @@ pub struct Worker<V> {
     unsealed_reach: Unsealed,
     unsealed_values: Unsealed,
     unsealed_best_moves: Unsealed,
-    /// Of a run that stores best moves: which moves there are.
+    /// Which moves are legal; `None` unless the run stores best moves.
     legality: Option<Legality>,
     /// One thread at a time makes room: what it moves must not be moved twice.
     making_room: Mutex<()>,
@@ -208,7 +209,7 @@ impl<V: Value> Worker<V> {
         self.unsealed_best_moves.clear();
     }
 
-    /// Lets go of what is kept for a lane.
+    /// Drops the tables of a lane, which are made again when they are needed.
     pub fn release_lane(&self, lane: Lane) {
         self.tables.release_lane(lane);
     }
@@ -219,12 +220,13 @@ impl<V: Value> Worker<V> {
         self.value_pieces(rows as usize, stride(columns as usize)).count() > 1
     }
 
-    /// Pieces of rows of `stride` values.
+    /// How a block of rows of `stride` values is cut into pieces.
     fn value_pieces(&self, rows: usize, stride: usize) -> Pieces {
         Pieces::of_bytes(rows, stride * size_of::<V>(), self.piece_bytes)
     }
 
-    /// Pieces of rows of `words` words of bits: so few that looking through all edges for each of them costs little.
+    /// How a block of rows of `words` words of bits is cut into pieces: so few that looking through all edges once for
+    /// each piece costs little.
     fn bit_pieces(&self, rows: usize, words: usize) -> Pieces {
         Pieces::of_bytes(rows, words * size_of::<u64>(), self.piece_bytes / 8).at_most(words / 4)
     }
@@ -237,7 +239,7 @@ impl<V: Value> Worker<V> {
         }
     }
 
-    /// Whether memory is short: whoever holds data that could be on disk had better put it there.
+    /// Whether memory is short, so that callers should move what they can to disk.
     pub fn is_memory_short(&self) -> bool {
         !self.memory.fits(0)
     }
@@ -247,15 +249,16 @@ impl<V: Value> Worker<V> {
         self.memory.fits(self.memory.limit_bytes() / 4)
     }
 
-    /// Waits until a task may use so much memory.
+    /// Reserves the memory that a task needs; waits until there is room for it.
     fn reserve(&self, need: Need) -> Result<Reservation<'_>, WorkerError> {
         self.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
-    /// Sees to it that `bytes` more fit, as far as there is anything to pack, to move or to drop: values are packed, blocks and
-    /// transitions that no task is using move to disk, index maps are dropped. Blocks of bits are small; values are written
-    /// anew for each layer, transitions once and for all layers. What moves leaves room for what nobody reserves: index maps
-    /// would be dropped, and made again for each layer.
+    /// Makes room for `bytes` more, as far as there is something to pack, move or drop that no task is using. Blocks of
+    /// bits, which are small, move to disk first; then values are packed; then transitions move, which are written once
+    /// for all layers, and after them values, which are written anew for each layer; index maps are dropped last. So
+    /// much moves that room is left for what nobody reserves: else index maps would be dropped, and made again for each
+    /// layer.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());

@@ -25,7 +25,7 @@ pub struct Memory {
     scratch: ScratchPlace,
     pool: Arc<Pool>,
     tasks: Mutex<Tasks>,
-    /// A task ended.
+    /// Notified when a task ends.
     ended: Condvar,
 }
 
@@ -39,13 +39,13 @@ struct Tasks {
 /// Memory that a task needs, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Need {
-    /// In lists of [`Reservation::area`], which may be what is kept to be used again.
+    /// Bytes in lists of [`Reservation::area`], which may reuse memory that is kept.
     pub areas: usize,
-    /// Beside them.
+    /// Bytes beside these lists.
     pub other: usize,
 }
 
-/// The right of a task to use so much more memory, until it is dropped.
+/// The right of a task to use this many more bytes, until it is dropped.
 #[derive(Debug)]
 pub struct Reservation<'a> {
     memory: &'a Memory,
@@ -64,12 +64,12 @@ impl Memory {
         self.limit_bytes
     }
 
-    /// Whether `bytes` more would be within the limit. What waits to be used again does not count.
+    /// Whether `bytes` more would be within the limit. Memory that waits to be used again does not count.
     pub fn fits(&self, bytes: usize) -> bool {
         self.pool.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
 
-    /// Room to leave for what nobody reserves.
+    /// Bytes to leave free for memory that no task reserves.
     pub fn unreserved_bytes(&self) -> usize {
         self.pool.unreserved_bytes()
     }
@@ -149,7 +149,8 @@ impl Store for &Memory {
 }
 
 impl Reservation<'_> {
-    /// A long list, as [`Memory::area`] makes it. It is on the heap from now on, and no longer counted as to come.
+    /// A long list, as [`Memory::area`] makes it. The list is in memory from now on, so its bytes are no longer
+    /// reserved.
     pub fn area<T: Pod>(&mut self, len: usize) -> Area<T> {
         let area = self.memory.area(len);
         let came = size_of_val(&*area).min(self.bytes);

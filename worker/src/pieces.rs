@@ -1,7 +1,7 @@
 //! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
 //!
-//! Who works on which piece changes no result, since each writes rows of its own. Pieces are worked on in the pool of the
-//! calling thread ([`rayon`]); a block of one piece by the calling thread itself.
+//! Which thread works on which piece changes no result, since each piece has rows of its own. Pieces are worked on in
+//! the pool of the calling thread ([`rayon`]); a block of one piece by the calling thread itself.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl Pieces {
         Self::new(parts.row_count(), parts.rows_each())
     }
 
-    /// The same, but at most `most` pieces.
+    /// These pieces, made longer if there would be more than `most`.
     pub fn at_most(self, most: usize) -> Self {
         Self::new(self.rows, self.rows_each.max(self.rows.div_ceil(most.max(1))))
     }
@@ -71,7 +71,7 @@ impl Pieces {
         chunks.map(|(i, piece)| visit(self.slots(i), piece)).collect()
     }
 
-    /// The same with two lists that have as many elements a row.
+    /// Like [`Pieces::map_of`], with two lists that both have `width` elements a row.
     pub fn map_of_both<T: Send, U: Send, R: Send>(
         &self,
         (list, other): (&mut [T], &mut [U]),
@@ -99,7 +99,8 @@ pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Ve
 /// Some of the slots of a piece, one bit each.
 #[derive(Debug)]
 pub struct SlotBits {
-    /// Words before these in one bit a slot of the whole block; the first and the last may be shared with other pieces.
+    /// The number of words that come before these in the bits of the whole block. Other pieces may have slots in the
+    /// first and the last word.
     before: usize,
     words: Vec<u64>,
 }
@@ -122,7 +123,7 @@ impl SlotBits {
         for_each_bit(&self.words, |bit| visit(Slot::from_index(self.before * 64 + bit)));
     }
 
-    /// Those of all pieces together, of so many slots.
+    /// The bits of all pieces together, of a block with `slots` slots.
     pub fn of_all(slots: usize, pieces: impl IntoIterator<Item = SlotBits>) -> BitSet<Slot> {
         let mut all = vec![0; slots.div_ceil(64)];
         for piece in pieces {

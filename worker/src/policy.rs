@@ -55,7 +55,7 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// Those of some rows of a block that have states, by their masks.
+    /// The rows that have states, of some rows of a block, by their masks.
     pub(crate) fn state_masks<'a>(
         &'a self,
         legality: &'a Legality,

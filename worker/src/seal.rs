@@ -77,7 +77,7 @@ impl Unsealed {
     }
 }
 
-/// The items that a layer's part of a shard of a kind has, in their order.
+/// The kinds of items that a shard has for a layer, in their order.
 fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
     match shard {
         ShardKind::Reach => &[ItemKind::Reach],
@@ -88,7 +88,7 @@ fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
 fn level(kind: ItemKind) -> i32 {
     match kind {
         ItemKind::Reach => REACH_LEVEL,
-        // Best moves are compressed already: what finds that out soonest is best.
+        // Best moves are compressed already: the level that finds that out soonest is best.
         ItemKind::Values | ItemKind::BestMoves => VALUES_LEVEL,
     }
 }
@@ -98,7 +98,7 @@ fn encode(items: &[(ItemKey, Vec<u8>)], level: i32) -> Result<Frame, StorageErro
     Frame::encode(&items, level)
 }
 
-/// The parts that share a frame, by the lengths of their items; parts without an item have length 0.
+/// The parts in each frame, from the lengths of their items; a part without an item has length 0.
 fn frames_of(lengths: &[usize]) -> Vec<Vec<u32>> {
     let (mut frames, mut bytes) = (Vec::<Vec<u32>>::new(), 0);
     for (part, &length) in lengths.iter().enumerate().filter(|&(_, &length)| length > 0) {
@@ -161,7 +161,7 @@ impl Packer {
 }
 
 impl<V: Value> Worker<V> {
-    /// Packs the items of a block's parts, whose lengths are given: none where that is 0.
+    /// Packs the items of a block's parts, whose lengths are given; a part of length 0 has none.
     pub(crate) fn pack(
         &self,
         kind: ItemKind,
@@ -225,7 +225,7 @@ mod tests {
 
     const LAYER: Layer = Layer(8);
 
-    /// In their order.
+    /// Lanes, in their order.
     const LANES: [Lane; 5] =
         [Lane::new(0, 0), Lane::new(1, 8), Lane::new(2, 16), Lane::new(1, 16), Lane::new(3, 24)];
 
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A worker whose heap is within a limit from 1000 bytes on.
+    /// A worker whose heap has 1000 bytes: a lower limit makes its memory short.
     fn worker(limit_bytes: usize) -> Worker<u32> {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
@@ -268,7 +268,7 @@ mod tests {
         worker.pack(kind, layer, lane, lengths, item).unwrap();
     }
 
-    /// What is in the frames of a layer, one behind the other.
+    /// The contents of a layer's frames, one after the other.
     fn sealed(worker: &Worker<u32>, kind: ShardKind, layer: Layer) -> Vec<u8> {
         let sealed = worker.seal(kind, layer).unwrap();
         assert_eq!(sealed.layer, layer);

@@ -34,7 +34,7 @@ pub struct Tables {
     memory: Arc<Memory>,
     lanes: FxHashMap<Lane, Mutex<Option<Arc<LaneTables>>>>,
     classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
-    /// Blocks of classes with at most so many rows hold all of them.
+    /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
     dense_rows: usize,
 }
 
@@ -81,8 +81,9 @@ pub struct MapCache {
 }
 
 impl MapCache {
-    /// When a task ends: keeps the maps that it made, or where there is no `room` drops them. Lanes come in the same order
-    /// layer by layer, so that of more maps than there is room for some that stay save more than any that go by turns.
+    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`. Lanes come in the same
+    /// order in every layer: if there are more maps than there is room for, it saves more to keep the same ones for
+    /// long than to replace them in turn.
     fn settle(&mut self, room: bool) {
         for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
             if room {
@@ -104,12 +105,12 @@ pub struct SymmetricColumns<'a> {
     pub patterns: &'a [PatternId],
     /// How many patterns the symmetric rows before it have, all together.
     pub first_pattern: usize,
-    /// One bit a column.
+    /// Which columns stand for their orbits, one bit each.
     pub representatives: Arc<Vec<u64>>,
 }
 
 impl LaneTables {
-    /// The index maps of the lane's tasks, for the length of a task.
+    /// Locks the index maps of the lane's tasks, for the length of a task.
     pub fn maps(&self) -> MutexGuard<'_, MapCache> {
         let mut maps = self.maps.lock().unwrap_or_else(|poisoned| {
             // Maps may be half made.
@@ -141,7 +142,7 @@ impl Tables {
         }
     }
 
-    /// Blocks of classes with at most so many rows hold all of them.
+    /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
     pub fn dense_rows(&self) -> usize {
         self.dense_rows
     }
@@ -166,8 +167,8 @@ impl Tables {
         Some(Arc::clone(slot.all_rows.get_or_init(|| Arc::new(RowSet::all(class.rows())))))
     }
 
-    /// The transitions of the rows that a block of a class holds: taken from those of all its rows, made once and kept, or
-    /// made for these rows alone.
+    /// The transitions of the rows that a block of a class holds. Of a class that keeps the transitions of all its
+    /// rows, they are taken from those, which are made once; else they are made for these rows alone.
     pub fn transitions(&self, class: &Class, rows: &Arc<RowSet>) -> Arc<Transitions> {
         let of = |rows: &Arc<RowSet>| Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
         let Some(all) = self.all_rows(class) else { return of(rows) };
@@ -193,7 +194,7 @@ impl Tables {
             if enough() {
                 break;
             }
-            // What is locked is asked for just now.
+            // A lock that is held means that a task wants the transitions now.
             if let Some(mut kept) = free_now(slot.transitions.try_lock())
                 && let Some(kept) = &mut *kept
                 && Arc::strong_count(kept) == 1
@@ -229,9 +230,9 @@ impl Tables {
         Maker { space: &self.space, patterns: &self.patterns }
     }
 
-    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of shapes; all
-    /// are made again where they are needed. Layer by layer lanes come in about the same order: the maps that were used last
-    /// are those that nobody needs for longest.
+    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of
+    /// shapes; all are made again where they are needed. Lanes come in about the same order in every layer, so the maps
+    /// that were used last are not needed for the longest time.
     pub fn forget_maps(&self, enough: impl Fn() -> bool) {
         let known = self.lanes.values().filter_map(|slot| free_now(slot.try_lock())?.clone());
         let last_use = |lane: Arc<LaneTables>| {
@@ -287,8 +288,8 @@ impl Tables {
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
 
-    /// At the end of a task: keeps the index maps that it made, unless what is left of the memory would be too little for
-    /// blocks to come. Fresh pages for these cost more than maps do.
+    /// At the end of a task, keeps the index maps that it made, unless they leave too little memory for the blocks to
+    /// come: fresh pages for blocks cost more than making maps again.
     pub fn settle_maps(&self, cache: &mut MapCache) {
         cache.settle(self.memory.fits(self.memory.limit_bytes() / LEFT_BY_MAPS));
     }
@@ -370,11 +371,11 @@ pub struct LaneMaps<'a> {
     maps: &'a mut PatternMaps,
 }
 
-/// Of the memory limit, the part that is left free by maps that are kept.
+/// Maps are kept as long as one part in this many of the memory limit stays free.
 const LEFT_BY_MAPS: usize = 8;
 
-/// Of the memory limit, the part that maps may take which are made side by side: whether memory is short is
-/// looked at after them.
+/// Maps are made side by side up to one part in this many of the memory limit, before it is checked whether memory is
+/// short.
 const MADE_AT_ONCE: usize = 32;
 
 impl LaneMaps<'_> {
@@ -401,8 +402,8 @@ impl LaneMaps<'_> {
         self.maps.numbers.contains_key(&pattern)
     }
 
-    /// The numbers of the maps of patterns, which are made where they are not there; of the first of them, where that is
-    /// `enough`.
+    /// The numbers of the maps of patterns, which are made if they are missing; only of the first patterns if `enough`
+    /// says so.
     fn numbers(&mut self, patterns: &[PatternId], enough: impl Fn() -> bool) -> Vec<u32> {
         let at_once =
             self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);

@@ -14,7 +14,7 @@ use exact2048_proto::v1;
 use super::shell::Known;
 use crate::wire::{job_message, worker_message};
 
-/// For how long a snapshot is what there is to see.
+/// For how long a snapshot is shown before another one is made.
 pub const FRESH: Duration = Duration::from_millis(200);
 
 /// What a cluster was doing at a moment.
@@ -24,9 +24,9 @@ pub struct ClusterSnapshot {
     pub jobs: BTreeMap<JobId, (u64, Arc<v1::Job>)>,
     /// Workers in order of their ids.
     pub workers: Arc<Vec<v1::Worker>>,
-    /// Grows when something of a job changes, and when it does of a worker; not by the mere passing of time.
+    /// Grows when something of a job changes; not by the mere passing of time.
     pub jobs_version: u64,
-    /// The same for the workers.
+    /// Grows when something of a worker changes; not by the mere passing of time.
     pub workers_version: u64,
     taken: Instant,
 }
@@ -46,7 +46,7 @@ impl ClusterSnapshot {
         Self { jobs: BTreeMap::new(), workers: Arc::default(), jobs_version: 0, workers_version: 0, taken }
     }
 
-    /// Whether it still is what there is to see, if nothing was decided since.
+    /// Whether it may still be shown, if nothing was decided since.
     pub fn is_fresh(&self) -> bool {
         self.taken.elapsed() < FRESH
     }
@@ -63,7 +63,7 @@ impl ClusterSnapshot {
         jobs.into_iter().map(|(_, message)| v1::Job::clone(message)).collect()
     }
 
-    /// The next one.
+    /// The snapshot after this one, with these changes.
     pub(super) fn with(&self, changes: Changes) -> Self {
         let mut next = self.clone();
         for (job, found) in changes.jobs {
@@ -95,13 +95,13 @@ pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
     message.checking = known.check.is_under_way();
     message.trouble = status.obstacle.clone().or_else(|| known.check.trouble()).unwrap_or_default();
     if !message.trouble.is_empty() {
-        // At the speed of a moment ago it would be done soon, and it stands still.
+        // By its speed so far it would be done soon, but it stands still.
         (message.eta_seconds, message.job_eta_seconds) = (None, None);
     }
     message
 }
 
-/// A worker without what changes while nothing happens.
+/// A worker without the fields that change by the mere passing of time.
 fn still(worker: &v1::Worker) -> v1::Worker {
     v1::Worker { silent_seconds: 0.0, backoff_seconds: 0.0, ..worker.clone() }
 }

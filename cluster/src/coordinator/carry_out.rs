@@ -1,5 +1,5 @@
-//! Carries out what the pure code asks for: appends, opening and letting go of runs, shards that are looked at. Blocks on the
-//! store, beside the pulls.
+//! Carries out what the pure code asks for: appends, opening and letting go of runs, and reading of shards. Blocks on
+//! the store, while pulls are answered.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use super::job_run::{Contents, JobRun, NotAppended};
 use super::shell::{Held, Shell, lock};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
-/// After how long it is tried again to write to the queue what has become of a job.
+/// After how long a failed attempt to write the end of a job to the queue is repeated.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is to be done with the journals of jobs.
@@ -51,7 +51,7 @@ impl Shell {
         let _ = noting.await;
     }
 
-    /// Answers for what panicked: the cluster waits for it.
+    /// Tells the cluster that work panicked: it waits for an answer.
     fn give_up(self: &Arc<Self>, work: &Work) {
         let why = || "the coordinator failed at it; its log says how".to_owned();
         self.with(|state, now| match work {
@@ -85,7 +85,7 @@ impl Shell {
                 if is_of_store(&error) {
                     AppendFailure::Store(reason)
                 } else {
-                    // Only where the queue can be reached it is this journal that is to blame.
+                    // This journal is to blame only where the queue can be reached.
                     match lock(&self.queue).confirm() {
                         Ok(()) => AppendFailure::Journal(reason),
                         Err(AppendError::Fenced(reason)) => return self.fence(reason),
@@ -114,7 +114,7 @@ impl Shell {
         Ok(committed_bytes)
     }
 
-    /// The run of a job. One that is not open is opened, with what is in its journal.
+    /// The run of a job. If it is not open, it is opened, and nothing of it is removed.
     fn run_of(self: &Arc<Self>, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
         let found = self.with(|state, _| {
             let known = state.jobs.get(job)?;
@@ -163,7 +163,7 @@ impl Shell {
         let unknown = || AppendError::Foreign(format!("there is no job {job}"));
         let found = self.with(|state, _| {
             let known = state.jobs.get_mut(job)?;
-            // One that it had open before is let go of first, as it holds the lock.
+            // A run that is still open is let go of first, as it holds the lock.
             drop(known.held.take());
             Some((known.location.clone(), known.params.clone()))
         });
@@ -185,7 +185,7 @@ impl Shell {
         drop(runs);
     }
 
-    /// Reads a shard that a worker cannot read, beside all else.
+    /// Reads a shard that a worker cannot read, while everything else goes on.
     pub(super) fn examine(self: &Arc<Self>, claim: Claim) {
         let shell = Arc::clone(self);
         tokio::spawn(async move {
@@ -227,7 +227,7 @@ impl Shell {
 
 /// Why an append was not made.
 enum Refused {
-    /// And never will be; the worker that is to blame, where it is known which one.
+    /// It never will be; with the worker that is to blame, where it is known which one.
     Never(Option<WorkerId>, String),
     Append(AppendError),
 }

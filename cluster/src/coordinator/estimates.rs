@@ -10,10 +10,11 @@ use exact2048_worker::{Tuning, least_memory_bytes};
 
 use super::shell::lock;
 
-/// Numbers of threads of a worker for which the least memory is worked out. It grows evenly in between.
+/// Numbers of threads of a worker for which the least memory is worked out. A number in between needs what the next
+/// higher one does.
 const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// Parameters for which it is kept. For others it is worked out again.
+/// For how many parameters estimates are kept: when there are more, all of them are dropped.
 const KEPT: usize = 64;
 
 /// What a job will take.

@@ -19,21 +19,22 @@ use subtle::ConstantTimeEq;
 use crate::random;
 use crate::wire::proof_of;
 
-/// Workers that are called at once. One address gets three quarters at most, so that who makes up workers there keeps out
-/// nobody elsewhere. Each may keep one of the threads busy that look names up and write journals, of which there are 512.
+/// How many workers are called at the same time, at most. One address gets three quarters of that, so that somebody who
+/// makes up workers there does not keep out those elsewhere. Each call may keep one of the threads busy that look names
+/// up and write journals, of which there are 512.
 const AT_ONCE: usize = 256;
 
-/// For how long a worker may say nothing.
+/// How long it may take to meet a worker.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// For how long a call that was given up keeps its place: the system may still look for the name, on a thread that nobody can
-/// call back. Three name servers are asked twice for five seconds each, where nothing else is configured.
+/// For how long a call that was given up keeps its place: the system may still be looking the name up, on a thread that
+/// nobody can call back. Where nothing else is configured, three name servers are asked twice for five seconds each.
 const LOOKED_UP_AFTER: Duration = Duration::from_secs(30);
 
 /// Bytes that a worker's answer may have; it is a proof of 32.
 const MOST_ANSWER_BYTES: usize = 1024;
 
-/// Bytes of what a worker says that are passed on.
+/// How many bytes of a worker's words are passed on.
 const MOST_WORDS: usize = 512;
 
 /// Who pulls.
@@ -41,7 +42,7 @@ const MOST_WORDS: usize = 512;
 pub struct Caller {
     /// Where the call comes from.
     pub address: IpAddr,
-    /// What it shows, from which the worker's id follows.
+    /// The secret that it shows, from which the worker's id follows.
     pub secret: Secret,
 }
 
@@ -54,7 +55,7 @@ pub enum Unmet {
          another HOST:PORT"
     )]
     Unreachable {
-        /// What its pull says.
+        /// The address in its pull.
         address: String,
         /// What happened.
         why: String,
@@ -62,7 +63,7 @@ pub enum Unmet {
     /// Somebody else is there.
     #[error("another worker than this one, or another process of it, is at {address}")]
     SomebodyElse {
-        /// What its pull says.
+        /// The address in its pull.
         address: String,
     },
     /// As many workers are being called as may be, in all or of its address.
@@ -75,7 +76,7 @@ pub enum Unmet {
 /// Lets workers in.
 #[derive(Debug)]
 pub struct Gate {
-    /// What is shown to workers; `None` where there are no strangers.
+    /// How workers are called; `None` where all are let in.
     client: Option<ClientOptions>,
     calls: PermitPool,
 }
@@ -102,7 +103,7 @@ impl Gate {
             |why: &str| Unmet::Unreachable { address: address.clone(), why: plain_words(why, MOST_WORDS) };
         let client = ClientOptions { server: address.clone(), ..client.clone() };
         let (incarnation, secret) = (pull.incarnation, caller.secret);
-        // A task of its own, which keeps its place also where the caller does not wait for it.
+        // A task of its own, which keeps its place even if the caller does not wait for it.
         let call = tokio::spawn(async move {
             let met = tokio::time::timeout(PATIENCE, meet(&client, incarnation, &secret)).await;
             if met.is_err() {
@@ -174,7 +175,8 @@ mod tests {
         gate.pass(&pull, &Caller { address: CALLER, secret }).await
     }
 
-    /// The thread that looks a name up cannot be called back, so that its place is not free before it must be.
+    /// The thread that looks a name up cannot be called back: so the place of the call is kept for as long as that may
+    /// take.
     #[tokio::test]
     async fn a_call_that_was_given_up_keeps_its_place() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
     }
 
-    /// Who hangs up frees no place: others could be called without end.
+    /// A caller that hangs up frees no place: else it could have workers called without end.
     #[tokio::test]
     async fn a_caller_that_hangs_up_keeps_its_place() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
     }
 
-    /// Who answers at once, if wrongly, keeps no place.
+    /// A worker that answers at once, even if wrongly, keeps no place.
     #[tokio::test]
     async fn a_call_that_was_answered_gives_its_place_back() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

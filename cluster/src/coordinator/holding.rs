@@ -12,7 +12,7 @@ use exact2048_coordinator::cluster::{EpochProgress, PullReply, WriteShard};
 /// For how long what is not urgent is gathered.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// What an answer says, as far as it matters whether it is news.
+/// What an answer says, as far as the next answer has to be compared with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
     incarnation: u64,
@@ -41,16 +41,16 @@ impl Told {
 pub enum Hold {
     /// It is answered.
     Answer,
-    /// It has something to say, and waits for so long for more.
+    /// There is something to say, which waits this long for more.
     Gather(Duration),
-    /// It has nothing to say, and waits for so long for news of any kind.
+    /// There is nothing to say: it waits this long for news of any kind.
     Wait(Duration),
 }
 
 /// Whether a pull is answered now.
 ///
-/// `before` is the last answer to the worker, `now` what the next would be, `has_reports` whether it waits for reports
-/// to be acknowledged, `waited` how long it has waited, and `most` how long it may.
+/// `before` is the last answer to the worker, `now` what the next would be, `has_reports` whether the pull brings
+/// reports that are to be acknowledged, `waited` how long it has waited, and `most` how long it may.
 #[must_use]
 pub fn hold(before: Option<&Told>, now: &Told, has_reports: bool, waited: Duration, most: Duration) -> Hold {
     let Some(before) = before.filter(|before| before.incarnation == now.incarnation) else {

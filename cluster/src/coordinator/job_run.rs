@@ -24,7 +24,7 @@ pub enum NotAppended {
         /// What is wrong with it.
         error: StorageError,
     },
-    /// As for any journal.
+    /// The append failed as one to any journal may.
     #[error(transparent)]
     Other(#[from] AppendError),
 }
@@ -52,8 +52,8 @@ fn bytes_of(run: &Run) -> u64 {
     run.catalog().shards().iter().map(|shard| shard.record.bytes).sum()
 }
 
-/// The journal of a run, which a cluster shares. Entries are its records: an opening by others that append nothing
-/// changes nothing.
+/// The journal of a run, which a cluster shares. Only its records count as entries: if others have opened it and
+/// appended nothing, that changes nothing.
 impl Journal for Run {
     type Record = JournalRecord;
     type Error = RunError;

@@ -54,7 +54,7 @@ pub fn describe() {
     }
 }
 
-/// Puts what is read off rather than counted into the metrics. `states` that workers have finished, ever.
+/// Sets the metrics that are read off rather than counted. `states` is how many states workers have finished in all.
 pub fn record(now: &ClusterSnapshot, states: u64) {
     let jobs = || now.jobs.values().map(|(_, job)| job);
     gauge!(WORKERS).set(now.workers.len() as f64);
@@ -73,7 +73,7 @@ pub fn record(now: &ClusterSnapshot, states: u64) {
     }
 }
 
-/// Lines that anybody may cause who may pull.
+/// Log lines that anybody who may pull can bring about.
 static JOINED: Seldom = Seldom::new();
 static LOST: Seldom = Seldom::new();
 static FAILED: Seldom = Seldom::new();
@@ -81,7 +81,7 @@ static WELL: Seldom = Seldom::new();
 static NOT_UNDERSTOOD: Seldom = Seldom::new();
 static REFUSED: Seldom = Seldom::new();
 
-/// Logs that what a worker says makes no sense; which worker it is may be among that.
+/// Logs that what a worker says makes no sense; `worker` is `None` where that goes for its id, too.
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
     if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
         let worker = worker.map(tracing::field::display);

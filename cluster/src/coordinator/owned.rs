@@ -28,8 +28,8 @@ pub trait Journal: Sized {
     fn append(&mut self, record: &Self::Record) -> Result<(), Self::Error>;
 }
 
-/// A journal, and what it held when it was opened. Entries are counted as its kind needs it: those of openings too where
-/// an opening by others matters, even if they have appended nothing.
+/// A journal, and what it held when it was opened. Which records count as entries depends on its kind: opening records
+/// do where it matters that others have opened it, even if they have appended nothing.
 pub struct OpenJournal<J: Journal> {
     /// The journal.
     pub journal: J,
@@ -48,7 +48,7 @@ pub struct OpenJournal<J: Journal> {
 pub enum Broken<E> {
     /// Somebody else has written to the journal.
     Foreign,
-    /// Entries were removed: there are not even those that are known to have been there.
+    /// Entries were removed: there are fewer than are known to have been there.
     Fewer {
         /// Entries that were there.
         known: u64,
@@ -59,7 +59,7 @@ pub enum Broken<E> {
     Failed(E),
 }
 
-/// An open journal, and a record that turned out to be there.
+/// An open journal, and the record whose append had failed, if it turned out to be there.
 type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
 
 /// A journal that this process owns.
@@ -112,7 +112,7 @@ impl<J: Journal> OwnedJournal<J> {
         let (journal, found) = match self.open.take() {
             Some(open) if self.uncertain.is_none() => (open, None),
             broken => {
-                // First, as it holds the lock.
+                // This comes first, as it holds the lock.
                 drop(broken);
                 let opened = J::open(&self.location).map_err(Broken::Failed)?;
                 self.opening = opened.opening;
@@ -154,7 +154,7 @@ impl<J: Journal> OwnedJournal<J> {
         }
     }
 
-    /// What an append leaves whose answer was lost; the journal stays open, or could not be opened again since.
+    /// Leaves the journal as an append does whose answer was lost; it stays open, or could not be opened again since.
     #[cfg(test)]
     pub fn lose_answer(&mut self, record: &J::Record, stays_open: bool) {
         self.uncertain = Some(record.clone());

@@ -15,7 +15,7 @@ use super::shell::Shell;
 use crate::client::Shown;
 use crate::view::StatusView;
 
-/// Those that only this page has.
+/// The files that only this page has.
 const FILES: [Asset; 4] = [
     Asset::html("/", include_str!("../../page/index.html")),
     Asset::css("/style.css", include_str!("../../page/style.css")),
@@ -23,15 +23,15 @@ const FILES: [Asset; 4] = [
     Asset::javascript("/numbers.js", include_str!("../../page/numbers.js")),
 ];
 
-/// Where the page asks.
+/// The path at which the page asks for the status.
 const STATUS: &str = "/api/v1/status";
 
-/// All paths, as requests are counted by them.
+/// All paths, by which requests are counted.
 pub fn paths() -> Vec<&'static str> {
     FILES.into_iter().chain(SHARED).map(|asset| asset.path).chain([STATUS]).collect()
 }
 
-/// The page for anyone, and what it shows for those who show the token.
+/// Serves the page to anyone, and the status only to those who show the token.
 pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
     let answers = for_known(Router::new().route(STATUS, get(status)), token);
     let all = answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path);

@@ -34,7 +34,8 @@ pub enum QueueRecord {
         /// The job.
         job: JobId,
     },
-    /// Nothing is done for a job any more. Noted afterwards: what is missing of it is found out when its run is opened.
+    /// A job has ended. Noted afterwards: without this record the next coordinator finds out what is missing of the job
+    /// when it opens its run.
     Ended {
         /// The job.
         job: JobId,
@@ -75,7 +76,7 @@ pub enum JobOutcome {
 }
 
 impl JobOutcome {
-    /// How a job has ended that is in this state, if it has.
+    /// How a job in this state has ended, if it has.
     pub fn of(state: &JobState) -> Option<Self> {
         match state {
             JobState::Queued | JobState::Running => None,
@@ -115,12 +116,13 @@ impl QueuedJob {
     }
 }
 
-/// The jobs that the records of a journal, each with its number, leave, in order of their turns. The error names the
-/// record.
+/// The jobs that are left after these records of a journal, in order of their turns. Each record comes with its number;
+/// the error names the one that is wrong.
 ///
-/// Where the answer to an append was lost, the coordinator went on without its record, which may be there all the same. So
-/// a job that is there may be submitted once more, and with other parameters: the later one counts, which the coordinator
-/// knew of. And of a job that is forgotten there may be records: they change nothing.
+/// Where the answer to an append was lost, the coordinator went on as if there were no such record, which may be there
+/// all the same. So a job that is there may be submitted once more, and with other parameters: the later submission
+/// counts, as the coordinator knew of that one. And there may be records of a job that was forgotten: they change
+/// nothing.
 fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     let (mut jobs, mut places, mut forgotten) = (BTreeMap::new(), HashMap::new(), HashSet::new());
     for (number, record) in records {
@@ -223,8 +225,8 @@ impl Journal for TypedRun<QueueRecord> {
 
 /// Fences earlier writers off. `last` is the last record with its number, if there is any.
 ///
-/// Entries are counted with those of openings: epochs that were given out would become wrong if another coordinator owned
-/// the queue in between.
+/// Opening records count as entries, too. So it is noticed if another coordinator has owned the queue in between:
+/// epochs that were given out would be wrong then.
 fn opened(
     mut journal: TypedRun<QueueRecord>,
     last: Option<(u64, QueueRecord)>,
@@ -238,7 +240,7 @@ fn opened(
 #[derive(Debug)]
 pub struct Queue {
     journal: OwnedJournal<TypedRun<QueueRecord>>,
-    /// The number of the opening record of this coordinator, and 1.
+    /// The number of this coordinator: that of its opening record, plus 1.
     fence: u64,
     /// Why nothing is written any more, once that is so.
     fenced: Option<String>,
@@ -287,7 +289,7 @@ impl Queue {
     pub fn append(&mut self, record: &QueueRecord) -> Result<(), AppendError> {
         self.require_ownership()?;
         let mut appended = self.journal.append(record);
-        // One that could not even be opened is left to the caller: that has taken its time already.
+        // A journal that could not even be opened is left to the caller: the attempt has taken its time already.
         let is_open = self.journal.journal().is_some();
         if is_open && matches!(&appended, Err(Broken::Failed(error)) if !is_taken_over(error)) {
             appended = self.journal.append(record);

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::queue::QueueRecord;
 use super::shell::{Check, Shell};
 
-/// Threads that read shards, and so shards that are on the disk and frames that are in memory at once. A coordinator
+/// How many threads read shards. As many shards are on the disk, and as many frames in memory, at once: a coordinator
 /// is small, and has its calls to answer meanwhile.
 const THREADS: usize = 2;
 
@@ -76,7 +76,7 @@ impl Shell {
             return Ok(());
         }
         let _one = self.changing.lock().await;
-        // First in the queue: else the job would be done for the next coordinator.
+        // The queue is written first: else the job would be done for the next coordinator.
         let noted = self.note(QueueRecord::Resumed { job: job.clone() }).await;
         noted.map_err(|status| status.message().to_owned())?;
         let lost = self.with(|state, now| state.cluster.shards_lost(now, job, commits));
@@ -84,7 +84,7 @@ impl Shell {
     }
 }
 
-/// The commits of a run of which a shard is lost or damaged. Reads every byte of it.
+/// The commits of a run of which a shard is lost or damaged. Reads every byte of its shards.
 fn damaged_commits(
     location: &Location,
     params: &Params,
@@ -102,7 +102,7 @@ fn damaged_commits(
     Ok(commits.filter(|commit| met.insert((commit.phase, commit.first))).cloned().collect())
 }
 
-/// Reads one shard of a run from where it is committed, whatever copies of it there are.
+/// Reads the shard of a claim from where it is committed, whatever copies of it there are.
 pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
     let run = match Run::open(location) {
         Ok(run) => run,

@@ -23,7 +23,8 @@ use super::shell::{Known, Shell, lock};
 use super::{AppendError, is_out_of_files};
 use crate::wire::{cluster_status, refusal_status, status_with_reason};
 
-/// Most jobs of a queue, those included that have ended and were not forgotten: what one message can list.
+/// Most jobs that a queue may have, also counting those that have ended and were not forgotten: what one message can
+/// list.
 const MOST_JOBS: usize = 10_000;
 
 impl Shell {
@@ -57,7 +58,7 @@ impl Shell {
         self.decided(&job)
     }
 
-    /// Why a job would not be taken.
+    /// Refuses a job that cannot be put in the queue.
     fn check(self: &Arc<Self>, job: &JobId, least: &LeastMemory) -> Result<(), Status> {
         if let Ok(found) = self.look_at(job) {
             return Err(exists(&found));
@@ -78,7 +79,7 @@ impl Shell {
         if !self.state_of(&job)?.has_ended() {
             self.note(QueueRecord::Cancelled { job: job.clone() }).await?;
         }
-        // Where it has ended, that is what the cluster says.
+        // Where the job has ended already, the cluster refuses.
         self.with(|state, now| state.cluster.cancel(now, &job)).map_err(|error| cluster_status(&error))?;
         self.decided(&job)
     }
@@ -151,7 +152,7 @@ impl Shell {
         self.note(QueueRecord::Ended { job: job.clone(), outcome, summary }).await
     }
 
-    /// A job after something was decided of it.
+    /// Shows a job after something was decided about it, and has the next look at the cluster show it, too.
     fn decided(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, Status> {
         self.is_decided();
         self.look_at(job)
@@ -189,7 +190,7 @@ impl Shell {
 struct Found {
     /// Its parameters. Those that do not change results may differ from what was asked for.
     params: Params,
-    /// How far it is, if nothing is missing.
+    /// How far the run is, if nothing of it is missing.
     summary: Option<JobSummary>,
 }
 
@@ -211,7 +212,7 @@ async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
     found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))
 }
 
-/// How far a run is that lacks nothing.
+/// The summary of a run that lacks nothing.
 fn summary_of(run: &Run) -> JobSummary {
     let Contents { bytes, .. } = Contents::of(run);
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();
@@ -237,7 +238,7 @@ fn exists(job: &v1::Job) -> Status {
     status_with_reason(Code::AlreadyExists, "JOB_EXISTS", what)
 }
 
-/// What a failure of a run is called. What the store says goes to the log as well.
+/// The status of a failure of a run. What the store says goes to the log as well.
 pub(super) fn of_run(error: &RunError) -> Status {
     let what = with_causes(error);
     if let RunError::OtherJob { field, found, wanted, .. }

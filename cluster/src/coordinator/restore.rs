@@ -16,7 +16,8 @@ impl Shell {
     /// Takes over a store, and goes on with what is in its queue. Blocks on the store. `stop` is cancelled when another
     /// coordinator takes the store over.
     ///
-    /// `gate` lets workers in. No run is opened: that of a job is when its turn comes. So this takes as long as it takes to read the queue.
+    /// `gate` lets workers in. No run is opened before the turn of its job comes, so that this takes no longer than
+    /// reading the queue.
     ///
     /// # Errors
     ///

@@ -15,10 +15,10 @@ use super::page;
 use super::service::CoordinatorService;
 use super::shell::Shell;
 
-/// The health of the service, beside that of the server as a whole, which has no name.
+/// The name of the service in health checks; the server as a whole has an empty name there.
 const SERVICE: &str = "exact2048.v1.Coordinator";
 
-/// What every worker has under way all the time: room that no client takes from it.
+/// The call that every worker has under way all the time: it has room of its own, which no client takes.
 const PULL: &str = "/exact2048.v1.Coordinator/Pull";
 
 /// Runs a coordinator until `stop`, with its page for browsers where that has an address. An append that is under way then is made first.
@@ -43,7 +43,7 @@ pub async fn serve(
         for service in ["", SERVICE] {
             health.set_service_status(service, ServingStatus::NotServing).await;
         }
-        // One who is fenced off gets no signal, and its clients have as much time.
+        // A coordinator that is fenced off gets no signal, and its clients have as much time.
         tokio::time::sleep(limits.grace).await;
         over.cancel();
     });

@@ -37,8 +37,8 @@ impl CoordinatorService {
         Self(shell)
     }
 
-    /// Does what changes the queue to its end, also if the client goes away meanwhile: else what is in the queue and
-    /// what is done about it could differ.
+    /// Carries a change of the queue through, even if the client goes away meanwhile: else the queue could say one
+    /// thing, and the coordinator do another.
     async fn change<T: Send + 'static>(
         change: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
@@ -114,7 +114,7 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn pull(&self, request: Request<PullRequest>) -> Result<Response<PullResponse>, Status> {
-        // Every server has this among the extensions of a request.
+        // The server adds this to the extensions of every request.
         let address = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let request = request.into_inner();
@@ -153,7 +153,7 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
     Ok(())
 }
 
-/// What is remembered of what a client has seen that watches.
+/// A client that watches, and what it has seen last.
 struct Watcher {
     shell: Arc<Shell>,
     job: Option<JobId>,
@@ -187,7 +187,7 @@ impl Watcher {
         None
     }
 
-    /// Waits until it is worth another look. A status says that there will be nothing more to see.
+    /// Waits until another look may show something new. Returns a status where nothing more will come.
     async fn wait(&mut self, last: &ClusterSnapshot) -> Option<Status> {
         let is_one = self.job.is_some();
         let jobs = if is_one { 1 } else { u32::try_from(last.jobs.len()).unwrap_or(u32::MAX) };
@@ -202,7 +202,7 @@ impl Watcher {
         }
     }
 
-    /// Whether something has changed, but for the time.
+    /// Whether something has changed other than by the mere passing of time.
     fn is_news(&self, last: &ClusterSnapshot, now: &ClusterSnapshot) -> bool {
         let jobs = match &self.job {
             Some(job) => last.job(job) != now.job(job),

@@ -26,7 +26,7 @@ use super::queue::Queue;
 use super::{AppendError, observe};
 use crate::wire::{Answer, cluster_status};
 
-/// How often it is looked whether another coordinator has taken over, which appends would notice only when there is
+/// How often the shell looks whether another coordinator has taken over: appends would notice it only when there is
 /// something to append.
 const CONFIRM: Duration = Duration::from_secs(10);
 
@@ -37,14 +37,14 @@ pub struct Shell {
     gate: Gate,
     begun: Instant,
     state: Mutex<State>,
-    /// What workers hear at once, without progress.
+    /// What workers have to hear at once: the signal without its progress.
     urgent: watch::Sender<Signal>,
     progress: watch::Sender<Option<EpochProgress>>,
     /// Counts changes of jobs' states.
     job_states: watch::Sender<u64>,
     /// What is to be done with journals, one thing at a time.
     work: mpsc::UnboundedSender<Work>,
-    /// Jobs that have ended, of which the queue is to say so.
+    /// Jobs that have ended, which is to be written to the queue.
     ends: mpsc::UnboundedSender<JobId>,
     /// The other ends, until `carry_out` and `note_ends` take them.
     pub(super) receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
@@ -112,7 +112,7 @@ pub(super) struct Held {
     pub opening: u64,
 }
 
-/// Whether the shards of a job that is done are read again.
+/// Whether the shards of a job that is done are being read again.
 #[derive(Clone)]
 pub(super) enum Check {
     None,
@@ -126,7 +126,7 @@ impl Check {
         matches!(self, Self::UnderWay)
     }
 
-    /// What people see of it.
+    /// What people are told of a check that failed.
     pub fn trouble(&self) -> Option<String> {
         match self {
             Self::Failed(why) => Some(format!("its shards could not be read again: {why}")),
@@ -154,7 +154,7 @@ impl Shell {
         stop: CancellationToken,
     ) -> Self {
         let ((work, to_do), (ends, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-        // Epochs are above 0, which means no epoch to workers.
+        // Epochs are numbered above 0: to workers 0 means no epoch.
         let cluster = Cluster::new(queue.fence() << 32, config.clone(), secrets, Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new() };
         Self {
@@ -193,7 +193,7 @@ impl Shell {
             observe::tell(&event);
             self.follow(&mut state, event);
         }
-        // Nobody carries anything out any more when the coordinator is stopping.
+        // When the coordinator is stopping, nobody receives this any more.
         for append in state.cluster.take_appends() {
             let _ = self.work.send(Work::Append(append));
         }
@@ -261,14 +261,14 @@ impl Shell {
         }
     }
 
-    /// The answer to a pull, and whether it is given.
+    /// The answer to a pull, and whether it is given now or held back.
     fn look(self: &Arc<Self>, pull: &Pull, waited: Duration) -> Result<(Answer, Hold), Refusal> {
         self.with(|state, now| {
             let reply = state.cluster.pull(now, pull)?;
             let told = Told::of(pull.incarnation, &reply);
             let has_reports = reply.acknowledged > pull.first_report;
             let hold = hold(state.told.get(&pull.worker), &told, has_reports, waited, reply.hold);
-            // One that says goodbye is forgotten already.
+            // A worker that said goodbye is not registered any more.
             if hold == Hold::Answer && state.cluster.knows(pull.worker) {
                 state.told.insert(pull.worker, told);
             }
@@ -284,7 +284,7 @@ impl Shell {
     /// What there is to see: the same for all who look at it within a fifth of a second, if nothing was decided meanwhile.
     #[must_use]
     pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
-        // A call that comes while one is made waits for it.
+        // A call that comes while a snapshot is made waits for it.
         let mut board = lock(&self.board);
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
         if is_stale || !board.is_fresh() {
@@ -317,7 +317,7 @@ impl Shell {
         .ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// Has the next who looks see what was decided.
+    /// Has the next look at the cluster show what was decided.
     pub(super) fn is_decided(&self) {
         self.is_stale.store(true, Ordering::Release);
     }

@@ -81,7 +81,7 @@ impl WireError {
         Self::Field { field: field.to_owned(), what: what.to_string() }
     }
 
-    /// The same, seen from the message around it.
+    /// This error, with the field named as seen from the message around it.
     fn within(self, outer: &str) -> Self {
         match self {
             Self::Field { field, what } => Self::Field { field: format!("{outer}.{field}"), what },
@@ -99,10 +99,10 @@ const MAX_WORDS_BYTES: usize = 2048;
 /// Most bytes of what a worker says of a shard.
 const MAX_RECORD_BYTES: usize = 16 << 10;
 
-/// Counts and bytes of a worker's part of a layer stay below: so sums over 2^16 workers do not overflow.
+/// Counts and bytes of a worker's part of a layer are below this, so that sums over 2^16 workers do not overflow.
 const MAX_COUNT: u64 = 1 << 46;
 
-/// Threads of a worker.
+/// Most threads of a worker.
 const MAX_THREADS: u32 = 1 << 16;
 
 fn check_version(got: u32) -> Result<(), WireError> {

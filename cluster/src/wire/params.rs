@@ -5,8 +5,8 @@ use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
 
-/// The parameters that a message spells, checked. Without a split between small and large tiles, that which is the
-/// best for the board.
+/// The parameters that a message spells, checked. Where it does not say which tiles are large, the split that is best
+/// for the board is taken.
 ///
 /// # Errors
 ///

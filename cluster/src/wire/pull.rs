@@ -73,7 +73,7 @@ fn stage_message(stage: EpochStage) -> v1::EpochStage {
     }
 }
 
-/// Who is in no epoch need not say anything.
+/// A worker that is in no epoch need not say how far it is.
 fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
     match v1::EpochStage::try_from(message) {
         Ok(v1::EpochStage::Preparing) => Ok(EpochStage::Preparing),

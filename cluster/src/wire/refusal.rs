@@ -94,7 +94,7 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
     }
 }
 
-/// The status of what a cluster does not do.
+/// The status of a request that the cluster does not carry out.
 #[must_use]
 pub fn cluster_status(error: &ClusterError) -> Status {
     match error {

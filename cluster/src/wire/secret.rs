@@ -5,10 +5,10 @@ use sha2::{Digest, Sha256};
 
 use super::WireError;
 
-/// What a worker's secret is hashed with, so that the sum is of no use for anything else.
+/// Hashed before a worker's secret to make its id, so that the sum is of no use for anything else.
 const DOMAIN: &[u8] = b"exact2048 worker";
 
-/// The same where it is hashed to answer a challenge.
+/// Hashed before a worker's secret to answer a challenge.
 const MEETING: &[u8] = b"exact2048 meet";
 
 /// The worker that shows this secret in its pulls.
@@ -33,7 +33,7 @@ pub fn proof_of(secret: &Secret, incarnation: u64, challenge: &[u8]) -> [u8; 32]
 ///
 /// # Errors
 ///
-/// [`WireError::Field`] where it has another length. What there is instead is not repeated.
+/// [`WireError::Field`] where it has another length. The bytes are not repeated in it.
 pub fn secret_of(field: &str, bytes: &[u8]) -> Result<Secret, WireError> {
     let found = || WireError::field(field, format!("{} bytes: expected {}", bytes.len(), Secret::BYTES));
     bytes.try_into().map(Secret::new).map_err(|_| found())

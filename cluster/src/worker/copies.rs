@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Copies that are given at once: a worker that gets no copy asks the store.
 const MOST_AT_ONCE: usize = 16;
 
-/// A peer that takes nothing for so long gets no more.
+/// A peer that takes nothing for this long gets no more.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A copy on its way.

@@ -21,7 +21,7 @@ pub trait Epoch: Send + Sync {
     /// Its number.
     fn number(&self) -> u64;
 
-    /// What its members show.
+    /// What its members show each other.
     fn membership(&self) -> Membership;
 
     /// The index of another worker among the members.
@@ -34,7 +34,7 @@ pub trait Epoch: Send + Sync {
     /// What is wrong with it; the epoch ends.
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
-    /// Notes how far another member is.
+    /// Notes that another member has sent all blocks of the layers before this one.
     fn frontier_of(&self, from: usize, layer: Layer);
 
     /// Notes how far all are, as the coordinator says.

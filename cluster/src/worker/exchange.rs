@@ -27,22 +27,24 @@ use super::membership::{Joined, Membership, Presence, admit, denied};
 use super::observe;
 use crate::wire::{proof_of, secret_of, wire_status};
 
-/// Blocks of fewer bytes are taken in on the thread that receives: some milliseconds at most.
+/// Blocks of fewer bytes than this are accepted on the thread that receives messages: that takes some milliseconds at
+/// most.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// All pieces of a block but the last have this many bytes: what is kept beside each is little then.
+/// All pieces of a block but the last have at least this many bytes, so that little is kept beside each.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
 
-/// For how long a sender waits that begins an epoch before this worker does.
+/// How long a sender waits here that begins an epoch before this worker does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The same for who asks for a copy: it may go on without.
+/// How long a worker waits here that asks for a copy before this worker has heard of the epoch: it may go on without a
+/// copy.
 const FETCH_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Blocks on their way, of all senders together, may have the memory divided by this, or be a single one.
+/// All blocks that are on their way here together may have the memory divided by this. A larger one is taken in alone.
 const INCOMING_SHARE: u64 = 8;
 
-/// Bytes that are counted as one: so room for more than 4 GiB can be counted.
+/// Room for blocks is counted in units of this many bytes, so that 32 bits are enough for more than 4 GiB.
 const UNIT_BYTES: u64 = 1 << 10;
 
 /// The epoch that a worker is in.
@@ -85,7 +87,7 @@ impl ExchangeService {
         }
     }
 
-    /// Accepts what comes from one sender, until it ends.
+    /// Accepts what comes from one sender, until its stream ends. Returns how many blocks it was.
     async fn take_in(
         &self,
         epoch: &Arc<dyn Epoch>,
@@ -181,7 +183,8 @@ impl Room {
     }
 
     /// Waits until there is room for a block; for one that is larger than all of it, until no other is on its way.
-    /// Who waits longest is next, and holds up nobody but its own sender.
+    /// Blocks enter in the order in which they began to wait. While one waits, nothing more is received from its
+    /// sender.
     async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.most);
         let room = Arc::clone(&self.units).acquire_many_owned(units).await;

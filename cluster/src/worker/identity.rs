@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use crate::random;
 use crate::wire::worker_of;
 
-/// Workers that may have one folder for their caches.
+/// How many workers may share one folder.
 const MOST_WORKERS: u32 = 4096;
 
 /// A worker's name, held for as long as this lives.
@@ -35,7 +35,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// Failures of the system, and as many workers as there may be in the folder.
+    /// Failures of the system; and where as many workers run in the folder as may.
     pub fn take(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         for number in 0..MOST_WORKERS {
@@ -80,7 +80,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The secret and the incarnation in a file; `None` where it is new, or a process ended while it wrote.
+/// The secret and the incarnation in a file; `None` where the file is new, or was not written to its end.
 fn read(file: &mut File) -> io::Result<Option<(Secret, u64)>> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text)?;

@@ -68,7 +68,7 @@ pub struct Jobs {
     settings: StoreSettings,
     scratch: PathBuf,
     tuning: Tuning,
-    /// The last one.
+    /// The job of the last epoch, with its run, for the next epoch.
     last: Option<(JobId, OpenJob)>,
 }
 
@@ -81,7 +81,7 @@ pub struct OpenJob {
 }
 
 impl Jobs {
-    /// With a folder for what does not fit in memory.
+    /// Opens runs with these settings. What does not fit in memory goes to the folder `scratch`.
     pub fn new(settings: StoreSettings, scratch: PathBuf, tuning: Tuning) -> Self {
         Self { settings, scratch, tuning, last: None }
     }

@@ -1,5 +1,5 @@
-//! The coordinator, as the member sees it that this worker is: reports go to it by the outbox, and its orders come with
-//! the answers to pulls.
+//! The coordinator, as this worker sees it as a member of an epoch: reports go to it by the outbox, and its orders come
+//! with the answers to pulls.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,11 +38,11 @@ pub struct RemoteLeader {
     pub orders: Orders,
 }
 
-/// Orders of the coordinator, each as often as it comes until it is carried out.
+/// Orders of the coordinator, until they are carried out.
 #[derive(Debug, Default)]
 pub struct Orders {
     waiting: Mutex<Waiting>,
-    /// There is one, or the epoch is over.
+    /// Woken when there is an order, or the epoch is over.
     changed: Condvar,
 }
 
@@ -55,7 +55,8 @@ struct Waiting {
 }
 
 impl Orders {
-    /// Accepts an order. It is repeated until the report of it has arrived.
+    /// Accepts an order, unless it is the last one again: the coordinator repeats it until the report of it has
+    /// arrived.
     pub fn add(&self, shard: WriteShard) {
         let mut waiting = self.lock();
         if waiting.last.replace(shard) != Some(shard) {
@@ -64,13 +65,13 @@ impl Orders {
         }
     }
 
-    /// The epoch is over: who waits for orders need not wait for longer.
+    /// The epoch is over: nobody waits for orders any longer.
     pub fn end(&self) {
         self.lock().is_over = true;
         self.changed.notify_one();
     }
 
-    /// The next one, if there is one within a while.
+    /// The next order, if there is one within [`PAUSE`].
     fn take(&self) -> Option<WriteShard> {
         let has_none = |waiting: &mut Waiting| waiting.queue.is_empty() && !waiting.is_over;
         let waited = self.changed.wait_timeout_while(self.lock(), PAUSE, has_none);
@@ -136,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// The next epoch would begin later.
+    /// Else the next epoch would begin later.
     #[test]
     fn nobody_waits_for_orders_of_an_epoch_that_is_over() {
         let orders = Orders::default();

@@ -24,10 +24,10 @@ use tonic::{Code, Status};
 use super::membership::Membership;
 use super::observe;
 
-/// Bytes that may wait for one peer, or one block if that is larger: then compute waits.
+/// How many bytes may wait for one peer; or one block, if it is larger. Where there is no room, computing waits.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// For how long a peer that cannot be reached is tried again, and how often.
+/// How often it is tried to reach a peer, and the time between two attempts.
 const ATTEMPTS: u32 = 10;
 const RETRY: Duration = Duration::from_millis(300);
 
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Parcel {
 struct Room {
     waiting: Mutex<usize>,
     sent: Condvar,
-    /// Nobody takes anything any more.
+    /// The stream has ended: nothing is sent any more.
     closed: AtomicBool,
 }
 

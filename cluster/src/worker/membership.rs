@@ -30,16 +30,16 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// What all members with this share show each other.
+    /// What the members of this share's epoch show each other.
     pub fn of(share: &Share) -> Self {
         Self { epoch: share.epoch, secret: share.secret }
     }
 
-    /// What a message shows.
+    /// The membership that a message shows.
     ///
     /// # Errors
     ///
-    /// PERMISSION_DENIED: what is no secret is a wrong one.
+    /// PERMISSION_DENIED where these bytes are no secret: they are treated as a wrong one.
     pub fn shown(epoch: u64, secret: &[u8]) -> Result<Self, Status> {
         let secret = secret_of("secret", secret).map_err(|_| denied(epoch))?;
         Ok(Self { epoch, secret })
@@ -49,8 +49,8 @@ impl Membership {
 /// The epoch that this worker has a share of: known before the epoch runs here.
 pub type Joined = watch::Sender<Option<Membership>>;
 
-/// Lets a caller in who shows that it is a member of the epoch that this worker has a share of. One who comes before
-/// this worker has heard of the epoch is let wait for so long.
+/// Lets a caller in that shows that it is a member of the epoch that this worker has a share of. A caller that comes
+/// before this worker has heard of the epoch waits for up to `patience`.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
     }
 }
 
-/// The status of who does not show what a member would.
+/// The status for a caller that does not show the secret of the epoch.
 pub fn denied(epoch: u64) -> Status {
     static LINES: Seldom = Seldom::new();
     counter!(observe::DENIED).increment(1);

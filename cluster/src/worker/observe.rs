@@ -29,16 +29,16 @@ pub const WRITTEN_BYTES: &str = "exact2048_written_bytes_total";
 pub const GIVEN_BYTES: &str = "exact2048_given_bytes_total";
 /// Shards that were in the cache.
 pub const CACHED_SHARDS: &str = "exact2048_cached_shards_total";
-/// Shards that were not, by who had them.
+/// Shards that were not in the cache, by who had them.
 pub const FETCHED_SHARDS: &str = "exact2048_fetched_shards_total";
-/// The bytes of those.
+/// The bytes of shards that were not in the cache.
 pub const FETCHED_BYTES: &str = "exact2048_fetched_bytes_total";
 /// Time of a pull.
 pub const PULL_SECONDS: &str = "exact2048_pull_seconds";
 
-/// Who has shards that are not in the cache.
+/// The label of shards that a peer had.
 pub const PEER: &str = "peer";
-/// The same where no peer has them.
+/// The label of shards that no peer had.
 pub const STORE: &str = "store";
 
 /// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How often it is logged while it lasts.
+/// How often an outage is logged while it lasts.
 const TELL: Duration = Duration::from_secs(60);
 
 /// Since when there is no answer; `None` while there are answers.

@@ -27,7 +27,7 @@ use super::links::Sender;
 use super::membership::Membership;
 use super::observe;
 
-/// Peers that are asked for one shard, at most: with many workers the store is faster than to ask them all.
+/// How many peers are asked for one shard, at most: with many workers, asking the store is faster than asking them all.
 const MOST_ASKED: usize = 2;
 
 /// For how long a peer may say nothing.
@@ -54,7 +54,7 @@ struct Peer {
     member: EpochMember,
     membership: Membership,
     connection: OnceCell<ExchangeClient<Connected>>,
-    /// It cannot be reached, or speaks another protocol: it is not asked again in this epoch.
+    /// It could not be reached, or sent no proper answer: it is not asked again in this epoch.
     given_up: AtomicBool,
 }
 
@@ -76,8 +76,8 @@ impl PeerCopies {
         self.peers().clear();
     }
 
-    /// Who is asked for a shard, in this order: who wrote it, then others that differ from shard to shard, but are the same
-    /// for all who ask, so that a shard whose writer is gone is soon where it is looked for.
+    /// Who is asked for a shard: first the worker that wrote it, then others in an order that depends on the shard, but
+    /// not on who asks. So where the writer is gone, those others soon have the shard.
     fn candidates(&self, wanted: &WantedCopy) -> Vec<Arc<Peer>> {
         let mut peers = self.peers().clone();
         peers.retain(|peer| !peer.given_up.load(Ordering::Relaxed));

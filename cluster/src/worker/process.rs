@@ -41,7 +41,7 @@ use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
 use crate::wire::{Answer, is_unmet, pull_message, refusal_of};
 
-/// Time for an answer: the coordinator holds one back for less.
+/// How long an answer to a pull may take: the coordinator holds none back for as long.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Time between pulls while there is work and nothing urgent to report.
@@ -50,10 +50,10 @@ const PACE: Duration = Duration::from_millis(50);
 /// Time between attempts to reach a coordinator that cannot be reached.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Bytes of a message from a peer.
+/// How many bytes a message from a peer may have.
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// Bytes of what the coordinator says that are passed on.
+/// How many bytes of the coordinator's words are passed on.
 const MOST_WORDS: usize = 2048;
 
 /// What a worker needs to know.
@@ -67,7 +67,7 @@ pub struct WorkerOptions {
     pub threads: usize,
     /// Memory that it may use, in bytes.
     pub memory_bytes: u64,
-    /// The same for the solver.
+    /// How the solver uses that memory, and its other settings.
     pub tuning: Tuning,
     /// How stores are used.
     pub store: StoreSettings,
@@ -84,7 +84,7 @@ pub enum WorkerEnd {
     CutOff,
 }
 
-/// Why a worker ends that was turned away: it would be again.
+/// Why a worker that was turned away ends: it would be turned away again.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnedAway {
     /// Something else answers in the coordinator's place.
@@ -176,7 +176,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     process.leave_epoch();
     drop(process);
     if matches!(ended, Ok(WorkerEnd::HandedBack)) {
-        // It ends within a task, or a shard.
+        // The thread ends once its task, or its shard, is done.
         let joining = tokio::task::spawn_blocking(move || running.join());
         let _ = stop.over.run_until_cancelled(joining).await;
     }
@@ -220,7 +220,7 @@ struct Process {
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
     highest: Option<u64>,
-    /// The memory that a job needs, in bytes, of which it was said last that this worker has less.
+    /// The memory that the job whose turn it is needs, in bytes, where this worker has less: as the last answer said.
     told_memory: Option<u64>,
     /// Whether the coordinator answers.
     outage: Outage,
@@ -241,7 +241,7 @@ impl Process {
             match self.pull_once(connected.clone(), leaving).await {
                 Ok(Some(answer)) => {
                     self.take(answer);
-                    // The coordinator knows that it goes, and has nothing for it.
+                    // The coordinator knows that this worker goes, and has nothing for it.
                     if leaving && self.epoch.is_none() {
                         return Ok(WorkerEnd::HandedBack);
                     }
@@ -359,7 +359,8 @@ impl Process {
             // Where nobody takes it the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
-        // By failure: the coordinator has no reason to withdraw what it does not name any more.
+        // The runner left it by itself, since it failed: pulls do not name it any more, so that the coordinator does
+        // not withdraw it.
         let left = self.left.load(Ordering::Relaxed);
         if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
             self.leave_epoch();
@@ -376,7 +377,7 @@ impl Process {
         }
     }
 
-    /// Says once for each job whose turn it is that this worker has too little memory for it.
+    /// Logs that this worker has too little memory for the job whose turn it is, unless the last answer said the same.
     fn too_small(&mut self, needed: Option<u64>) {
         let before = std::mem::replace(&mut self.told_memory, needed);
         if let Some(needed) = needed.filter(|_| before != needed) {
@@ -387,7 +388,7 @@ impl Process {
         }
     }
 
-    /// Sees to a pull that was refused, or got no answer. An error is one that would come again.
+    /// Acts on a pull that was refused, or got no answer. Returns an error where the next pull would meet the same.
     fn refused(&mut self, status: &Status) -> Result<()> {
         let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
         self.answered();
@@ -402,7 +403,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sees to a status that is not one of the coordinator's own refusals.
+    /// Acts on a status that is not one of the coordinator's own refusals.
     fn unanswered(&mut self, status: &Status) -> Result<()> {
         let message = plain_words(status.message(), MOST_WORDS);
         match status.code() {

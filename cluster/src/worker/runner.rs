@@ -22,7 +22,7 @@ use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use crate::wire::Assignment;
 
-/// How often a worker whose disk is full looks whether it still is, and what it has to have room for.
+/// How often a worker whose disk is full looks whether it has room again, and for how many bytes that has to be.
 const FULL_PAUSE: Duration = Duration::from_secs(5);
 const FULL_BYTES: usize = 64 << 20;
 
@@ -79,7 +79,7 @@ impl Runner {
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
             self.tell(&share, failure);
-            // After the report: who sees that it was left may end the process.
+            // After the report: once the epoch counts as left, the process may end.
             self.left.store(epoch, Ordering::Relaxed);
             if is_full {
                 let Some(meanwhile) = self.wait_for_room(starts) else { return };
@@ -99,8 +99,8 @@ impl Runner {
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
 
-    /// Waits until a full disk has room again; gives what was to be started meanwhile, which is little, since the coordinator
-    /// knows. `None` where the process ends.
+    /// Waits until a full disk has room again. Returns the epochs that were to be started meanwhile: these are few,
+    /// since the coordinator knows of the full disk. `None` where the process ends.
     fn wait_for_room(&self, starts: &Receiver<Start>) -> Option<Vec<Start>> {
         let mut meanwhile = Vec::new();
         while !has_room(&self.scratch) {
@@ -167,12 +167,12 @@ fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure
     failure_of_kind(error.kind(), with_causes(error))
 }
 
-/// The same of an error that blames no shard.
+/// How an error that blames no shard is reported to the coordinator.
 fn failure_of_kind(kind: ErrorKind, text: String) -> WorkerFailure {
     if kind == ErrorKind::Full { WorkerFailure::DiskFull(text) } else { WorkerFailure::Other(text) }
 }
 
-/// Whether some bytes can be written.
+/// Whether [`FULL_BYTES`] bytes can be written to a folder.
 fn has_room(folder: &std::path::Path) -> bool {
     Scratch::create(folder).and_then(|mut scratch| scratch.append(&vec![1; FULL_BYTES])).is_ok()
 }

@@ -32,7 +32,7 @@ impl Model {
   --huge N               tiles of at least 2^N divide lanes, 16 for none; as for solve unless it is said
   --threads 32           --split 32             threads of a worker that share a block
   --run-ahead 4          layers that a lane may be ahead of the worker's slowest
-  --enumerate-ns 10      --back-up-ns 35        a state, on one thread
+  --enumerate-ns 13      --back-up-ns 29        a state, on one thread
   --latency-ms 1         --gbit 10              between any two machines, one way; out of a worker
   --store-ms 50          --store-gbit 5         a request; from a worker to the store";
 
@@ -45,8 +45,8 @@ impl Model {
             threads: number("threads", 32.0)? as u32,
             split: number("split", 32.0)? as u32,
             run_ahead: number("run-ahead", 4.0)? as u32,
-            enumerate_ns: number("enumerate-ns", 10.0)?,
-            back_up_ns: number("back-up-ns", 35.0)?,
+            enumerate_ns: number("enumerate-ns", 13.0)?,
+            back_up_ns: number("back-up-ns", 29.0)?,
             latency_ms: number("latency-ms", 1.0)?,
             gbit: number("gbit", 10.0)?,
             store_ms: number("store-ms", 50.0)?,

@@ -11,14 +11,14 @@ const PREPARING: Duration = Duration::from_secs(180);
 /// What is known of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attendance {
-    /// How far it said that it is with the epoch; `None` while it has not taken it up.
+    /// The stage that it reported last; `None` while it has not taken up the epoch.
     stage: Option<EpochStage>,
     /// When it last finished something, or came to have something to do.
     moved: Duration,
 }
 
 impl Attendance {
-    /// One that was given the epoch at this time.
+    /// A member that was given the epoch at this time.
     pub fn new(now: Duration) -> Self {
         Self { stage: None, moved: now }
     }
@@ -42,19 +42,20 @@ pub(super) struct Culprit {
     pub member: usize,
     /// What it has not done.
     pub what: &'static str,
-    /// For longer than this.
+    /// The time that it had for this, and that is over.
     pub limit: Duration,
-    /// It may be no more than slow.
+    /// Whether it has come to work: then it may be no more than slow.
     pub at_work: bool,
 }
 
 impl Epoch {
-    /// The members that hold all others up, where to take up a share may take `least`, and to compute or write something
-    /// `patience`: all that have not come to work, so that a crowd of them costs one epoch; else the first of those at
-    /// work, as the others may wait for it.
+    /// The members that hold all others up. Taking up a share may take `least`, and computing or writing something
+    /// `patience`. They are all that have not come to work, so that a crowd of them costs one epoch; else the first of
+    /// those at work, as the others may wait for it.
     ///
-    /// A member whose stage is [`EpochStage::Waiting`] is none of them: whom it waits for is. Nor is anybody where no member
-    /// can write what was ordered: then it is the store that does not take it.
+    /// A member that has no shard to write and whose stage is [`EpochStage::Waiting`] is none of them: the one that it
+    /// waits for is. Where no member has written its shard of what was ordered, none is blamed for that: then it is the
+    /// store that takes nothing.
     pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
         let nobody_writes = (0..self.members.len()).all(|member| self.order_for(member).is_some());
         let wrong = |(at, member): (usize, &Attendance)| {

@@ -1,4 +1,4 @@
-//! What the counts that workers report can be: known before anybody computes.
+//! Which counts workers can report: known before anybody computes.
 
 use exact2048_game::Layer;
 use exact2048_solution::Segment;
@@ -6,27 +6,27 @@ use exact2048_solution::Segment;
 use super::job::Plan;
 use crate::task::Totals;
 
-/// [`Workload`](crate::Workload) tells about how many entries a layer has. No layer has more states than this many
-/// times as many.
+/// [`Workload`](crate::Workload) says about how many entries a layer has. No layer has more states than this many times
+/// that number.
 const MARGIN: f64 = 2.0;
 
-/// What the counts of a layer can be, over all members of an epoch.
+/// Which counts a layer can have, over all members of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Possible {
-    /// States and afterstates, each: a layer has no more than it has entries.
+    /// The most states, and the most afterstates, that it can have: these follow from its entries.
     pub most: u64,
-    /// States, where they were counted before: on the way down.
+    /// The number of its states, where that was counted before: on the way down, or when the layer is enumerated again.
     pub states: Option<u64>,
 }
 
 impl Possible {
-    /// Of the layers of a segment of a job, ascending.
+    /// The possible counts of the layers of a segment, ascending.
     pub fn of_segment(plan: &Plan, segment: Segment) -> Vec<Self> {
         let layers = segment.first.to(segment.last);
         let most = |layer: Layer| plan.workload.entries(layer, layer.up(1));
         let mut possible: Vec<Self> =
             layers.map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None }).collect();
-        // Those of the way up; and those of the first way up, where layers are enumerated again.
+        // What the way up has counted; where layers are enumerated again, what the first way up has counted.
         for counted in plan.holdings.commits().flat_map(|commit| &commit.layers) {
             let place =
                 counted.layer.number().checked_sub(segment.first.number()).map(|above| above as usize);
@@ -37,7 +37,7 @@ impl Possible {
         possible
     }
 
-    /// Why these counts cannot be of a layer, or of a part of it.
+    /// Why a layer, or a part of it, cannot have these counts.
     pub fn exceeded(&self, layer: Layer, totals: Totals) -> Option<String> {
         let most = self.most;
         let counts = [("states", totals.states), ("afterstates", totals.afterstates)];
@@ -45,7 +45,7 @@ impl Possible {
         Some(format!("layer {layer} cannot have {count} {what}: it has room for {most}"))
     }
 
-    /// Why these counts cannot be of a whole layer.
+    /// Why a whole layer cannot have these counts.
     pub fn refuse(&self, layer: Layer, totals: Totals) -> Option<String> {
         let states = totals.states;
         let counted = self.states.filter(|&counted| counted != states);

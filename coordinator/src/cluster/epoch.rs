@@ -18,7 +18,7 @@ use crate::task::Totals;
 pub(super) struct Epoch {
     pub share: Arc<Share>,
     pub started: Duration,
-    /// Up to when its time is in commits.
+    /// Up to when the epoch's time is counted in what its commits took.
     counted: Duration,
     /// When a member last finished a layer or a shard.
     pub progressed: Duration,
@@ -31,18 +31,19 @@ pub(super) struct Epoch {
     /// How many layers were finished when it was asked to end: they are ordered before it closes.
     to_order: Option<u32>,
     ranges: Ranges,
-    /// What members say of the blocks between them, layer by layer, from the first that not all have finished on.
+    /// What members say that they sent each other and took in, layer by layer, from the first that not all have
+    /// finished on.
     exchanged: VecDeque<Exchanged>,
     /// What the journal is to say of the shards of the ordered range.
     records: Vec<Option<String>>,
-    /// What can be counted in each layer, ascending.
+    /// Which counts are possible in each layer, ascending.
     possible: Vec<Possible>,
 }
 
 /// What is wrong with a report of a layer.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
-    /// The worker that makes it says what cannot be.
+    /// Its worker is wrong: it says what cannot be.
     Report(String),
     /// What the members say together cannot be: any of them may be wrong.
     Layer(String),
@@ -63,7 +64,7 @@ pub(super) struct WrittenRange {
 }
 
 impl Epoch {
-    /// An epoch that begins. `possible` is what can be counted in each layer of its segment, ascending.
+    /// An epoch that begins. `possible` says which counts are possible in each layer of its segment, ascending.
     pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
         Self {
             members: vec![Attendance::new(now); share.members.len()],
@@ -81,7 +82,7 @@ impl Epoch {
         }
     }
 
-    /// Time since the commit before this one, or since the beginning.
+    /// The time that the commit which is made now took: since the one before it, or since the beginning.
     pub fn took(&mut self, now: Duration) -> Duration {
         now.saturating_sub(std::mem::replace(&mut self.counted, now))
     }
@@ -118,7 +119,7 @@ impl Epoch {
         self.segment().layer(self.ranges.frontier().min(self.len() - 1))
     }
 
-    /// Takes in how far a member says that it is with the epoch.
+    /// Takes note of the stage that a member reports.
     pub fn says(&mut self, member: usize, stage: EpochStage, now: Duration) {
         self.members[member].says(stage, now);
     }
@@ -139,8 +140,8 @@ impl Epoch {
         self.ranges.states_ahead()
     }
 
-    /// Takes in a member's part of its next layer. The last part of a layer completes it: what was taken in of it has
-    /// to be what was sent, and its counts have to be possible.
+    /// Adds a member's part of its next layer. The last member's part completes the layer: then what members took in of
+    /// it has to be what was sent, and its counts have to be possible.
     pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), Wrong> {
         let LayerPart { layer, totals, sent, received } = part;
         let position = self.ranges.finished(member);
@@ -179,7 +180,7 @@ impl Epoch {
         refused.map_or(Ok(()), Err)
     }
 
-    /// What can be counted in a layer of the segment.
+    /// Which counts are possible in a layer of the segment.
     fn possible(&self, layer: Layer) -> Option<&Possible> {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
@@ -216,7 +217,7 @@ impl Epoch {
         self.ordered().filter(|_| self.records[member].is_none())
     }
 
-    /// Takes in that a member has written its shard of the ordered range; once all have, what is to be committed.
+    /// Notes that a member has written its shard of the ordered range. Once all have, returns what is to be committed.
     /// A range that is not ordered (any more) was asked for twice, by replies that crossed: that is no mistake.
     pub fn shard_written(
         &mut self,

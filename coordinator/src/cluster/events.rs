@@ -21,7 +21,7 @@ pub enum Event {
         /// Whether it is a later process of a worker that was there.
         again: bool,
     },
-    /// A worker was not heard for longer than its lease.
+    /// A worker is not there any more: it was not heard for longer than its lease, or has left as it said.
     WorkerLost {
         /// The worker.
         worker: WorkerId,
@@ -44,18 +44,18 @@ pub enum Event {
     },
     /// Work was given out.
     EpochBegan(Arc<Share>),
-    /// An epoch is over: its work is done, or other workers shall have a part in what is left.
+    /// An epoch is over: its work is done, it has failed, its job has ended, or what is left is shared out anew.
     EpochEnded {
         /// The job.
         job: JobId,
-        /// Its number.
+        /// The epoch's number.
         epoch: u64,
     },
-    /// What of an epoch was not committed has to be done again.
+    /// An epoch has failed: what it had not committed has to be done again.
     EpochFailed {
         /// The job.
         job: JobId,
-        /// Its number.
+        /// The epoch's number.
         epoch: u64,
         /// Why.
         reason: String,

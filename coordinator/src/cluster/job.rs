@@ -90,7 +90,7 @@ impl LeastMemory {
         Self { by_threads }
     }
 
-    /// Bytes that a worker with so many threads needs.
+    /// Bytes that a worker with this many threads needs.
     pub fn bytes(&self, threads: u32) -> u64 {
         if let Some(&(_, bytes)) = self.by_threads.iter().find(|&&(known, _)| known >= threads) {
             return bytes;
@@ -157,7 +157,7 @@ pub(super) struct Job {
     pub examining: bool,
     /// What is to be done, while its run is open.
     pub plan: Option<Plan>,
-    /// The same in short, as it was when the run was last open.
+    /// How far it is, as of when its run was last open.
     pub summary: JobSummary,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
@@ -165,14 +165,15 @@ pub(super) struct Job {
     pub failed_at: Duration,
     /// How many times the time between commits is halved, since epochs fail before it is over.
     pub haste: u32,
-    /// How many times the time that a member may take for one step is doubled, since epochs fail by it.
+    /// How many times the time that a member may take for one step is doubled, since epochs failed because members took
+    /// longer.
     pub slowness: u32,
     /// Epochs that failed, in all.
     pub retries: u64,
     pub epochs: u64,
-    /// States that members have finished.
+    /// How many states a second members finish.
     pub states_rate: Rate,
-    /// How fast layers are finished by all members, by what they cost.
+    /// How fast all members together finish layers, by what these cost.
     pub pace: Pace,
 }
 
@@ -203,7 +204,7 @@ impl Job {
         (id, job)
     }
 
-    /// Takes in what its run holds.
+    /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
         let Opened { holdings, committed_bytes, least_memory, workload, cost } = opened;
         self.opening = false;
@@ -225,7 +226,8 @@ impl Job {
         }
     }
 
-    /// Whether a worker may take part in it. What is not known is found out when its run is open.
+    /// Whether a worker has enough memory to take part. As long as it is not known how much that is, any worker has: it
+    /// is known once the run is open.
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {
         self.least_memory.as_ref().is_none_or(|least| memory_bytes >= least.bytes(threads))
     }
@@ -245,7 +247,7 @@ pub(super) struct Plan {
     enumerated: u64,
     /// Those of them whose values are committed.
     backed_up: u64,
-    /// What it costs: what is left of the pass that it is in, and all of what comes after that pass.
+    /// The cost of what is not committed: the rest of the pass that the job is in, and all that comes after that pass.
     left_of_pass: f64,
     pub cost_of_later: f64,
 }
@@ -294,7 +296,7 @@ impl Plan {
         self.renew(params);
     }
 
-    /// Removes the commits for which that holds.
+    /// Removes the commits for which `hit` is true, and returns them.
     pub fn take(&mut self, params: &Params, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
         let taken = self.holdings.take(hit);
         self.renew(params);
@@ -307,7 +309,7 @@ impl Plan {
         self.remaining.map_or(last, |segment| segment.phase)
     }
 
-    /// How far the job is, where so much work and so many states are finished and not committed yet.
+    /// How far the job is. `work_ahead` and `states_ahead` count what is finished and not committed yet.
     pub fn summary(&self, params: &Params, bytes: u64, work_ahead: f64, states_ahead: u64) -> JobSummary {
         let (left, whole) = self.work_left(work_ahead);
         let (states, total) = match self.phase(params) {
@@ -324,14 +326,15 @@ impl Plan {
         }
     }
 
-    /// What is left of the pass, and the whole of it, by what it costs. So much of it is finished and not committed yet.
+    /// The cost of what is left of the pass, and of the whole pass. `work_ahead` of it is finished and not committed
+    /// yet.
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
         let whole = self.remaining.map_or(0.0, |segment| self.cost.of_pass(segment.phase));
         ((self.left_of_pass - work_ahead).max(0.0), whole)
     }
 }
 
-/// Says what a job needs, beside the worker that comes nearest to it.
+/// Says how much memory a job needs, and how much the worker that comes nearest has.
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     format!(

@@ -1,4 +1,5 @@
-//! Appends to journals that are asked for: one at a time, those of a job in order, until the outcome of each is known.
+//! Appends that wait to be made, until their outcomes are known. The shell is asked for one at a time, and for those of
+//! a job in order.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -62,13 +63,13 @@ impl Journal {
         Some(pending.append.clone())
     }
 
-    /// The append with this ticket has an outcome, after which it is not asked for any more.
+    /// Removes the append with this ticket, whose outcome is known: it is not asked for any more.
     pub fn take(&mut self, ticket: u64) -> Option<Append> {
         let at = self.answered(ticket)?;
         self.queue.remove(at).map(|pending| pending.append)
     }
 
-    /// It is not known to be in the journal, and is asked for again at a time.
+    /// Has the append with this ticket asked for again at the time `at`: it is not known to be in the journal.
     pub fn retry(&mut self, ticket: u64, at: Duration) {
         if let Some(place) = self.answered(ticket) {
             (self.queue[place].not_before, self.queue[place].is_stuck) = (at, true);
@@ -81,7 +82,8 @@ impl Journal {
         Some(pending.append.job().clone())
     }
 
-    /// It failed by the fault of its job's journal; whether that has gone on for so long that no more is to be tried.
+    /// Notes that the append with this ticket failed by the fault of its job's journal. Returns whether that has gone
+    /// on for so long that it is not tried again.
     pub fn has_failed_for(&mut self, ticket: u64, patience: Duration, now: Duration) -> bool {
         let Some(pending) = self.queue.iter_mut().find(|pending| pending.append.ticket() == ticket) else {
             return false;

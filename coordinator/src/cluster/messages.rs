@@ -38,7 +38,7 @@ impl std::fmt::Display for WorkerId {
     }
 }
 
-/// An epoch's number as people read it: that of the coordinator, and which of its epochs it is.
+/// An epoch's number as people read it: the coordinator's number, a dot, and which of that coordinator's epochs it is.
 #[must_use]
 pub fn spell_epoch(epoch: u64) -> String {
     format!("{}.{}", epoch >> 32, epoch & u64::from(u32::MAX))
@@ -106,8 +106,8 @@ pub struct PullReply {
 pub struct EpochProgress {
     /// The epoch.
     pub epoch: u64,
-    /// Layers of the segment that every member has finished, counted in the direction of the phase.
-    /// A worker may compute layers with a position below `finished + window`, and no others.
+    /// Layers of the segment that every member has finished, counted in the direction of the phase. A worker reports
+    /// layers with a position below `finished_layers` + [`window_layers`](Share::window_layers), and no others.
     pub finished_layers: u32,
     /// Layers of the segment whose shards are all written. What is held of them for writing may go.
     pub written_layers: u32,
@@ -142,7 +142,8 @@ pub enum Refusal {
         /// The worker's epoch.
         epoch: u64,
     },
-    /// This process of the worker is not registered. Workers are not told this: the coordinator sees whether it can be.
+    /// This process of the worker is not registered. Workers are not told this: the coordinator meets the worker
+    /// instead, and registers it if it is there.
     #[error("worker {worker} is not known here: it has to be reached at its address first")]
     Stranger {
         /// The worker.
@@ -166,8 +167,8 @@ pub struct Share {
     pub segment: Segment,
     /// All workers of the epoch; the same list for each of them.
     pub members: Vec<EpochMember>,
-    /// Layers that a worker may compute past the lowest one that not all have finished. Those in which it owns no block
-    /// are reported at once, however far ahead.
+    /// How many layers a worker may report past those that all members have finished. It does not bound what workers
+    /// compute.
     pub window_layers: u32,
     /// What members show each other: nobody else knows it.
     pub secret: Secret,
@@ -252,7 +253,7 @@ pub struct LayerPart {
     /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each as often as it was sent. A
     /// checksum is of the block's bytes and of where they belong: layer, lane and receiver.
     pub sent: u64,
-    /// The same of those that it took in: over all members as much as was sent.
+    /// The same sum over the blocks that the worker took in. Over all members, both sums are equal.
     pub received: u64,
 }
 
@@ -301,8 +302,8 @@ impl std::fmt::Display for WorkerFailure {
     }
 }
 
-/// What the shell has to append to a job's journal. Actions come one at a time: the next one follows
-/// only when the outcome of the last one is known.
+/// What the shell has to append to a job's journal. Appends come one at a time: the next one follows only when the
+/// outcome of the last one is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// A range is done and its shards are in the store.
@@ -352,15 +353,17 @@ impl Append {
 /// Why an append is not known to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AppendFailure {
-    /// The store as a whole cannot be reached, or has no room: it is tried again for as long as that lasts.
+    /// The store as a whole cannot be reached, or has no room: the append is tried again for as long as that lasts.
     Store(String),
-    /// The store takes other things, and the journal of this job cannot be written: tried again for a while.
+    /// The store takes other things, but the journal of this job cannot be written: the append is tried again for a
+    /// while.
     Journal(String),
     /// Another process has written to the job's journal.
     Foreign(String),
 }
 
-/// What the shell has to find out, beside appends and other errands. Each is answered, in any order.
+/// What the shell has to find out, while it makes appends and goes on other errands. Each errand is answered, in any
+/// order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
     /// To open the run of a job for writing, and to keep it open while [`holds`](super::Cluster::holds) says so. Answered
@@ -374,7 +377,7 @@ pub enum Errand {
     Examine(Claim),
 }
 
-/// What a worker says of a shard.
+/// What a worker says of a shard that it cannot read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// The worker.
@@ -394,7 +397,7 @@ pub struct Claim {
 /// Why the run of a job is not open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotOpened {
-    /// It may be later: another process has it, or the store cannot be reached.
+    /// It may be opened later: another process has it, or the store cannot be reached.
     Later(String),
     /// It cannot be opened until somebody mends it.
     Never(String),
@@ -416,7 +419,7 @@ pub enum Examined {
 pub struct MemberShard {
     /// Who wrote it.
     pub worker: WorkerId,
-    /// The writer's threads: which lanes it has follows from those of all.
+    /// The writer's threads: which lanes the shard has follows from the threads of all members.
     pub threads: u32,
     /// What the journal says of it, as the worker gave it.
     pub record: String,

@@ -50,37 +50,40 @@ pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 pub struct ClusterConfig {
     /// A worker that was not heard for longer is lost.
     pub lease: Duration,
-    /// An epoch begins when no worker has registered for so long, so that workers that start together work
-    /// together. It does not wait for longer than the lease, and not at all where the last epoch has done its segment.
+    /// An epoch begins when no worker has registered for this long, so that workers that start together work together.
+    /// It does not wait for longer than the lease, and not at all where the last epoch has done its segment.
     pub settle: Duration,
-    /// What is finished is committed at least so often, however little; twice as often after each failed epoch in a row.
+    /// What is finished is committed at least this often, however little it is. Each failed epoch halves the time, up
+    /// to 4 times; a commit of an epoch that has lasted for this long doubles it again.
     pub commit_interval: Duration,
-    /// Bytes of a shard of one worker: a range is written when its shards reach it on average. Up to 32 times as
-    /// much where more waits to be written.
+    /// Bytes of a shard of one worker: a range is written when its shards reach this on average. Where much waits to be
+    /// written, shards grow up to 32 times as large.
     pub shard_bytes: u64,
-    /// Layers that a worker may compute past the lowest one that not all have finished: no more than a bound, as workers
-    /// limit themselves by what their peers are at.
+    /// How many layers a worker may report past those that all members have finished. No more than a bound: how far
+    /// ahead workers compute follows from how far their peers are.
     pub window_layers: u32,
-    /// A member that holds the others up, and finishes nothing for so long, is to blame: its epoch has failed. Twice as
-    /// long after each epoch that failed so.
+    /// A member that holds the others up, and finishes nothing for this long, is to blame: its epoch has failed. Where
+    /// the member was at work, the time is doubled for the next epochs, up to 5 times.
     pub step: Duration,
-    /// An epoch in which nobody finishes anything for so long has failed, whoever is to blame.
+    /// An epoch in which nobody finishes anything for this long has failed, whoever is to blame.
     pub stall: Duration,
-    /// A job fails with so many failed epochs in a row without a commit; those within a lease count as one.
+    /// A job fails after this many failed epochs in a row without a commit; those within a lease count as one.
     pub max_failed_epochs: u32,
     /// For how long a worker gets no work after its first failure; twice as long after each further one.
     pub backoff: Duration,
     /// After how long an append of unknown outcome is repeated.
     pub retry: Duration,
-    /// For how long the journal of a job is tried to be written, where the store takes other things: then the job fails.
+    /// For how long appends to the journal of a job are tried again where the store takes other things: then the job
+    /// fails.
     pub journal_patience: Duration,
     /// After how long a run that cannot be opened now is tried again; others have their turn meanwhile.
     pub reopen: Duration,
-    /// A worker that has joined is waited for until the next segment if the present one takes less time than this.
+    /// A worker that has joined waits for the next segment if what is left of the present one takes less time than
+    /// this.
     pub worth_rebalancing: Duration,
-    /// For how long a worker with work is not answered where there is nothing new.
+    /// For how long the answer to a worker with work is held back where it says nothing new.
     pub hold_busy: Duration,
-    /// The same of a worker without work.
+    /// For how long the answer to a worker without work is held back where it says nothing new.
     pub hold_idle: Duration,
 }
 
@@ -128,7 +131,7 @@ pub enum ClusterError {
     /// No worker has the memory for the job.
     #[error("the job fits no worker: {}", job::too_small(*needed_bytes, *threads, *memory_bytes))]
     DoesNotFit {
-        /// Least memory with so many threads, in bytes.
+        /// Least memory of a worker with that many threads, in bytes.
         needed_bytes: u64,
         /// Threads of the worker that comes nearest.
         threads: u32,
@@ -152,7 +155,7 @@ pub struct Cluster {
     fenced: bool,
     roster: Roster,
     jobs: BTreeMap<JobId, Job>,
-    /// Those that wait for their turn, by their places.
+    /// The jobs that wait for their turn, by their places.
     queue: BTreeMap<u64, JobId>,
     /// When one of them may come to its turn at the earliest, as far as that is known.
     choose_at: Duration,
@@ -161,7 +164,7 @@ pub struct Cluster {
     epoch: Option<Epoch>,
     /// Since when an epoch could begin.
     could_begin: Option<Duration>,
-    /// The last epoch has done all of its segment: who worked in it waits for nobody.
+    /// Whether the last epoch has done all of its segment: then the next one does not wait for more workers to join.
     in_step: bool,
     journal: Journal,
     appends: Vec<Append>,
@@ -228,7 +231,7 @@ impl Cluster {
         self.enqueue(now, submission)
     }
 
-    /// Why a job would not be taken; it is told before anything is made for it.
+    /// Refuses a job that cannot be submitted, before anything is made for it.
     pub fn check(
         &mut self,
         now: Duration,
@@ -252,7 +255,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes in a job that an earlier coordinator had. That is no event: it happened long ago.
+    /// Adds a job that an earlier coordinator had. There is no event for it: it was submitted long ago.
     pub fn restore(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
@@ -270,7 +273,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes in what the run of a job holds, which is open for writing now.
+    /// Notes that the run of a job is open for writing, and what it holds.
     pub fn opened(&mut self, now: Duration, id: &JobId, opened: Opened) {
         self.pass_time(now);
         let is_active = self.active.as_ref() == Some(id);
@@ -281,7 +284,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Takes in that the run of a job cannot be opened: another job has its turn.
+    /// Notes that the run of a job cannot be opened: another job has its turn.
     pub fn not_opened(&mut self, now: Duration, id: &JobId, why: NotOpened) {
         self.pass_time(now);
         let is_active = self.active.as_ref() == Some(id);
@@ -334,7 +337,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Why a job cannot be resumed; it is told before that is noted anywhere.
+    /// Refuses a job that cannot be resumed, before its resumption is noted anywhere.
     pub fn check_resume(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
@@ -345,7 +348,7 @@ impl Cluster {
         }
     }
 
-    /// Why a job cannot be forgotten; it is told before that is noted anywhere.
+    /// Refuses a job that cannot be forgotten, before that is noted anywhere.
     pub fn check_forget(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
@@ -365,8 +368,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes in what memory a job needs, and says why it would not be worked on, if it fits none of the workers that there
-    /// are.
+    /// Notes what memory a job needs. The error says that it fits none of the workers that there are.
     pub fn learn_memory(
         &mut self,
         now: Duration,
@@ -379,8 +381,8 @@ impl Cluster {
         self.does_not_fit(&least).map_or(Ok(()), Err)
     }
 
-    /// Takes in that these commits of a job hold shards that cannot be read: they are computed again, at once where the
-    /// job is active, at its turn where it was done. Says whether there was such a commit.
+    /// Notes that these commits of a job hold shards that cannot be read. They are computed again, at once where the
+    /// job is active, at its turn where it was done. Returns whether any commit was retracted.
     pub fn shards_lost(
         &mut self,
         now: Duration,
@@ -405,14 +407,14 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Takes in what the coordinator found of a shard that a worker could not read.
+    /// Notes what the coordinator found when it read a shard that a worker could not read.
     pub fn examined(&mut self, now: Duration, claim: &Claim, found: Examined) {
         self.pass_time(now);
         self.judge(claim, found);
         self.advance();
     }
 
-    /// The append with this ticket is in the journal, whose run has so many bytes of shards now.
+    /// Notes that the append with this ticket is in the journal, and how many bytes of shards its run has now.
     pub fn committed(&mut self, now: Duration, ticket: u64, committed_bytes: u64) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
@@ -423,15 +425,15 @@ impl Cluster {
         self.advance();
     }
 
-    /// The append failed, or its outcome is not known.
+    /// Notes that the append with this ticket failed, or that its outcome is not known.
     pub fn append_failed(&mut self, now: Duration, ticket: u64, failure: AppendFailure) {
         self.pass_time(now);
         self.not_appended(ticket, failure);
         self.advance();
     }
 
-    /// The append can never be made, because of what a worker says of its shard: the range is not done. The worker is
-    /// to blame where it is known which one.
+    /// Notes that an append can never be made, because what a worker says of its shard is wrong: the epoch has failed.
+    /// The worker is to blame where it is known which one.
     pub fn commit_refused(&mut self, now: Duration, ticket: u64, worker: Option<WorkerId>, reason: String) {
         self.pass_time(now);
         if self.journal.take(ticket).is_some() && !self.fenced {
@@ -443,23 +445,23 @@ impl Cluster {
         self.advance();
     }
 
-    /// Another coordinator owns the store: this one gives out nothing more.
+    /// Notes that another coordinator owns the store: this one gives out no more work.
     pub fn fence(&mut self, now: Duration) {
         self.pass_time(now);
         (self.fenced, self.epoch, self.active) = (true, None, None);
     }
 
-    /// Takes in a worker's pull.
+    /// Acts on a worker's pull, and returns the answer to it.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit); the others say why it is
-    /// not to be.
+    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other refusal it
+    /// must not be admitted.
     pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
         self.pass_time(now);
         self.check_pull(pull)?;
         if !self.roster.hear(pull, now)? {
-            // Who only comes to say that it goes is not taken in.
+            // A worker that only comes to say goodbye is not registered for that.
             return if pull.leaving {
                 Ok(farewell(pull))
             } else {
@@ -485,9 +487,9 @@ impl Cluster {
         Ok(reply)
     }
 
-    /// Registers the process that a pull is from, which may be given work from now on. Only for one that was reached at
-    /// the address that it gives, and has shown there that it is this worker; or whose caller is known otherwise. So
-    /// whoever makes up workers gets no work for them.
+    /// Registers the process that a pull is from, which may be given work from now on. Only for a process that was
+    /// reached at the address that it gives and has proved there that it is this worker, or whose caller is known
+    /// otherwise: so workers that somebody makes up get no work.
     ///
     /// # Errors
     ///
@@ -585,7 +587,7 @@ impl Cluster {
     }
 }
 
-/// What a worker is told that wants to go, and is not registered.
+/// The answer to a worker that wants to go and is not registered.
 fn farewell(pull: &Pull) -> PullReply {
     PullReply {
         acknowledged: pull.first_report + pull.reports.len() as u64,

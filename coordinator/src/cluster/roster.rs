@@ -11,7 +11,7 @@ const MOST_DOUBLINGS: u32 = 6;
 /// A worker that cannot reach peers in more epochs than this, with no commit between them, is itself to blame.
 const MOST_COMPLAINTS: u32 = 2;
 
-/// A worker that hangs is left out so many times longer than one that fails: every hang costs the others a minute.
+/// A worker that hangs is left out for this many times as long as one that fails: every hang costs the others a minute.
 const HANG: u32 = 30;
 
 /// A worker that has registered.
@@ -47,7 +47,7 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Notes that a worker was heard; whether this process of it is registered.
+    /// Notes that a worker was heard. Returns whether the process that its pull is from is registered.
     pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<bool, Refusal> {
         let Some(known) = self.workers.get_mut(&pull.worker) else { return Ok(false) };
         if pull.incarnation < known.incarnation {
@@ -69,7 +69,7 @@ impl Roster {
         Ok(true)
     }
 
-    /// Registers a process of a worker; whether an earlier one of it is gone.
+    /// Registers a process of a worker. Returns whether an earlier process of it was registered, and so is gone.
     pub fn register(&mut self, pull: &Pull, now: Duration) -> bool {
         let worker = Registered {
             incarnation: pull.incarnation,
@@ -105,7 +105,7 @@ impl Roster {
         self.workers.extract_if(.., is_lost).map(|(id, worker)| (id, worker.leaving)).collect()
     }
 
-    /// The time was not seen to pass for so long: nobody could be heard.
+    /// Excuses all workers for a time in which the coordinator itself hung, so that nobody could be heard.
     pub fn excuse(&mut self, silence: Duration) {
         self.workers.values_mut().for_each(|worker| worker.heard += silence);
     }
@@ -118,8 +118,8 @@ impl Roster {
         }
     }
 
-    /// A worker could not reach a peer, which ends their epoch. That is the peer's failure; but who complains again
-    /// and again while nothing is committed is itself what is wrong.
+    /// Notes that a worker could not reach a peer, which ends their epoch. The peer is to blame; and so is the worker
+    /// if it complains again and again while nothing is committed.
     pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
         self.back_off(peer, base, now);
         if let Some(peer) = self.workers.get_mut(&peer) {
@@ -132,7 +132,7 @@ impl Roster {
         }
     }
 
-    /// A worker holds up an epoch that others wait for.
+    /// Notes that a worker holds up an epoch: it gets no work for long, and none before it has left this epoch.
     pub fn hangs(&mut self, worker: WorkerId, epoch: u64, base: Duration, now: Duration) {
         self.back_off(worker, HANG * base, now);
         if let Some(worker) = self.workers.get_mut(&worker) {

@@ -1,4 +1,4 @@
-//! What follows from what: epochs begin and end, ranges are written and committed, jobs take turns.
+//! When epochs begin and end, ranges are written and committed, and jobs take turns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,14 @@ use super::roster::Registered;
 use super::{Cluster, ClusterError};
 use crate::ranges::Worth;
 
-/// The time between commits is halved so often at most: to 0.6 seconds.
+/// How often the time between commits is halved at most: from 10 to 0.6 seconds.
 const MOST_HASTE: u32 = 4;
 
-/// Ranges grow so many times where more waits than is written: each costs pulls, looks and an append.
+/// How many times as large ranges become at most where much waits to be written: each range costs pulls, looks and an
+/// append.
 const MOST_GROWTH: u64 = 32;
 
-/// The time that a member may take for one step is doubled so often at most.
+/// How often the time that a member may take for one step is doubled at most.
 const MOST_SLOWNESS: u32 = 5;
 
 impl Cluster {
@@ -43,14 +44,14 @@ impl Cluster {
         }
     }
 
-    /// A worker, or one incarnation of it, is gone.
+    /// Ends the epoch if a worker that is gone is a member of it; `how` completes the reason.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str) {
         if self.is_member(worker) {
             self.fail_epoch(format!("worker {worker} {how}"));
         }
     }
 
-    /// Takes in one report of a worker. What is of another epoch than the current one is ignored.
+    /// Acts on one report of a worker. Layers and shards of another epoch than the current one are ignored.
     pub(super) fn report(&mut self, worker: WorkerId, report: WorkerReport) {
         let now = self.now;
         match report {
@@ -104,7 +105,8 @@ impl Cluster {
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
             WorkerFailure::ShardLost { .. } if !is_current => {}
-            // Whether the shard is wrong or the worker is found out first: a sound shard would be computed for nothing.
+            // First it is found out whether the shard or the worker is wrong: a sound shard would be computed again for
+            // nothing.
             WorkerFailure::ShardLost { job: id, file, phase, first, last } => {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
                     job.examining = true;
@@ -158,7 +160,8 @@ impl Cluster {
         }
     }
 
-    /// Has commits taken out of a job's journal. Its epoch ends, as its inputs may be gone.
+    /// Has commits of a job retracted. The job's epoch ends, as its inputs may be gone. Returns whether there were any
+    /// commits.
     pub(super) fn retract(&mut self, id: &JobId, lost: Vec<Commit>) -> bool {
         let found = !lost.is_empty();
         for commit in lost {
@@ -172,7 +175,7 @@ impl Cluster {
         found
     }
 
-    /// An append is in the journal: only now does it count.
+    /// Acts on an append that is in the journal: only now does it count.
     pub(super) fn appended(&mut self, append: Append, committed_bytes: u64) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
@@ -220,8 +223,8 @@ impl Cluster {
         self.end_job(&id, JobState::Failed { reason });
     }
 
-    /// After a commit: whether a new epoch would do better, with workers that are not in this one or
-    /// without workers that want to go.
+    /// After a commit, closes the epoch if another one would do better, with workers that are not in this one or
+    /// without members that want to go.
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
@@ -321,7 +324,7 @@ impl Cluster {
         }
     }
 
-    /// Lets others have their turn until a job can be worked on. It keeps its place.
+    /// Lets other jobs have their turn until this one can be worked on. It keeps its place.
     pub(super) fn step_aside(&mut self, id: &JobId, obstacle: String, not_before: Duration) {
         self.active.take_if(|active| active == id);
         self.set_state(id, JobState::Queued);
@@ -359,7 +362,7 @@ impl Cluster {
         self.end_epoch();
     }
 
-    /// An epoch of a job has failed: too many in a row, and so has the job.
+    /// Counts a failed epoch of a job. After too many in a row the job has failed.
     ///
     /// Failures within a lease count as one. What ends many workers at once is found out worker by worker, an epoch each, and is
     /// known of all of them when their leases are over.
@@ -390,7 +393,8 @@ impl Cluster {
         }
     }
 
-    /// Makes the next job that can be worked on the active one, if there is none; whether there is one.
+    /// Makes the next job that can be worked on the active one, if there is none. Returns whether there is an active
+    /// job.
     fn choose_job(&mut self) -> bool {
         if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
             if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) {
@@ -416,7 +420,8 @@ impl Cluster {
         true
     }
 
-    /// The first job in the queue that can be worked on, with its place. Those before it are told why they cannot.
+    /// The first job in the queue that can be worked on, with its place. Those before it that fit no worker get an
+    /// obstacle that says so.
     fn next_in_queue(&mut self) -> Option<(u64, JobId)> {
         self.choose_at = Duration::MAX;
         let mut too_large = Vec::new();
@@ -500,7 +505,7 @@ impl Cluster {
     }
 }
 
-/// The current epoch and a worker's place in it, if that is the epoch spoken of.
+/// The current epoch and a worker's place in it, if it has this number and the worker is a member.
 fn current(epoch: &mut Option<Epoch>, number: u64, worker: WorkerId) -> Option<(&mut Epoch, usize)> {
     let epoch = epoch.as_mut().filter(|epoch| epoch.number() == number)?;
     let member = epoch.share.member(worker)?;

@@ -51,7 +51,7 @@ pub struct JobStatus {
     pub cancelling: bool,
     /// What keeps it from going on.
     pub obstacle: Option<String>,
-    /// The pass that it is in, or comes next; `None` when nothing is missing.
+    /// The pass that it is in, or that comes next; `None` when nothing is missing.
     pub phase: Option<Phase>,
     /// The layers that it is going through, or comes to next.
     pub segment: Option<Segment>,
@@ -63,7 +63,7 @@ pub struct JobStatus {
     pub states_total: Option<u64>,
     /// States a second, over the last 20 seconds or so.
     pub states_per_second: f64,
-    /// Part of this pass's work that is done, from 0 to 1: of its entries on the way up, of its states on the way down.
+    /// Part of this pass's work that is done, from 0 to 1, by what layers are foretold to cost.
     pub done: f64,
     /// Time left in this pass, and until the job is done, where there is an estimate.
     pub eta: Option<Eta>,
@@ -73,13 +73,14 @@ pub struct JobStatus {
     pub retries: u64,
     /// Epochs begun, by this coordinator.
     pub epochs: u64,
-    /// Workers that are at it.
+    /// Workers that work on it.
     pub workers: u32,
     /// The fingerprint of a solved run.
     pub fingerprint: Option<u128>,
 }
 
-/// Time that is left, at the speed of the last 20 seconds or so. Not told before a hundredth of the work is done.
+/// Time that is left, at the speed of the work so far; of long work the last hour counts most. Not told before a
+/// hundredth of the work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Eta {
     /// Until the end of this pass.
@@ -175,7 +176,7 @@ impl Cluster {
         self.states
     }
 
-    /// Has a job be among those of which something has changed.
+    /// Counts a job among those of which something has changed.
     pub fn touch(&mut self, id: &JobId) {
         self.changed.insert(id.clone());
     }

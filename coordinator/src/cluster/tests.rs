@@ -1,4 +1,4 @@
-//! Rules that are about time and blame: what a whole simulation would pass over, as it ends well either way.
+//! Rules about time and blame, which a simulation of a whole job would not check: it ends well either way.
 
 mod blame;
 mod presence;
@@ -34,7 +34,7 @@ fn cost() -> PassCost {
     PassCost::new(&params(), 1 << 18)
 }
 
-/// What an empty run holds, that needs so much memory.
+/// What an empty run holds that needs `least_bytes` of memory.
 fn empty(least_bytes: u64) -> Opened {
     Opened {
         holdings: Holdings::default(),
@@ -236,7 +236,7 @@ fn a_cancelled_epoch_is_withdrawn() {
     assert_eq!((reply.withdrawn, reply.share), (Some(epoch), None));
 }
 
-/// What was finished when a job is cancelled is committed first, also what lies behind a range that is being written.
+/// What was finished when a job is cancelled is committed first, also what comes after a range that is being written.
 #[test]
 fn what_was_finished_before_a_cancel_is_committed() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -249,7 +249,7 @@ fn what_was_finished_before_a_cancel_is_committed() {
     let first = worker.pull(&mut cluster, now).write.expect("it is time for a commit");
     assert_eq!((first.first, first.last), (Layer(4), Layer(8)));
     worker.finish((10..=20).step_by(2));
-    // So that the shard of the order is not told of yet.
+    // The report of the ordered shard is held back.
     let told = worker.reports.remove(0);
     worker.pull(&mut cluster, now);
     cluster.cancel(now, &JobId("job".to_owned())).unwrap();

@@ -15,7 +15,7 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
 fn how_far_others_are_never_goes_back() {
     let (params, segment) =
         (params("3x2", None), Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(200) });
-    // One lane of two is here: nothing waits for the other one's blocks but by how far it is.
+    // Only one lane is planned here. It needs no blocks of others: nothing but how far they are holds it back.
     let alone = lane::lanes(&params)[0];
     let all_tasks = |told: &[u32]| {
         let (mut planner, _) = Planner::new(&params, segment, |lane| lane == alone);

@@ -1,9 +1,9 @@
 //! Transitions of a class: what moves and spawns do to each of its rows.
 //!
-//! Computed once for a class and used for every block with its rows; of very large classes, for the rows of one block. What
-//! afterstates need ([`Spawns`]), what states need ([`Moves`]) and what both do is made apart, when it is first asked for.
-//! Rows of the class itself are given by *slot*, their number among the rows that transitions were computed for; rows of
-//! target classes by number.
+//! Computed once for a class and used for every block with its rows; for a very large class, computed for the rows of
+//! one block. What afterstates need ([`Spawns`]), what states need ([`Moves`]) and what both need are made separately,
+//! each when it is first asked for. Rows of the class itself are given by *slot*, their number among the rows that
+//! transitions were computed for; rows of target classes by number.
 
 mod moves;
 mod some;
@@ -42,7 +42,7 @@ pub struct Maker<'a> {
 pub struct Transitions {
     class: ClassId,
     rows: Arc<RowSet>,
-    /// Those of more rows, from which these are taken over.
+    /// The transitions of more rows of the class, from which these are taken over.
     of_more: Option<Arc<Transitions>>,
     configs: OnceLock<Table<Config>>,
     skeletons: OnceLock<Skeletons>,
@@ -70,11 +70,11 @@ pub struct SymmetricRow {
 }
 
 impl Transitions {
-    /// Bytes that making what moves or spawns do to one row takes at most, about: mean numbers of both, lists that grow by
-    /// doubling, and edges before and after they are sorted.
+    /// The bytes that making the moves or the spawns of one row takes at most, about: for the mean number of edges,
+    /// with lists that grow by doubling, and edges both before and after they are sorted.
     pub const BYTES_TO_MAKE_A_ROW: usize = 512;
 
-    /// Those of some rows of a class, none of them made yet.
+    /// The transitions of some rows of a class. Nothing of them is made yet.
     pub fn new(class: ClassId, rows: Arc<RowSet>) -> Self {
         Self {
             class,
@@ -88,8 +88,8 @@ impl Transitions {
         }
     }
 
-    /// Those of some of the rows of others. What is asked for is made for all of these, where it was not made before, and
-    /// taken over: a few nanoseconds an edge.
+    /// The transitions of some of the rows of `of_more`. What is asked for is made for all rows of `of_more`, if that
+    /// was not done before, and taken over from there: a few nanoseconds an edge.
     pub fn of_some(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
         Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
@@ -194,7 +194,7 @@ impl Skeletons {
             let images = FirstImages::new(&space.symmetries, mask.mask);
             for config in rows.map(|row| row.config) {
                 first_images.push(images.of(config));
-                // Digits of cells that there are not are 0, as those of empty ones.
+                // Above the digits of its cells a config has zeros, which count as empty cells.
                 let of_digit = |i: u32| exponent_potential((config >> (4 * i)) as u8 & 15);
                 potential.push((0..16).map(of_digit).sum::<u64>() as u32);
             }
@@ -268,7 +268,7 @@ fn for_each_mask<'a>(
         (0u8..).zip(&mask.large_cells).for_each(|(i, &cell)| number[cell as usize] = i);
         let mut rows = left.by_ref().take(rows).map(|(slot, config)| HeldRow { slot, config });
         visit(&OfMask { mask, index: index as u32, number }, &mut rows);
-        // Those that were not looked at are passed over.
+        // Passes over the rows that `visit` did not take.
         rows.for_each(drop);
     }
 }

@@ -41,7 +41,7 @@ pub struct MoveEdge {
 const ROW_BITS: u32 = 30;
 
 impl MoveEdge {
-    /// The move of the tiles of a slot.
+    /// The move in a direction from a slot to a row of the target class.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl MoveEdge {
         Self { from, to: u32::from(direction) << ROW_BITS | to.0 }
     }
 
-    /// The same move of what is in another slot.
+    /// The same move, from another slot.
     #[inline(always)]
     pub(super) fn moved_to_slot(self, from: Slot) -> Self {
         Self { from, ..self }
@@ -148,12 +148,12 @@ struct Slide {
 
 /// What a move does to the L cells of a mask. Thousands of rows share one.
 struct Effect {
-    /// Where the edges go; `None` where no skeleton is like the target.
+    /// The group that the edges go to; `None` where the target's class does not exist.
     group: Option<u32>,
     /// Index of the target's canonical mask, and its small cells.
     mask: u32,
     small_cells: u8,
-    /// Under the symmetries that lead to the canonical mask, in [`Effects::images`].
+    /// The images under the symmetries that lead to the canonical mask, as a range of [`Effects::images`].
     images: Range<u32>,
 }
 

@@ -26,7 +26,7 @@ impl SomeRows<'_> {
         self.wanted.iter().map(|row| self.all.slot(row))
     }
 
-    /// Of a list with an element a slot of the set those that are wanted.
+    /// The wanted elements of a list that has one element for each slot of the set.
     pub fn of<T: Copy>(&self, list: &[T]) -> Table<T> {
         self.slots().map(|slot| list[slot.0 as usize]).collect::<Vec<T>>().into()
     }

@@ -90,8 +90,8 @@ impl Dialer {
         Ok(TokioIo::new(Dialed { stream, first, heard: false, dialer: self }))
     }
 
-    /// The first bytes of a server within TLS. In TLS 1.3 it looks at our certificate when for us the handshake is over:
-    /// what it thinks of it comes in their place.
+    /// The first bytes of a server within TLS. In TLS 1.3 a server looks at our certificate when the handshake is over
+    /// for us: if it refuses the certificate, it says so in place of these bytes.
     async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
         if matches!(stream, Stream::Plain(_)) {
             return Ok(Bytes::new());
@@ -115,7 +115,7 @@ impl Dialer {
     }
 
     async fn stream(&self) -> Result<Stream, Reason> {
-        // Each call takes one that is ready; this one always is.
+        // A service has to be ready before each call; this one always is.
         let mut http = self.http.clone();
         let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
         let stream = match connected {
@@ -157,7 +157,7 @@ pin_project! {
     pub struct Dialed {
         #[pin]
         stream: Stream,
-        // What it has said already.
+        // Bytes that the server has sent and that nobody has read yet.
         first: Bytes,
         // Whether the server has said anything.
         heard: bool,
@@ -175,8 +175,8 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What a server may have meant that closed a connection and said nothing. One with TLS does so where it is quicker to
-/// close than its last words are to arrive.
+/// Why a server may have closed a connection and said nothing. To the client it looks so of a server with TLS too, if
+/// the connection closes before the server's last words arrive.
 const CLOSED_AT_ONCE: &str = "it closed the connection at once: if it has TLS, write https:// instead of http://; it may \
                               also have too many connections from here";
 

@@ -113,7 +113,7 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
     connect_with(options, KeepAlive::default()).await
 }
 
-/// The same, with times of one's own for noticing that the server is gone.
+/// As [`connect`], with other times for noticing that the server is gone.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     let (uri, encrypted) = options.target()?;
     let dialer = Arc::new(Dialer::new(&uri, encrypted, &options.tls, keepalive)?);
     let reasons = dialer.reasons();
-    // The dialer encrypts. To the transport it looks as if nobody did, but requests name the scheme as it is.
+    // The dialer encrypts. The transport is given a URL without TLS, but requests name the scheme that the server has.
     let plain = Uri::builder().scheme("http").path_and_query("/");
     let plain = uri.authority().and_then(|authority| plain.authority(authority.clone()).build().ok());
     let endpoint = Endpoint::from(plain.unwrap_or_else(|| uri.clone()))
@@ -143,7 +143,7 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
 pub fn is_address(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else { return false };
-    // With a name of a user in front it begins otherwise; what is no number is no port.
+    // With the name of a user in front, the authority does not begin with the host. What is no number is no port.
     let is_host = !host.is_empty()
         && authority.as_str().strip_prefix(host).is_some_and(|port| port.is_empty() || uri.port().is_some());
     let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();

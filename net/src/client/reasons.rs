@@ -57,12 +57,13 @@ impl Reasons {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 
-    /// Another connection begins.
+    /// Forgets the reason, since another connection begins.
     pub fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What an error of the transport comes from.
+    /// Why a request ended with an error of the transport: the reason that was noted, or else what the error itself
+    /// says.
     pub fn of(&self, error: &(dyn Error + 'static)) -> Reason {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         noted.unwrap_or_else(|| {
@@ -74,8 +75,9 @@ impl Reasons {
     }
 }
 
-/// A channel whose errors say what happened, and what may mend it. A status of its own has a source, other than those
-/// of the server: UNAVAILABLE where there was no connection, DEADLINE_EXCEEDED where there was no answer in time.
+/// A channel whose errors say what happened, and what may mend it. A status that the channel makes itself has a source,
+/// unlike those of the server: UNAVAILABLE where there was no connection, DEADLINE_EXCEEDED where there was no answer
+/// in time.
 #[derive(Clone, Debug)]
 pub struct WithReasons {
     channel: Channel,

@@ -13,7 +13,7 @@ const SOON: Duration = Duration::days(14);
 /// What matters of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Version 1 has no extensions, and with them neither names of hosts nor what it is for.
+    /// Whether its version is below 3: without extensions, and so without names of hosts and without what it is for.
     pub is_version_1: bool,
     /// Whether it may vouch for others, as that of a CA.
     is_ca: bool,

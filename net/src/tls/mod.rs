@@ -17,7 +17,7 @@ use certificate::Facts;
 /// Longest PEM file that is read, in bytes: a path given by mistake must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// The protocols inside, by their names in TLS.
+/// The protocols that are spoken within TLS, by their names there.
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
@@ -106,7 +106,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// The same for clients that may not speak HTTP/2.
+    /// The same, also for clients that do not speak HTTP/2.
     pub(crate) fn for_http(&self) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols.push(HTTP1.to_vec());

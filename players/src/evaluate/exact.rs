@@ -56,7 +56,7 @@ pub struct ExactEvaluation {
     pub value: f64,
     /// Bound on its absolute error.
     pub error: f64,
-    /// The share of games that was not followed, because each of their boards was too unlikely.
+    /// The share of games that was not followed, because boards that they came to were too unlikely.
     pub left_out: f64,
     /// Boards that the player comes to and that were followed: up to symmetry, unless its moves depend on how the board is turned.
     pub boards: u64,
@@ -68,7 +68,8 @@ pub struct ExactEvaluation {
     pub losses: Option<LossTable>,
 }
 
-/// What f64 rounds at most in comparing two values, against the larger: a few dozen roundings.
+/// The most that roundings of f64 change the difference of two values by, as a share of the larger value: a few dozen
+/// roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
 
 /// Boards that an oracle is asked for together.
@@ -348,7 +349,8 @@ impl<'a> Pass<'a> {
         states.buckets.par_iter().map(of).collect()
     }
 
-    /// Adds what the moves of the first of some layers lose; those after it are complete.
+    /// Adds what the moves of the first of the waiting layers lose. The two layers after it, as far as there are any,
+    /// are complete.
     fn settle_first(&self, waiting: &mut VecDeque<Layer>, table: &mut LossTable) {
         let empty = Layer::default();
         if let Some(first) = waiting.pop_front() {
@@ -365,7 +367,7 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // No stored bit tells values apart that differ by less than this and what f64 rounds.
+        // A difference of no more than this, and what f64 rounds, counts as none: stored values cannot show it.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
@@ -437,9 +439,9 @@ struct Sums {
     ended: [f64; 16],
     /// Chances that were too small to be followed.
     dropped: f64,
-    /// Roundings that went into any chance.
+    /// The most roundings that any chance has gone through.
     roundings: u64,
-    /// Most boards whose contributions were added one after the other.
+    /// The most boards whose contributions were added one after the other.
     longest: u64,
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 
-/// Sizes of losses that are told apart, beside none.
+/// Number of classes that losses are sorted into by size. Moves that lose nothing are in none of them.
 pub const SIZES: usize = 6;
 
 /// Positions that are kept as the worst.
@@ -19,11 +19,11 @@ const WORST: usize = 5;
 pub struct Losses {
     /// Moves.
     pub moves: f64,
-    /// Of these, moves than which none is better.
+    /// How many of these moves are best moves.
     pub best: f64,
     /// Sum of the losses.
     pub lost: f64,
-    /// The largest.
+    /// The largest loss.
     pub most: f64,
     /// Moves that lost something, by how much: see [`LossTable::limits`].
     pub by_size: [f64; SIZES],
@@ -61,7 +61,7 @@ impl Losses {
         if self.moves > 0.0 { self.lost / self.moves } else { 0.0 }
     }
 
-    /// Share of moves than which none is better.
+    /// Share of the moves that are best moves.
     #[must_use]
     pub fn share_best(&self) -> f64 {
         if self.moves > 0.0 { self.best / self.moves } else { 1.0 }
@@ -119,8 +119,8 @@ impl LossTable {
         Self { limits, all: Losses::default(), by_layer, by_largest, worst: Vec::new() }
     }
 
-    /// The losses between which [`Losses::by_size`] tells: its first counts those below the first of these, its last
-    /// those from the last on.
+    /// The limits between the classes of [`Losses::by_size`]: the first class counts losses below the first limit, the
+    /// last one those from the last limit on.
     #[must_use]
     pub fn limits(&self) -> [f64; SIZES - 1] {
         self.limits
@@ -152,7 +152,7 @@ impl LossTable {
         other.worst.iter().for_each(|&worst| self.rank(engine, worst));
     }
 
-    /// Makes sums over sampled games means of games.
+    /// Divides sums over sampled games by the number of games, which makes them means.
     pub(super) fn divide(&mut self, games: u64) {
         let groups = self.by_layer.values_mut().chain(self.by_largest.values_mut());
         groups.chain([&mut self.all]).for_each(|losses| losses.divide(games as f64));

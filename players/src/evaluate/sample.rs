@@ -16,7 +16,7 @@ use crate::stats::{Stats, interval};
 /// Games that one player object plays one after the other.
 const BATCH: u64 = 16;
 
-/// Batches that are played before what they came to is added up: a batch takes up to some ten kilobytes.
+/// Batches that are played before their results are added up: a batch takes up to some ten kilobytes.
 const BATCHES_AT_ONCE: usize = 256;
 
 /// What games of a player came to.

@@ -103,7 +103,7 @@ impl Running {
             .args(["-c", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Of its own, so that what the shell starts can be ended with it.
+            // A process group of its own, so that what the shell starts can be ended with it.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -130,7 +130,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left behind, nor of what it has started.
+        // It may have ended by itself. Either way nothing is left of it and of what it has started.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -141,7 +141,7 @@ impl Drop for Running {
 impl Player for External {
     fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
         let tell = |running: &mut Running| writeln!(running.input, "game {}", engine.size());
-        // One that failed in the game before, or ended after it, gets another chance.
+        // A program that failed in the game before, or ended after it, is started again.
         if self.running.as_mut().is_none_or(|running| tell(running).is_err()) {
             self.running = None;
             let told = tell(self.running.insert(Running::start(&self.command)?));
@@ -154,7 +154,7 @@ impl Player for External {
         let question = format!("move {}", turn.board.to_text(turn.engine.size()));
         let chosen = self.ask(&question).and_then(|answer| self.direction(&answer));
         if chosen.is_err() {
-            // What it says next would be the answer to this question.
+            // What the program says next may be a late answer to this question.
             self.running = None;
         }
         Ok(chosen?)

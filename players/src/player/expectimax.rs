@@ -23,7 +23,8 @@ pub struct Expectimax {
     known: FxHashMap<Board, (u32, f32)>,
 }
 
-/// What a line is worth that is not lost: games that end are worth nothing.
+/// What each line of a board is worth to begin with, so that games that go on are worth more than those that end, which
+/// are worth nothing.
 const ALIVE: f32 = 200_000.0;
 const EMPTY_WEIGHT: f32 = 270.0;
 const MERGES_WEIGHT: f32 = 700.0;

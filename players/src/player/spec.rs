@@ -64,7 +64,7 @@ pub enum PlayerSpec {
 pub struct ExpectimaxParams {
     /// Moves and spawns that are looked ahead; `None` looks further the more different tiles there are.
     pub depth: Option<u32>,
-    /// Spawns that are less likely, together with those before them, are not followed.
+    /// A way is not searched further where its spawns together are less likely than this.
     pub cutoff: f32,
 }
 

@@ -6,8 +6,8 @@ use rand::Rng;
 
 use super::{Player, PlayerError, Turn};
 
-/// After each move, plays random games of at most so many steps, and takes the move after which most of them are not
-/// lost by then, or after which they last longest together; among equals it draws lots.
+/// After each move, plays random games of at most `steps` steps, and takes the move after which most of them are not
+/// lost by then, or after which they last longest in all; among equals it draws lots.
 ///
 /// Source: a paper on Monte Carlo play that tabulates mean lengths of games by the number of runs and of steps; see
 /// docs/players.md for what its printed code does otherwise.
@@ -16,7 +16,7 @@ pub struct WinFraction {
     pub runs: u32,
     /// Moves of each at most.
     pub steps: u32,
-    /// What of them counts.
+    /// What is counted of these games.
     pub counted: RandomGameCount,
 }
 
@@ -30,7 +30,7 @@ pub enum RandomGameCount {
 }
 
 impl WinFraction {
-    /// What a random game from an afterstate on counts.
+    /// What a random game that begins at an afterstate adds to the count.
     fn worth(&self, turn: &mut Turn<'_>, mut board: Board) -> u64 {
         for step in 0..self.steps {
             // No cell is empty where a move changed nothing on a full board.

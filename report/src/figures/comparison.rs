@@ -17,7 +17,7 @@ pub(super) fn figures(runs: &[RunReport]) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// A line for each run, of what its layers have.
+/// A line for each run, of what `of` gives for its layers.
 fn lines(runs: &[RunReport], of: impl Fn(&RunReport, &LayerReport) -> Option<f64>) -> Vec<ChartLine> {
     let line = |run: &RunReport| {
         let last = f64::from(run.range().1);

@@ -17,7 +17,7 @@ pub struct Figure {
     pub title: String,
     /// What it shows, and how that was found.
     pub caption: String,
-    /// The number of the run that it is of; none of a comparison.
+    /// The number of the run that it is of; `None` for a comparison.
     pub run: Option<usize>,
     /// What can be seen in it, for those who do not see it.
     pub description: String,
@@ -104,7 +104,7 @@ fn of_bars(
     Some(Figure { name, title, caption, run: None, description, chart, numbers })
 }
 
-/// What can be seen of a line.
+/// What a line shows, in words.
 fn said_of(line: &ChartLine, x: (&str, AxisText), y_text: AxisText) -> String {
     let seen: Vec<(f64, f64)> = line.points.iter().copied().filter(|point| point.1.is_finite()).collect();
     let highest = seen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));

@@ -31,7 +31,7 @@ pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// A line of what layers have; nothing where they have none.
+/// A line of what `of` gives for the layers of a run; without a point where it gives nothing.
 pub(super) fn line(
     name: impl Into<String>,
     run: &RunReport,
@@ -46,7 +46,7 @@ pub(super) fn thinned(step: usize) -> String {
     if step > 1 { format!(" The table has one in {step} layers, and the last.") } else { String::new() }
 }
 
-/// What is said where only some layers were looked at. `counts_of` tells the states that were, of a layer.
+/// What is said where only some layers were looked at. `counts_of` gives how many states of a layer were looked at.
 fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> String {
     let looked_at = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
     match run.values {
@@ -103,7 +103,7 @@ fn counts(run: &RunReport) -> Option<Figure> {
     .figure()
 }
 
-/// States of a layer as a share of something that there is more of.
+/// The states of a layer as a share of `all`; `None` where `all` is 0.
 pub(super) fn share_of(layer: &LayerReport, all: f64) -> Option<f64> {
     (all > 0.0).then(|| layer.states as f64 / all)
 }

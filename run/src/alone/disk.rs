@@ -1,29 +1,30 @@
-//! What of a run goes from the disk, so that it keeps its limit: what the recipe needs no more, as soon as that is so; and
-//! where that is not enough, reach that can be enumerated again.
+//! What is removed from the disk so that a run keeps within its limit: what the recipe needs no more, as soon as that
+//! is so; and where that is not enough, reach that can be enumerated again.
 
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
 use exact2048_storage::{Allowance, file_cost};
 
-/// Bytes that are left free for what is written next: shards wait for nothing.
+/// The most bytes that are left free for what is written next: shards do not wait for room.
 const MOST_HEADROOM: u64 = 64 << 20;
 
-/// The part of a limit that is left free at most.
+/// At most one part in this many of a limit is left free.
 const HEADROOM_SHARE: u64 = 8;
 
-/// The part of a limit that a shard may take, and from which on reach that may be removed has shards of its own.
+/// A range is worth a shard once it takes one part in `SHARD_SHARE` of a limit, or less; reach that may be removed is
+/// worth shards of its own from one part in `APART_SHARE` on, or less.
 const SHARD_SHARE: u64 = 32;
 const APART_SHARE: u64 = 256;
 
 /// Bytes of reach that are worth shards of their own, where the limit is large.
 const MOST_APART: u64 = 1 << 20;
 
-/// What is left free of a limit for what is written next.
+/// How many bytes of a limit are left free for what is written next.
 pub fn headroom(limit_bytes: u64) -> u64 {
     (limit_bytes / HEADROOM_SHARE).min(MOST_HEADROOM)
 }
 
-/// The least limit that leaves so many bytes beside its headroom.
+/// The least limit that leaves this many bytes beside its headroom.
 pub fn with_headroom(bytes: u64) -> u64 {
     let share = bytes.div_ceil(HEADROOM_SHARE - 1);
     bytes + share.min(MOST_HEADROOM)
@@ -39,8 +40,8 @@ pub fn least_apart(allowance: Option<&Allowance>) -> Option<u64> {
     allowance.map(|allowance| (allowance.limit_bytes() / APART_SHARE).min(MOST_APART))
 }
 
-/// After a commit: lets go of what nothing needs any more, and on the way up of as much as there has to be room for what is
-/// written next.
+/// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
+/// until there is room for what is written next.
 pub fn tidy(run: &mut Run) -> Result<(), RunError> {
     if run.dir().allowance().is_some() && remove_passed(run)? {
         make_room_to_climb(run, 1)?;
@@ -57,7 +58,7 @@ fn remove_passed(run: &mut Run) -> Result<bool, RunError> {
     Ok(is_climbing)
 }
 
-/// Lets go of reach that can be enumerated again until so many times the usual room is free.
+/// Removes reach that can be enumerated again until `times` times the usual headroom is free.
 fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
     let Some(allowance) = run.dir().allowance() else { return Ok(()) };
     let wanted = (times * headroom(allowance.limit_bytes())).cast_signed();
@@ -77,8 +78,8 @@ fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
     run.remove_reach(removed)
 }
 
-/// Before a segment, or once one has found no room: lets go of what has to go so that the rest of the run fits, with so
-/// many times the usual room left free. Returns how many bytes are missing even so, as far as is known.
+/// Before a segment, or after one that found no room, removes what has to go so that the rest of the run fits, with
+/// `times` times the usual headroom left free. Returns how many bytes are missing even then, as far as is known.
 pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
     let Some(allowance) = run.dir().allowance().cloned() else { return Ok(0) };
     let usual = headroom(allowance.limit_bytes());
@@ -92,7 +93,7 @@ pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
     run.remove_reach(relief.removed)?;
     Ok(match relief.missing_bytes {
         0 => 0,
-        // What is told as the least leaves the usual room.
+        // The least limit that is reported leaves the usual headroom, not `times` times as much.
         missing => missing.saturating_sub((times - 1) * usual).max(usual),
     })
 }
@@ -107,7 +108,8 @@ fn forecast(run: &Run) -> Forecast {
     }
 }
 
-/// What a value takes that is stored already; `None` where there are too few to tell, or other things with them.
+/// Bytes that each of the values takes that are stored already; `None` if there are too few to tell, or best moves are
+/// stored with them.
 fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
     if run.params().best_moves {
         // They are in the same shards.

@@ -17,13 +17,13 @@ use segment::{SegmentEnd, run_segment};
 
 /// Who watches a run being solved. Called by any thread, and must not take long.
 pub trait SolveWatch: Send + Sync {
-    /// A segment begins, and these come after it; so much is known of the states of layers.
+    /// A segment begins, and the `later` ones come after it; `states` has the counts of the layers that are enumerated.
     fn begins(&self, _segment: Segment, _later: &[Segment], _states: &[LayerCounts]) {}
 
-    /// So many states more are done; `frontier` is the first layer that is not.
+    /// This many more states are done; `frontier` is the first layer that is not.
     fn progressed(&self, states: u64, frontier: Layer);
 
-    /// So many bytes more are on the disk.
+    /// This many more bytes are on the disk.
     fn written(&self, _bytes: u64) {}
 
     /// The segment has ended.
@@ -59,7 +59,7 @@ pub enum RunSolveError {
 }
 
 impl RunSolveError {
-    /// What can be done about it; `None` where it says that itself.
+    /// What can be done about it; `None` where the error itself says that.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
@@ -70,7 +70,8 @@ impl RunSolveError {
     }
 }
 
-/// Runs what is missing; a shard that turns out to be damaged on the way is made again. `stop` asks it to stop.
+/// Computes what is missing of a run; a shard that turns out to be damaged on the way is made again. Stops once `stop`
+/// is true.
 ///
 /// # Errors
 ///
@@ -91,7 +92,7 @@ pub fn solve(
         let missing = run.missing();
         let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
         if short > 0 && missing_bytes > 0 {
-            // What was forecast may be off; what has found no room is not.
+            // A forecast may be wrong, but now a segment has found no room.
             let limit_bytes = run.dir().allowance().map_or(0, |allowance| allowance.limit_bytes());
             return Err(RunSolveError::OverDisk { limit_bytes, needed_bytes: limit_bytes + missing_bytes });
         }

@@ -68,14 +68,14 @@ struct OwnLeader<'a> {
     begun: Instant,
     worth: Worth,
     ranges: Mutex<Ranges>,
-    /// For the writing thread: there may be a range to write, or the end.
+    /// Notified when there may be a range for the writing thread, or all is written.
     changed: Condvar,
     journal: Mutex<Journal<'a>>,
 }
 
 struct Journal<'a> {
     run: &'a mut Run,
-    /// When what was committed last was.
+    /// When the last commit was made, or the segment begun.
     begun: Instant,
 }
 

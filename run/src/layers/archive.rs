@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Compression level: the files are gone in minutes.
 const LEVEL: i32 = 1;
 
-/// Items, each in a frame of its own: it is read as often as a part is asked for.
+/// Items, each in a frame of its own, as a frame is read anew for every item that is asked for.
 pub type PackedItems = Vec<(ItemKey, Frame)>;
 
 /// Packs some items.

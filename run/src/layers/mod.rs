@@ -81,7 +81,7 @@ impl LayerSolver for WhenNeeded {
 struct Loaded {
     workload: Workload,
     value_bytes: u64,
-    /// With less memory they would not do.
+    /// The least memory that the kernels can do with, in bytes.
     least_bytes: u64,
     /// One range at a time: blocks are let go of by layer.
     passes: Mutex<LayerPasses>,
@@ -124,7 +124,7 @@ fn enumerate(
     let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(Layer::RISE));
     let begin = Layer::FIRST.to(lowest_lost).rev().find(can_begin).unwrap_or(Layer::FIRST);
     passes.enumerate(begin, last, &mut |layer| {
-        // States below are asked for no more, two layers above.
+        // The states of layers below `first` are not needed any more two layers above them.
         if let Some(passed) = layer.down(Layer::RISE).filter(|&passed| passed < first) {
             passes.archive.release(passed);
         }

@@ -12,7 +12,7 @@ use exact2048_worker::{AnyWorker, Tuning, WorkerError, new_worker};
 
 use super::archive::{SpanArchive, packed};
 
-/// What happens in a layer with each of its lanes, beside so many threads that may help.
+/// What is done with each lane of a layer; the number says how many other threads may help.
 type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
 /// A worker on the shards of a run, and on what it has worked out beside them.
@@ -32,7 +32,7 @@ pub fn lost_layers(run: &Run) -> Vec<Layer> {
 }
 
 impl LayerPasses {
-    /// Through the layers of a run with these parameters. What does not fit the memory waits in scratch files.
+    /// Passes through the layers of a run with these parameters. What does not fit the memory waits in scratch files.
     pub fn new(
         params: Params,
         lost: Vec<Layer>,
@@ -55,7 +55,8 @@ impl LayerPasses {
         self.lanes.len()
     }
 
-    /// Does something for each lane that may have boards in a layer, side by side; what comes of it in their order.
+    /// Calls `of_lane` for each lane that may have boards in a layer, side by side; gives the results in the order of
+    /// the lanes.
     pub fn for_lanes<T: Send>(&self, layer: Layer, of_lane: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
         let is_there = |lane: &Lane| {
             let (first, last) = layer_range(&self.params, *lane);
@@ -79,8 +80,8 @@ impl LayerPasses {
         found.into_iter().map(|(_, of_lane)| of_lane).collect()
     }
 
-    /// Enumerates the layers of a span again of which it is not stored which states they have; the two layers below the
-    /// lowest of these are stored. After each it is asked whether to go on; the result says whether it went to the end.
+    /// Enumerates those layers of a span again whose reach is not stored; that of the two layers below the lowest of
+    /// them must be stored. After each of them `goes_on` is asked; the result says whether it never said no.
     pub fn enumerate(
         &self,
         first: Layer,
@@ -109,8 +110,8 @@ impl LayerPasses {
         Ok(true)
     }
 
-    /// Backs up a layer, of which the two above were backed up just before or are stored: first its afterstates, then with
-    /// each lane of states what is wanted of them, in the order of the lanes.
+    /// Backs up a layer; the two above it must have been backed up just before, or be stored. Backs up its afterstates,
+    /// then calls `states` for each lane; gives the results in the order of the lanes.
     pub fn back_up<T: Send>(&self, layer: Layer, states: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
         self.for_lanes(layer, &|lane, helpers| {
             self.worker.back_up_afterstates(layer, lane, helpers)?;

@@ -18,7 +18,7 @@ use super::{Leader, Seat};
 /// How often a thread without a task looks whether it is to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often it looks for pieces of a block that others work on, while there may be some.
+/// How often a thread without a task looks for pieces of a block that others work on, while there may be some.
 const SHORT_PAUSE: Duration = Duration::from_micros(100);
 
 /// Why a crew stopped before its plan was done.
@@ -33,10 +33,10 @@ pub enum CrewError {
     /// The journal could not be written.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// There are not as many threads to be had.
+    /// The threads could not be started.
     #[error("cannot start {threads} compute threads: {error}; ask for fewer")]
     Threads {
-        /// As many as were asked for.
+        /// How many were asked for.
         threads: usize,
         /// What the system says.
         error: rayon::ThreadPoolBuildError,
@@ -77,7 +77,7 @@ pub struct Crew<L> {
     dispatch: Dispatch<L>,
     stop: Arc<AtomicBool>,
     plan: Mutex<Plan>,
-    /// There may be a task.
+    /// Notified when there may be a task.
     tasks: Condvar,
 }
 
@@ -87,7 +87,7 @@ struct Plan {
     error: Option<CrewError>,
     /// Threads that wait for a task: none is woken without need, since blocks are small.
     idle: usize,
-    /// All threads, and tasks that are running: threads without one help with the blocks of others.
+    /// How many threads there are, and how many of them run a task: the others help with the blocks of these.
     threads: usize,
     running: usize,
     /// How many of the running tasks work on a block in pieces.
@@ -164,7 +164,7 @@ impl<L: Leader> Crew<L> {
         }
     }
 
-    /// Changes the plan, and wakes those whom that may give a task.
+    /// Changes the plan, and wakes the threads that wait for a task, as there may be one now.
     pub fn with_plan<T>(&self, change: impl FnOnce(&mut Planner) -> T) -> T {
         let mut plan = self.lock();
         let result = change(&mut plan.planner);
@@ -235,7 +235,7 @@ impl<L: Leader> Crew<L> {
         }
     }
 
-    /// Tells threads without a task that there will be pieces of a block for them, if there will.
+    /// If a task works on its block in pieces, wakes the threads without a task, so that they help with it.
     fn call_helpers(&self, task: Task, helpers: usize) -> Option<InPieces<'_>> {
         let (layer, lane, _) = task.block()?;
         if helpers == 0 || !self.worker.has_pieces(layer, lane) {
@@ -291,7 +291,7 @@ impl<L: Leader> Crew<L> {
         self.release(releases);
     }
 
-    /// Tells of finished layers. Returns what is left to do.
+    /// Tells the dispatch of finished layers; gives what is to be released.
     fn tell(&self, events: Vec<PlanEvent>) -> Vec<Release> {
         let mut releases = Vec::new();
         for event in events {

@@ -16,7 +16,7 @@ use super::routes::Routes;
 use super::tally::{LayerSums, Tally};
 use super::{Leader, Link, Seat};
 
-/// What is finished, on its way.
+/// Sends on what is finished.
 pub struct Dispatch<L> {
     worker: Arc<dyn AnyWorker>,
     seat: Arc<Seat>,
@@ -25,7 +25,7 @@ pub struct Dispatch<L> {
     links: Vec<Option<Box<dyn Link>>>,
     leader: L,
     tally: Tally,
-    /// Layers of which this member has sent all blocks, as it has told the others.
+    /// The number of layers of which this member has sent all blocks, as it has told the others.
     frontier: AtomicU32,
     finished: Mutex<Finished>,
 }
@@ -51,7 +51,7 @@ struct Finished {
 }
 
 impl<L: Leader> Dispatch<L> {
-    /// For a member.
+    /// The dispatch of a member.
     pub fn new(
         worker: Arc<dyn AnyWorker>,
         seat: Arc<Seat>,
@@ -134,8 +134,8 @@ impl<L: Leader> Dispatch<L> {
         self.leader.may_start()
     }
 
-    /// What other lanes need of a block is there: its states on the way up, on the way down its afterstates' values. No
-    /// task that builds on them here has started yet.
+    /// Sends what the first stage of a block gave to the members that need it: states on the way up, values of
+    /// afterstates on the way down. Called before any task that builds on them here can start.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl<L: Leader> Dispatch<L> {
         for (member, readers) in self.routes.of(layer, lane) {
             let Some(Some(link)) = self.links.get(member) else { continue };
             let payload = match self.seat.segment.phase {
-                // The same for all.
+                // All members get the same.
                 Phase::Enumerate => states.get_or_init(|| self.worker.states_payload(layer, lane)).clone(),
                 Phase::BackUp => self.worker.after_values_payload(layer, lane, &readers)?,
             };
@@ -156,7 +156,7 @@ impl<L: Leader> Dispatch<L> {
         Ok(())
     }
 
-    /// A layer is packed. Called before the plan learns of it.
+    /// Takes the frames of a packed layer. Called before the plan learns that it is packed.
     pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
         let mut finished = self.lock();
         finished.sealed_bytes += encoded_bytes(&frames);
@@ -164,7 +164,7 @@ impl<L: Leader> Dispatch<L> {
         self.leader.holds(finished.sealed_bytes);
     }
 
-    /// A task came to these totals; `frontier` is the layer that the plan has come to.
+    /// Reports the totals of a finished task; `frontier` is the layer that the plan has come to.
     pub fn progressed(&self, totals: &Totals, frontier: Layer) {
         self.leader.progressed(totals, frontier);
         self.tell(self.seat.segment.position(frontier));

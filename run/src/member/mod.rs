@@ -39,7 +39,7 @@ pub struct Seat {
     pub owners: Owners,
     /// The index of this one.
     pub me: usize,
-    /// Layers that may be reported past those that all members have finished.
+    /// How many layers may be reported beyond those that all members have finished.
     pub window_layers: u32,
 }
 
@@ -142,14 +142,14 @@ pub struct Member<L> {
     seat: Arc<Seat>,
     crew: Crew<L>,
     stop: Arc<AtomicBool>,
-    /// Layers that each member has sent all blocks of, counted in the direction of the pass; of those that have none for
-    /// this one all.
+    /// For each member, the number of layers of which it has sent all blocks, in the direction of the pass; the number
+    /// of all layers for members that have no blocks for this one.
     frontiers: Mutex<Vec<u32>>,
 }
 
 impl<L: Leader> Member<L> {
-    /// Sets a member up. `links` has the ways to the others by their index, as many as are [`neighbours`]. `stop` becomes
-    /// true when no more tasks are to begin.
+    /// Sets a member up. `links` has the ways to the other members by their index, for those that are [`neighbours`].
+    /// `stop` becomes true when no more tasks are to begin.
     pub fn new(
         seat: Seat,
         worker: Arc<dyn AnyWorker>,
@@ -173,8 +173,8 @@ impl<L: Leader> Member<L> {
         Self { seat, crew, stop, frontiers }
     }
 
-    /// Computes on `threads` threads, and writes what is ordered, until the leader says that it is over. What is left
-    /// of it in the worker afterwards is the caller's to release.
+    /// Computes on `threads` threads, and writes what is ordered, until the leader says that the epoch is over. The
+    /// caller releases what the worker still holds afterwards.
     ///
     /// # Errors
     ///
@@ -184,8 +184,8 @@ impl<L: Leader> Member<L> {
         self.crew.take_error().map_or(Ok(()), Err)
     }
 
-    /// What is written goes in the order of the pass. After a failure nothing more is: what is committed stays a prefix
-    /// of the segment.
+    /// Writes ranges in the order of the pass. After a failure no more are written: what is committed stays a prefix of
+    /// the segment.
     fn write_ranges(&self) {
         while !self.crew.has_failed() {
             // In this order: a task that begins before it is asked to stop is waited for.
@@ -214,7 +214,7 @@ impl<L: Leader> Member<L> {
         self.leader().written(range, writer.finish()?)
     }
 
-    /// Accepts a block of the member with this index. May be called again with the same.
+    /// Accepts a block of the member with this index. May be called again with the same block.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ impl<L: Leader> Member<L> {
         self.crew.dispatch().leader()
     }
 
-    /// Whether no task runs: it waits for others, or has nothing left to do.
+    /// Whether no task runs: the member waits for others, or has nothing left to do.
     pub fn is_waiting(&self) -> bool {
         self.crew.is_idle()
     }

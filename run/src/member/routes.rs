@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Seat;
 
-/// Calls `call` with each lane, a lane that is built on it, and the layers of that one.
+/// Calls `call` with each pair of a lane and one that is built on it, and with the layers of the latter.
 fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
     let Seat { params, segment, .. } = seat;
     let all = lanes(params);
@@ -23,8 +23,8 @@ fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
     }
 }
 
-/// Which members of an epoch have blocks for this one, or need blocks of it. It has a link to these and no others: a
-/// thousand members would have a million.
+/// Which members of an epoch have blocks for this one, or need blocks of it. It has links to these alone: between all
+/// of a thousand members there would be a million.
 pub fn neighbours(seat: &Seat) -> Vec<bool> {
     let Seat { owners, me, .. } = seat;
     let mut neighbours = vec![false; seat.members.len()];
@@ -41,7 +41,7 @@ pub fn neighbours(seat: &Seat) -> Vec<bool> {
 /// Which members need the blocks of a lane.
 #[derive(Debug)]
 pub struct Routes {
-    /// For each lane those of other members that are built on it.
+    /// For each lane of this member, the lanes of other members that are built on it.
     to: FxHashMap<Lane, Vec<Route>>,
 }
 

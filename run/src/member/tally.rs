@@ -1,5 +1,5 @@
 //! Sums of the checksums of blocks on their way between the members of an epoch, by layers. The coordinator compares
-//! what was sent with what was taken in, before it has anything of the layer committed.
+//! what was sent with what was received, before it commits anything of the layer.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -28,18 +28,18 @@ struct Sums {
 pub struct LayerSums {
     /// Sum modulo 2^64 over blocks that were sent, each as often as it was sent.
     pub sent: u64,
-    /// The same over blocks that were taken in.
+    /// Sum modulo 2^64 over blocks that were received.
     pub received: u64,
 }
 
-/// What a block that arrives is.
+/// How a block that arrives compares with an earlier one for its layer and lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// The first of its place.
+    /// There was none before.
     New,
-    /// One that was taken in before.
+    /// It is the same block again.
     Again,
-    /// Another one than was taken in for its place before.
+    /// It is another block.
     Other,
 }
 

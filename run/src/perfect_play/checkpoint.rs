@@ -1,8 +1,8 @@
 //! How far games were followed, in a file: large boards take longer than machines stay up.
 //!
-//! A file has a line that says of what it is, the layer to go on with, the sums so far, and the chances of the afterstates
-//! from which spawns lead there and further, all numbers with their least significant byte first; and the checksum of all of
-//! it. One that is damaged, or of something else, is none.
+//! A file has a line that says what it belongs to, the layer to go on with, the sums so far, and the chances of the
+//! afterstates from which spawns lead there and further, all numbers with their least significant byte first; and the
+//! checksum of all of it. A file that is damaged, or belongs to something else, is ignored.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::sums::PlaySums;
 
-/// Where it is kept how far games were followed.
+/// The file that says how far games were followed.
 pub struct Checkpoint {
     place: PathBuf,
     /// The first line.
@@ -23,7 +23,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// In a file of a folder, which is of one run, its values and a cutoff.
+    /// The file in a folder for a run, its values and a cutoff.
     pub fn new(folder: &Path, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
         let of = format!(
             "exact2048 perfect play in progress 1, run {run_id}, fingerprint {fingerprint:032x}, cutoff {least_chance:e}\n"
@@ -65,7 +65,8 @@ impl Checkpoint {
         out.inner.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     }
 
-    /// Takes up what was written, if anything; gives the layer to go on with and the sums so far, which `empty` would be.
+    /// Reads the file, if there is one, and gives its chances to `follower`. Returns the layer to go on with and the
+    /// sums so far; `empty` are the sums before the first layer.
     pub fn read(&self, empty: PlaySums, follower: &dyn AnyFollower) -> Option<(Layer, PlaySums)> {
         let whole = self.is_whole().unwrap_or(false);
         let read = whole.then(|| self.read_whole(empty, follower)).and_then(Result::ok);
@@ -92,7 +93,7 @@ impl Checkpoint {
         Ok((next, sums))
     }
 
-    /// Forgets it: all is done.
+    /// Removes the file, as all is done.
     pub fn remove(&self) {
         let _ = fs::remove_file(&self.place);
     }

@@ -23,10 +23,11 @@ use crate::layers::{LayerPasses, lost_layers, packed};
 use checkpoint::Checkpoint;
 use sums::PlaySums;
 
-/// Layers that are worked on together at least, where values are stored more often: each span reads those of two layers.
+/// The least number of layers of a span, even where values are stored more often: for each span, the values of two
+/// layers are read.
 const LEAST_LAYERS: u32 = 32;
 
-/// Where it is kept how far games were followed.
+/// Where and how often it is written how far games were followed.
 #[derive(Clone, Debug)]
 pub struct PlayProgress {
     /// The folder of the file.
@@ -97,7 +98,8 @@ impl FollowPlay for SolvedRun {
     }
 }
 
-/// What the steps of a pass cost beside each other, a state: to enumerate it, to back it up, and to follow games through it.
+/// The relative costs of the steps of a pass for each state: to enumerate it, to back it up, and to follow games
+/// through it.
 const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
 
 struct Pass<'a> {
@@ -233,12 +235,12 @@ impl<'a> Work<'a> {
         if is_left_out { 0.0 } else { states as f64 * COSTS[step] }
     }
 
-    /// All is done for a layer.
+    /// Notes that all is done for a layer.
     fn skip(&mut self, layer: Layer) {
         self.done += (0..COSTS.len()).map(|step| self.cost(step, layer)).sum::<f64>();
     }
 
-    /// A step is done for a layer.
+    /// Notes that a step is done for a layer; gives the progress.
     fn told(&mut self, step: usize, layer: Layer, sums: &PlaySums) -> StatsProgress {
         self.done += self.cost(step, layer);
         let last_layer = self.run.params.last_layer().0;

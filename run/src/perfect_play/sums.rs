@@ -10,7 +10,7 @@ use exact2048_worker::FollowSums;
 /// Sums over the layers so far.
 pub struct PlaySums {
     params: Params,
-    /// Blocks of a layer at most.
+    /// The most blocks that a layer has.
     lanes: usize,
     layers: Vec<LayerStatistics>,
     moved: f64,
@@ -24,7 +24,7 @@ pub struct PlaySums {
 }
 
 impl PlaySums {
-    /// Nothing so far of a run with so many lanes.
+    /// The sums of a run with this many lanes, before its first layer.
     pub fn new(params: &Params, lanes: usize) -> Self {
         Self {
             params: params.clone(),
@@ -45,7 +45,7 @@ impl PlaySums {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// Takes in the blocks of a layer, in order; `terms` is what an afterstate's chance is the sum of at most.
+    /// Adds the blocks of a layer, in order; `terms` is the most terms that an afterstate's chance is the sum of.
     pub fn take_layer(&mut self, layer: Layer, blocks: &[FollowSums], terms: u32) {
         let mut all = FollowSums::default();
         for block in blocks {
@@ -95,7 +95,7 @@ impl PlaySums {
         numbers
     }
 
-    /// The same run's sums that these are the numbers of; `None` where they are of none.
+    /// The sums that have these [`PlaySums::numbers`], of the run that `self` is of; `None` if no sums have them.
     pub fn with_numbers(self, numbers: &[u64]) -> Option<Self> {
         let (&[most_roundings, longest, roundings, moved, potential, won, left_out], rest) =
             numbers.split_first_chunk()?;

@@ -32,7 +32,7 @@ impl Fingerprint {
         Self::ByCells(Box::new(std::array::from_fn(table)))
     }
 
-    /// The hash of a state: of the smallest image of its board, and its value.
+    /// The hash of a state, from the smallest image of its board and from its value.
     pub fn hash(&self, geometry: &Geometry, board: u64, value: u64) -> u128 {
         match self {
             Self::Whole => {

@@ -73,7 +73,7 @@ impl Game {
             .unwrap_or(last + 2)
     }
 
-    /// How values are written and come from others.
+    /// How values are written, and computed from others.
     pub fn values(&self) -> &ValueForm {
         &self.values
     }

@@ -16,7 +16,7 @@ type Batch = [u64; WIDTH];
 /// The most images that a board has: those of a square.
 pub const MOST_IMAGES: usize = 8;
 
-/// What the size of a board says about it.
+/// What follows from the size of a board.
 #[derive(Debug)]
 pub struct Geometry {
     cells: usize,
@@ -24,7 +24,7 @@ pub struct Geometry {
     directions: [Direction; 4],
     /// Exchanges first and last column, second and last but one, and so on.
     mirror: Vec<Swap>,
-    /// The same with rows.
+    /// Exchanges first and last row, and so on.
     upend: Vec<Swap>,
     /// Exchanges rows and columns; only of a square.
     transpose: Option<Vec<Swap>>,
@@ -88,8 +88,8 @@ impl Geometry {
         !taken(board) & LOWEST_BITS & (u64::MAX >> (64 - 4 * self.cells))
     }
 
-    /// The boards after the four moves, in the place of the board each; one that a move leaves as it is
-    /// has no such move.
+    /// The boards after each of the four moves, in the order of `boards`. A move that does not change its board is not
+    /// legal.
     pub fn slide(&self, boards: &[u64], after: &mut [Vec<u64>; 4]) {
         for (direction, after) in self.directions.iter().zip(after) {
             after.clear();

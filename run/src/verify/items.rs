@@ -58,12 +58,12 @@ impl Content {
     }
 }
 
-/// One of them.
+/// One item.
 #[derive(Clone, Copy)]
 pub struct Item {
     /// The index of its shard.
     shard: usize,
-    /// Where it is there.
+    /// Where it is in the shard.
     entry: Entry,
     /// The key of its part.
     key: ItemKey,
@@ -108,8 +108,8 @@ impl Items {
         Ok(Some(Self { shards, items, frames }))
     }
 
-    /// Reads one item, with the frames read last kept; without an item where there is none, and `None` where no
-    /// shard covers its layer.
+    /// Reads one item; `cache` keeps the frames read last. The result has no item if the shard has none; it is `None`
+    /// if no shard covers the layer.
     pub fn read_one(
         catalog: &Catalog,
         content: Content,
@@ -144,7 +144,7 @@ impl Items {
         self.get(at)
     }
 
-    /// Its bytes.
+    /// The bytes of an item.
     pub fn bytes(&self, item: &Item) -> &[u8] {
         let frame = self.frames.get(&(item.shard, item.entry.frame));
         frame.and_then(|frame| item.entry.slice(frame)).unwrap_or_default()

@@ -35,9 +35,9 @@ pub struct Part {
     pub boards: Vec<u64>,
     /// Their values; empty where they are not read.
     pub values: Vec<u64>,
-    /// Where the run stores best moves and they are read: their boards as they are stored, and the move that is stored of each.
+    /// Empty unless best moves are read: the stored image of each board.
     pub images: Vec<u64>,
-    /// See `images`.
+    /// The stored move of each image.
     pub best: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ impl<'i> Marked<'i> {
 }
 
 impl<'a> LayerReader<'a> {
-    /// What a run has stored.
+    /// A reader of what a run has stored.
     pub fn new(run: &'a Run, game: &'a Game) -> Self {
         Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
     }
@@ -391,7 +391,7 @@ impl<'a> LayerReader<'a> {
     }
 }
 
-/// The same tiles, the first cell's highest.
+/// The tiles of a board, that of the first cell in the highest bits: so boards compare in the order of their cells.
 fn in_reading_order(board: u64) -> u64 {
     let pairs = board.swap_bytes();
     (pairs & 0x0f0f_0f0f_0f0f_0f0f) << 4 | pairs >> 4 & 0x0f0f_0f0f_0f0f_0f0f

@@ -17,7 +17,7 @@ pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 /// Stands for a large tile in a skeleton: no small tile has this exponent.
 const LARGE: u64 = 15;
 
-/// Masks with symmetries number the canonical configs only if they have at most this many.
+/// A mask with symmetries numbers its canonical configs alone, if it has at most this many configs.
 const MOST_CANONICAL: u64 = 1 << 15;
 
 /// Classes keep a list of their configs if these are at most this many.
@@ -161,8 +161,8 @@ impl<'a> Layout<'a> {
         (block.row_count() > 0 && block.columns() > 0).then_some(block)
     }
 
-    /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: columns, which the layers
-    /// beside it need too, and classes, if they have become many, because other layers will need them.
+    /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: the columns of other lanes;
+    /// and other classes, but only if they have become many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
         lock(&self.columns).retain(|lane, _| lanes.binary_search(lane).is_ok());
         let mut classes = lock(&self.classes);
@@ -241,7 +241,7 @@ impl<'a> Layout<'a> {
         self.configs[cells].get(sum as usize / 2).copied().unwrap_or(0)
     }
 
-    /// The small tiles of the config of this number among all of a mask with their sum.
+    /// The small tiles of a config, by its number among all configs of a mask with this sum.
     fn nth_config(&self, mask: &Mask, small_sum: u32, mut rank: u64) -> u64 {
         let (mut board, mut sum) = (0, small_sum);
         for (i, cell) in mask.small_cells.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What moves and spawns make of the states of a layer, and their values of those of the layers above.
+//! What moves and spawns make of the states of a layer, and the values of these states, from those of the layers above.
 //!
 //! A spawn leaves the large tiles as they are, so that all states that an afterstate can become are in one lane:
 //! the afterstates of a layer are gathered by lane, and each lane needs two small tables of states.
@@ -75,15 +75,15 @@ fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut BlockStates> {
 
 /// The legal moves of the states of a part.
 struct Moves {
-    /// Which each state has, one bit each.
+    /// Which moves each state has, one bit each.
     legal: Vec<u8>,
-    /// Which of `lanes` each leads to.
+    /// Which of `lanes` each move leads to.
     targets: Vec<u8>,
     /// The afterstates by lane, in order of the moves.
     lanes: Vec<(u64, Vec<u64>)>,
 }
 
-/// The moves of a layer's states that lead to a lane, those of one part.
+/// The moves of the states of one part that lead to one lane.
 struct Arrivals {
     lane: u64,
     part: usize,
@@ -98,7 +98,7 @@ struct Arrivals {
 pub struct Successors {
     /// Number of afterstates, up to symmetry, that are not won.
     pub afterstates: u64,
-    /// Afterstates and what they can become, where that is no state; not all of them.
+    /// Afterstates, each with a board that it can become and that is no state; not all there are.
     pub missing: Vec<(u64, u64)>,
     /// The values of the states of each part, where they were asked for, and the number of the first of the best moves of
     /// each; 0 where none is legal.
@@ -223,11 +223,11 @@ struct Lane<'a> {
 struct Above<'a> {
     /// Whether they are known at all.
     looked_up: bool,
-    /// Those there are.
+    /// The states; `None` where there are none.
     block: Option<&'a mut BlockStates>,
 }
 
-/// What is made for one lane after the other.
+/// Working memory, used for one lane after the other.
 #[derive(Default)]
 struct Tables {
     afterstates: BoardTable,
@@ -248,7 +248,8 @@ impl Lane<'_> {
         self.arrivals.iter().map(|arrivals| arrivals.after.len()).sum()
     }
 
-    /// Looks the spawns of all afterstates up; puts their values in their place if these are asked for.
+    /// Looks up the spawns of all afterstates; puts the values of the afterstates in their place if `with_values` is
+    /// set.
     fn look_up(mut self, game: &Game, tables: &mut Tables, with_values: bool) -> Found {
         let total = self.arrivals();
         tables.afterstates.clear(total);
@@ -298,7 +299,7 @@ impl Lane<'_> {
 }
 
 impl Tables {
-    /// Writes down all that afterstates can become, canonical.
+    /// Lists the canonical boards of all states that some afterstates can become.
     fn spawn(&mut self, game: &Game, afterstates: &[u64]) {
         let [twos, fours] = &mut self.spawned;
         twos.clear();

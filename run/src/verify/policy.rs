@@ -1,6 +1,6 @@
 //! The best moves of an item, read as `docs/dev/format.md` says.
 
-/// What is read of an item, entry by entry.
+/// Reads the best moves of an item, entry by entry.
 pub struct BestMoveReader<'a> {
     unread: std::slice::Iter<'a, u8>,
     /// How far the code is above the low end of the interval, and how wide that is.
@@ -14,7 +14,7 @@ pub struct BestMoveReader<'a> {
 }
 
 impl<'a> BestMoveReader<'a> {
-    /// Reads an item of a part with so many columns.
+    /// A reader of an item of a part with this many columns.
     pub fn new(item: &'a [u8], columns: usize) -> Self {
         let chance = |place: usize| if place.is_multiple_of(4) { 0xc000 } else { 0x8000 };
         let chances = (0..4 * 4 * 16 * 4).map(chance).collect();

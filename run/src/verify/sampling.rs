@@ -1,9 +1,10 @@
-//! Some stored values drawn by chance, each against the values that follow from the stored ones above it.
+//! Checks some stored values, drawn by chance, against the values that follow from the stored ones above them.
 //!
-//! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers, is
-//! listed layer by layer, each state once, and valued downward again. Where few layers are stored that is much: what takes
-//! more memory than allowed is left out, and said so. Of the states in between, whose values are not stored, some are asked
-//! of the oracle, so that answers to queries are checked too. Where the run stores best moves, those of all these states are.
+//! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers,
+//! is listed layer by layer, each state once, and valued downward again. Where few layers are stored that is much: what
+//! takes more memory than allowed is left out, and said so. Of the states in between, whose values are not stored, some
+//! are asked of the oracle, so that answers to queries are checked too. Where the run stores best moves, those of the
+//! drawn states and of these are checked, too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,7 +191,7 @@ impl Sampler<'_> {
     /// stored, ascending; `None` where they are too many.
     fn cone(&self, states: &[(u32, u64, u64)]) -> Result<Option<(Known, Vec<u64>)>, Problem> {
         let (mut known, mut between) = (Known::default(), Vec::new());
-        // What each layer still has to be gone through for, with an afterstate that leads to it.
+        // For each layer the states that are still to be worked on, each with an afterstate that leads to it.
         let mut open: BTreeMap<u32, FxHashMap<u64, u64>> = BTreeMap::new();
         for &(_, board, _) in states {
             self.successors(board, |after, state| {

@@ -13,7 +13,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The same, widened to whole committed ranges of values: the journal has one fingerprint for each. Spans that
+    /// This span, widened to whole committed ranges of values: the journal has one fingerprint for each. Spans that
     /// cover all layers together check all of the run together.
     pub fn widened(self, commits: &[Commit]) -> Self {
         let touched = |commit: &&Commit| {
@@ -53,8 +53,8 @@ impl Span {
         (self.first.0.saturating_sub(4).max(4)..self.first.0).rev().filter(|layer| layer % 2 == 0).map(Layer)
     }
 
-    /// What is left of the span when all layers from `down_to` on are done with: what is to be asked for to go
-    /// on. `None` where nothing is left.
+    /// The span that is left when all layers from `down_to` upward are checked: the one to check next, to go on. `None`
+    /// where nothing is left.
     pub fn left_below(self, down_to: Layer, commits: &[Commit]) -> Option<Self> {
         // A range of values counts as done with only as a whole.
         let begun = commits.iter().filter(|commit| commit.phase == Phase::BackUp);

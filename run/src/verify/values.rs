@@ -12,7 +12,7 @@ pub struct SpawnedValues {
 }
 
 impl SpawnedValues {
-    /// Without any.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.twos.clear();
         self.fours.clear();
@@ -58,7 +58,7 @@ impl ValueForm {
         }
     }
 
-    /// What so much of the score is in a value; nothing where values are no scores.
+    /// What this much of the score adds to a value; 0 where values are no scores.
     pub fn score(&self, points: u64) -> u64 {
         match self.form {
             Form::Fixed { fraction_bits, scores: true } => points << fraction_bits,
@@ -106,7 +106,7 @@ impl ValueForm {
         number * f64::from(numerator) / (f64::from(denominator) * count)
     }
 
-    /// The least value that chance could choose: a spawned 4 counts what nobody scored of it less.
+    /// The least value of the spawns that can come; a spawned 4 counts less by the 4 that nobody scored.
     fn least(&self, spawned: &SpawnedValues) -> u64 {
         let [weight2, weight4] = self.weights;
         let twos = spawned.twos.iter().copied().filter(|_| weight2 > 0);
@@ -156,13 +156,13 @@ impl ValueForm {
             Precision::Bits32 => (u64::from((number as f32).to_bits()), u64::from(1f32.to_bits())),
             Precision::Bits64 => (number.to_bits(), 1f64.to_bits()),
         };
-        // Of damaged values anything may come.
+        // Damaged values may give any number.
         if losses { one.wrapping_sub(bits) } else { bits }
     }
 }
 
-/// The sum of numbers that are not negative, each rounded to a multiple of 2^(e − 48), a tie to the even one, where 2^e is
-/// the largest power of two that is no larger than any of them.
+/// The sum of numbers that are not negative, each rounded to a multiple of 2^(e − 48), a tie to the even one, where 2^e
+/// is the largest power of two that is no larger than the largest of them.
 fn coarse_sum(numbers: &[f64]) -> f64 {
     const DIGITS: u32 = 52;
     let exponent = |number: f64| (number.to_bits() >> DIGITS) as u32;

@@ -10,8 +10,8 @@ use super::items::{Content, item_text};
 use super::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Problem, Span, Verifier, journal};
 
 impl Verifier<'_> {
-    /// Reads every frame of every committed shard that has a layer of a span, and checks what the journal says of
-    /// them by itself.
+    /// Reads every frame of every committed shard that has a layer of a span, and checks each commit of the journal by
+    /// itself.
     pub fn shards(&self, span: Span) -> CheckOutcome {
         let mut outcome =
             CheckOutcome { problems: journal::check(self.run(), self.game()), ..CheckOutcome::default() };

@@ -31,7 +31,7 @@ fn catalog(run: &TypedRun<JournalRecord>) -> Catalog {
     Catalog::new(run, &params(), 7)
 }
 
-/// So many states as the layer says: of some layers none.
+/// Counts that differ from layer to layer; some layers have no states.
 fn counts(layer: Layer) -> LayerCounts {
     LayerCounts { layer, states: u64::from(layer.0 % 6), afterstates: 1 }
 }
@@ -40,7 +40,7 @@ fn range(first: u32, last: u32) -> LayerRange {
     LayerRange { first: Layer(first), last: Layer(last) }
 }
 
-/// The record with this number, by so many members; none stands for a process that works alone.
+/// The record with this number, by this many members; 0 stands for a process that works alone.
 fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, members: u32) -> Record {
     let layers = match phase {
         Phase::Enumerate => first.to(last).map(counts).collect(),
@@ -64,12 +64,12 @@ fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, m
     }
 }
 
-/// What happens to a catalog. Numbers count from the beginning again where they are too large.
+/// What happens to a catalog. A number that is too large is taken modulo the number of records or shards.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Layers are committed, by so many members.
+    /// Layers are committed, by this many members.
     Commit(Phase, LayerRange, u32),
-    /// The layers of an earlier record are, once more.
+    /// The layers of an earlier record are committed once more.
     Again(usize, u32),
     /// The commit of a record is retracted.
     Retract(usize),
@@ -77,7 +77,7 @@ enum Step {
     LetGo([LayerRange; 2]),
     /// A shard is lost that holds a layer.
     Lose(ShardKind, Layer, usize),
-    /// A shard is lost that counts no more.
+    /// A shard that does not count any more is lost.
     LoseInVain(usize),
     /// The shard that holds a layer is opened anew.
     Reopen(ShardKind, Layer),
@@ -111,11 +111,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 /// What a catalog should hold, layer by layer.
 #[derive(Default)]
 struct Model {
-    /// All that there ever were.
+    /// All records that there ever were.
     records: Vec<Record>,
     /// The record whose shards hold a layer.
     held: BTreeMap<(ShardKind, Layer), usize>,
-    /// Those whose reach was let go of, and of which the counts stay.
+    /// The records whose reach was let go of, and whose counts stay.
     counted: Vec<usize>,
 }
 
@@ -166,7 +166,7 @@ impl Model {
         let gone = self.within(removed);
         let known: BTreeSet<_> = self.counted.iter().flat_map(|&number| self.layers(number)).collect();
         for &number in &gone {
-            // What is counted already is counted once.
+            // Layers that are counted already are not counted twice.
             if !self.layers(number).all(|layer| known.contains(&layer)) {
                 self.counted.push(number);
             }
@@ -174,12 +174,12 @@ impl Model {
         self.lose(&gone);
     }
 
-    /// The shards of some records, in the order of these.
+    /// The shards of some records, in the order of the records.
     fn shards(&self, numbers: impl IntoIterator<Item = usize>) -> Vec<&ShardRecord> {
         numbers.into_iter().flat_map(|number| &self.records[number].shards).collect()
     }
 
-    /// Requires that a catalog says the same.
+    /// Requires that a catalog says what the model says.
     fn check(&self, catalog: &Catalog) {
         let stored = self.stored();
         for kind in KINDS {

@@ -1,7 +1,7 @@
 //! Best moves of states, of a run that stores them.
 //!
-//! Where several moves are best, the one is stored that comes first on the board's image that is stored; an answer is that
-//! move on the board as asked for.
+//! Where several moves are best, the run stores the one that comes first on the stored image of the board; an answer is
+//! the same move on the board as asked for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl BestMoves {
     ) -> Result<Option<Arc<BestPart>>, ReadError> {
         self.parts.get_or_insert_with(&entry.key, || {
             let Some(states) = source.states(entry.key, entry.parts)? else { return Ok(None) };
-            // An empty item is left out.
+            // Shards have no empty items.
             let item = source.read(ItemKind::BestMoves, entry.key)?.unwrap_or_default();
             let best = self.decode(locator, entry, &states, &item)?;
             Ok(Some(Arc::new(BestPart { marked: Marked::new(&states, entry.parts.columns()), best })))
@@ -169,7 +169,7 @@ impl Oracle {
     }
 }
 
-/// The move on a board that is a given move on its image; `None` where no move is legal.
+/// The move on a board that corresponds to a given move on its image; `None` where no move is legal.
 pub(super) fn best_on_image(
     rules: &PackedRules,
     board: Board,

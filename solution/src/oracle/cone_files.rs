@@ -1,8 +1,8 @@
-//! Solved cones on disk, for the next who asks: a folder of files, the least recently used of which go first.
+//! Solved cones on disk, for later questions: a folder of files, of which the least recently used go first.
 //!
-//! A file is written under a temporary name and then renamed. Nothing is synced: all of it is under checksums, and what is
-//! damaged or cut off is removed and solved again, and what is of another run is passed over. Processes may share a
-//! folder. Whatever fails here costs time alone, and no error is reported.
+//! A file is written under a temporary name and then renamed. Nothing is synced: checksums cover all of it, a file that
+//! is damaged or cut off is removed and its cone solved again, and files of other runs are passed over. Processes may
+//! share a folder. A failure here only costs time, and is not reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// The first bytes of a file, with the version of what follows.
 const MAGIC: [u8; 8] = *b"EX2048C1";
 
-/// States of a page but the last of a layer: a look-up reads one.
+/// The number of states of a page, but for the last one of a layer. A look-up reads one page.
 const PAGE_STATES: usize = 1024;
 
 /// Bytes of a header before the table of pages.
@@ -48,7 +48,7 @@ pub struct ConeFiles {
 }
 
 impl ConeFiles {
-    /// The cones of a run in a folder, which need not be there, and where all together may take so many bytes.
+    /// The cones of a run in a folder, which need not exist yet. All files in it together may take `most_bytes`.
     pub fn new(folder: PathBuf, most_bytes: u64, run: RunKey, width: usize) -> Self {
         Self { folder, most_bytes, run, width }
     }
@@ -85,7 +85,7 @@ impl ConeFiles {
         values
     }
 
-    /// Takes what a file knows of the values that are still missing; whether it knew any.
+    /// Fills in those of the missing values that a file has; gives whether it had any.
     fn read(
         &self,
         path: &Path,
@@ -101,9 +101,9 @@ impl ConeFiles {
         Ok(was_used)
     }
 
-    /// Keeps a solved cone, in the place of those that were not used for longest.
+    /// Keeps a solved cone, and removes the least recently used ones if it needs their room.
     pub fn keep(&self, solved: &Solved) {
-        // What the disk or its rights do not allow is solved again.
+        // If the disk or its permissions do not allow that, the cone is solved again.
         let _ = self.try_keep(solved);
     }
 
@@ -118,7 +118,7 @@ impl ConeFiles {
             return Ok(());
         }
         self.make_room(bytes);
-        // Whoever solves the same cone gives it the same name.
+        // The same cone gets the same name, whichever process solves it.
         let mut hash = Xxh3::new();
         hash.update(&self.run);
         lowest.boards.iter().for_each(|board| hash.update(&board.0.to_le_bytes()));
@@ -220,7 +220,7 @@ impl Page {
     }
 }
 
-/// The little-endian number at a place that there is.
+/// The little-endian number at an offset, which must be within the bytes.
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
@@ -281,7 +281,7 @@ impl ConeFile {
         }
         let expected = [&MAGIC[..], &(width as u64).to_le_bytes()].concat();
         let is_whole = header.starts_with(&expected) && u64_at(&header, 72) == length;
-        // Before there is memory for it: a table is no larger than its file.
+        // Checked before memory is taken for the table: it is no larger than its file.
         let pages = usize::try_from(u64_at(&header, 16)).ok();
         let pages = pages.filter(|&pages| is_whole && (pages as u64) < length / ENTRY_BYTES as u64);
         header.resize(HEADER_BYTES + pages.ok_or_else(damaged)? * ENTRY_BYTES + 8, 0);
@@ -340,12 +340,13 @@ mod tests {
 
     const LAYER: Layer = Layer(40);
 
-    /// Bytes of a file with so many states of one layer, up to a page.
+    /// Bytes of a file with this many states of one layer, at most a page.
     fn bytes_of(states: u64) -> u64 {
         (HEADER_BYTES + ENTRY_BYTES) as u64 + 8 + 12 * states
     }
 
-    /// A cone of so many states, whose boards are numbers from `first` on, and their values these less one.
+    /// A cone of this many states, whose boards are the numbers from `first` on; the value of each is its number less
+    /// one.
     fn cone(first: u64, states: u64) -> Solved {
         let numbers = first..first + states;
         let boards = numbers.clone().map(Board).collect();

@@ -1,4 +1,4 @@
-//! Values of any states of a run: looked up where they are stored, else from cones, which are kept for the next who asks.
+//! Values of any states of a run: looked up where they are stored, else from cones, which are kept for later questions.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,28 +14,30 @@ use super::layer_solver::FoundValues;
 use super::{Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 
-/// States whose cones are solved together at most where the next cut is near: so many that what they have in common is read
-/// once, and so few that what they lead to takes some MiB.
+/// The most states whose cones are solved together where the next cut is near: enough that what they have in common is
+/// read once, and few enough that what they lead to takes some MiB.
 const SHALLOW_TOGETHER: usize = 512;
 
 /// Layers below a cut whose values are kept with the decoded parts of the run. Further down there are too many, and solved
 /// cones are kept as they are.
 const SHALLOW_LAYERS: u32 = 2;
 
-/// States of a cone from which on it is kept: a smaller one is solved as fast as it is found.
+/// A cone of at least this many states is kept: a smaller one is solved as fast as it is found.
 const LEAST_KEPT_STATES: u64 = 256;
 
 /// Solved cones in memory at most: each is searched for a state that is asked for.
 const MOST_IN_MEMORY: usize = 64;
 
-/// Where kernels are at hand, cones of up to so many bytes are solved whatever the layers that they lie in have.
+/// Where kernels are at hand, a cone of at most this many bytes is solved by itself, however few states its layers
+/// have.
 const LEAST_LAYERS_BYTES: u64 = 8 << 20;
 
-/// And larger ones of up to a byte for so many states of these layers. A state of a cone takes some 16 bytes and a
-/// microsecond, a state of a whole layer a tenth of that time.
+/// A larger cone is solved by itself if it takes at most a byte for this many states of its layers; else these layers
+/// are backed up whole. A state of a cone takes some 16 bytes and a microsecond, a state of a whole layer a tenth of
+/// that time.
 const STATES_A_BYTE: u64 = 4;
 
-/// States from which on threads share the search for their places.
+/// From this number of states on, threads share the search for their entries.
 const SHARED_STATES: usize = 4096;
 
 /// How a question is asked.
@@ -43,16 +45,16 @@ const SHARED_STATES: usize = 4096;
 pub struct Asking<'a> {
     /// Whether the answer is still wanted.
     pub wanted: Wanted<'a>,
-    /// Told of the layers of cones, before they are worked on.
+    /// Called with the layers of cones, before they are worked on.
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Bytes of memory that a cone may take at most.
     pub cone_bytes: u64,
-    /// What it cost so far.
+    /// What the answer has cost so far.
     pub spent: &'a CostSum,
 }
 
 impl<'a> Asking<'a> {
-    /// Patiently, but for `wanted`, with so many bytes for cones.
+    /// Asks without hearing of progress, until `wanted` says no, with `cone_bytes` bytes for each cone.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent }
     }
@@ -99,7 +101,7 @@ impl SolvedCones {
         Self { most_bytes, cones: Mutex::default() }
     }
 
-    /// Takes what they know of values that are still missing.
+    /// Fills in those of the missing values that the cones have.
     fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<Stored>]) {
         let cones = self.lock().clone();
         for cone in cones {
@@ -112,7 +114,7 @@ impl SolvedCones {
             }
             if was_used {
                 let mut cones = self.lock();
-                // Unless somebody else took it out.
+                // Unless another thread took it out.
                 if let Some(at) = cones.iter().position(|other| Arc::ptr_eq(other, &cone)) {
                     cones.remove(at);
                     cones.push_front(cone);
@@ -249,8 +251,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The values of some states by their cone, or where kernels are at hand and the cone is no longer a small part of its
-    /// layers, by these whole.
+    /// The values of some states: from their cone, or where kernels are at hand and the cone is not a small part of its
+    /// layers, from these layers, backed up whole.
     fn solve_cone_or_layers(
         &self,
         states: &[(Layer, Board)],
@@ -268,7 +270,8 @@ impl Oracle {
                     solved => return solved.map(of_cone),
                 }
                 if let Some(mut found) = self.solve_layers(states, asking)? {
-                    // No states, which the run could not tell; they may be worth something all the same.
+                    // These boards are no states, which the run could not say before; they may have values all the
+                    // same.
                     let open = open_of(states, &found.values);
                     if !open.is_empty() {
                         let cone = self.solve_cone(&open, asking.cone_bytes, asking)?;
@@ -380,7 +383,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// A state that the run must have, and that no block of it has room for.
+    /// The error that no block has an entry for a state that the run must have.
     fn no_place(&self, layer: Layer, board: Board) -> QueryError {
         self.unreachable(
             board,

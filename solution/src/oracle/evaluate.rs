@@ -44,7 +44,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// Asks for what the moves of a state lead to; `None` where it is not reachable.
+    /// The question about a state; adds to `states` those that its moves and spawns lead to. `None` where it is not
+    /// reachable.
     fn question(
         &self,
         board: Board,
@@ -83,7 +84,7 @@ impl Oracle {
         let most = found.iter().flatten().map(|&(.., stored)| stored).max();
         let layer = self.layer(board);
         let bound = |stored| most.map_or(0.0, |_| self.scale.error_bound(layer, stored));
-        // In fixed point that of the best covers all.
+        // In fixed point the bound of the best move covers all moves.
         let of_all = self.scale.fraction_bits().and(most);
         let outcome = |(after, score, stored)| {
             let value = self.number(stored, board);
@@ -136,7 +137,7 @@ impl Oracle {
         let spawn4 = self.params.spawn4;
         let kinds = [
             (SpawnKind::Two, spawn4.weight2(), Stored::default()),
-            // The 4 that it adds to the potential nobody has scored.
+            // A spawned 4 adds 4 to the potential, which nobody has scored.
             (SpawnKind::Four, spawn4.weight4(), self.scale.points(4)),
         ];
         let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {

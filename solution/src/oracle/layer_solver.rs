@@ -1,4 +1,4 @@
-//! Whole layers by the kernels of the solver, which whoever links them hands in.
+//! Whole layers, by the kernels of the solver. This crate has none: they are handed in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -25,14 +25,14 @@ type Items = BTreeMap<ItemKey, Vec<u8>>;
 pub struct LayerItems {
     /// Which states there are, of the layers whose reach the run does not store.
     pub reach: Items,
-    /// The values of all of them.
+    /// The values of the states of all these layers.
     pub values: Items,
 }
 
 /// A step that a [`LayerSolver`] has done with a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayerStep {
-    /// It was found which states it has, since the run does not store that.
+    /// Its states were found, since the run does not store them.
     Enumerated,
     /// Its states have values.
     BackedUp,
@@ -41,13 +41,13 @@ pub enum LayerStep {
 /// Whether what follows a step is still wanted; asked after each.
 pub type WantedStep<'a> = &'a (dyn Fn(LayerStep, Layer) -> bool + Sync);
 
-/// Backs up whole layers that a run does not store. What reads runs links no kernels: whoever has them hands them in, with
-/// [`Oracle::with_layer_solver`].
+/// Backs up whole layers that a run does not store. This crate has no kernels: a program that links them hands them in,
+/// with [`Oracle::with_layer_solver`].
 pub trait LayerSolver: Send + Sync {
-    /// Backs up a range of layers, above which two are stored or nothing is, and gives what it found of those up to `highest`.
-    /// Where it is not stored which states they have, that is found out first, from the next two layers below of which it is.
-    /// Threads are those of the rayon pool that it is called in. After each step it asks whether to go on, and else gives
-    /// nothing.
+    /// Backs up a range of layers, and gives what it found of those up to `highest`. The values of the next two layers
+    /// above the range must be stored, as far as there are any. Layers whose reach is not stored are enumerated first,
+    /// from the next two layers below whose reach is. The threads are those of the rayon pool that this is called in.
+    /// After each step `goes_on` is asked; if it says no, the result is `None`.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ pub trait LayerSolver: Send + Sync {
         goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError>;
 
-    /// Bytes that it should have while it is at a layer, beside what it gives.
+    /// Bytes of memory that backing up a layer should have, beside what is given in the end.
     fn bytes(&self, layer: Layer) -> u64;
 }
 
@@ -82,13 +82,13 @@ impl SolvedLayers {
         self.items.values = self.items.values.split_off(&first);
     }
 
-    /// The keys of the parts of a layer that have states, of a layer that is lost otherwise.
+    /// The keys of the parts that have states, of a layer whose reach the run does not store.
     pub(super) fn parts_of(&self, layer: Layer) -> impl Iterator<Item = ItemKey> {
         let first = ItemKey { layer: layer.0, ..ItemKey::default() };
         self.items.reach.range(first..).map(|(key, _)| *key).take_while(move |key| key.layer == layer.0)
     }
 
-    /// Which entries of a part are reachable, row by row; `None` where none is, or where the run itself says so.
+    /// Which entries of a part are reachable, row by row; `None` where none is, or where the run itself stores that.
     pub(super) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
         Ok(self.items.reach.get(&key).map(|item| parts.reach_rows(key, item)).transpose()?)
     }
@@ -117,36 +117,36 @@ impl Archive for WithSolved {
 /// Bytes of decoded parts of solved layers that are kept while states are looked up in them.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// Of how many states a byte of reach says that they are there, at least.
+/// How many states a byte of reach stands for, at least.
 const STATES_A_BYTE_OF_REACH: u64 = 4;
 
 /// Values that were asked for, by a cone or by whole layers.
 pub(super) struct FoundValues {
     /// In the order of the states; `None` for a board that is none.
     pub(super) values: Vec<Option<Stored>>,
-    /// What is worth keeping for the next who asks: the cone, or all states of the lower layers, as far as there is room.
+    /// What is worth keeping for later questions: the cone, or all states of the lower layers, as far as there is room.
     pub(super) solved: cone::Solved,
     /// How many states were backed up.
     pub(super) computed: u64,
 }
 
 impl Oracle {
-    /// The same oracle, which has kernels back up whole layers. They use all threads of the rayon pool that asks: of one pool
-    /// there must be one question at a time, since a second one would wait for the thread that waits for it.
+    /// This oracle, with kernels that back up whole layers. They use all threads of the rayon pool that a question is
+    /// asked in. In one pool only one question may be asked at a time: two could wait for each other.
     #[must_use]
     pub fn with_layer_solver(self, solver: Box<dyn LayerSolver>) -> Self {
         Self { layer_solver: Some(solver), ..self }
     }
 
-    /// States of the layers from one on that are not stored, up to the next stored ones.
+    /// The number of states of the layers from `first` up to the next ones whose values are stored.
     pub(super) fn states_between(&self, first: Layer) -> u64 {
         let reader = self.state_reader(&|| true);
         reader.between(first).into_iter().map(|layer| reader.states_of(layer)).sum()
     }
 
-    /// The values of states by all states of the layers from the first of theirs up to the next stored ones, by the kernels,
-    /// where these are at hand and the memory that a cone may take is enough. As many of the lower layers as fit are given
-    /// whole.
+    /// The values of states, from all layers between the lowest of theirs and the next stored ones, which the kernels
+    /// back up whole; `None` if there are no kernels, or a cone may take too little memory for that. As many of the
+    /// lower layers as fit are given whole.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl Oracle {
         states * self.params.precision.bytes() + states / STATES_A_BYTE_OF_REACH
     }
 
-    /// The lowest of some layers, as many as there is room for while all their states are listed, and where they are kept for
-    /// the next who asks.
+    /// The lowest of some layers, as many as there is room for: in memory while their states are listed, and where
+    /// these are kept for later questions.
     fn worth_listing(&self, reader: &StateReader<'_>, between: &[Layer], bytes: u64) -> Vec<Layer> {
         let kept_bytes =
             self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
@@ -236,7 +236,7 @@ impl Oracle {
         Ok(cone::Solved::new(layers.into_iter().map(of_layer).collect::<Result<_, QueryError>>()?))
     }
 
-    /// The values of states of layers that were worked out; `None` for those that are none.
+    /// The values of states of layers that were worked out; `None` for boards that are no states.
     fn look_up_in(
         &self,
         solved: &Arc<SolvedLayers>,

@@ -1,8 +1,8 @@
 //! Whole layers: all their states in the order of their canonical boards, with values.
 //!
-//! A state that is asked for by its board is looked for; here the parts of a layer are decoded once, one after the other,
-//! and say which boards they hold. Values that are not stored are backed up from the next stored layers: by the kernels of
-//! the solver where those are at hand ([`LayerSolver`]), else layer by layer with what the crate `exact2048-cone` knows of
+//! A question about a board looks up the entry of that board; here each part of a layer is decoded once, and gives the
+//! boards of its entries. Values that are not stored are backed up from the next stored layers: by the kernels of the
+//! solver where those are at hand ([`LayerSolver`]), else layer by layer with what the crate `exact2048-cone` knows of
 //! whole layers, which takes several times as long.
 
 use std::collections::BTreeMap;
@@ -42,8 +42,8 @@ pub struct LayerStates {
     pub values: Vec<Stored>,
 }
 
-/// Goes through the layers of a run, from the lowest on. Layers that are asked for again, or whose values follow from those
-/// that were asked for before, are not read again.
+/// Goes through the layers of a run, from the lowest on. A layer that was read or backed up for a lower one is not read
+/// again.
 ///
 /// Memory: [`StateReader::bytes`] of what is asked for.
 pub struct StateReader<'a> {
@@ -89,8 +89,8 @@ impl Oracle {
         }
     }
 
-    /// What a stored value of a state, or of one of its afterstates, is worth as seen from the state: a move's score is part
-    /// of it. For an afterstate seen from itself, without it.
+    /// The value that the stored value of a state, or of one of its afterstates, stands for as seen from the state
+    /// `board`: the score of the move is part of it. As seen from the afterstate itself, it is not.
     #[inline]
     pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
         self.number(stored, board)
@@ -102,14 +102,14 @@ impl StateReader<'_> {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`], also where the reach of the layer, or of one up to the next stored ones, is not stored any more;
-    /// [`QueryError::GivenUp`].
+    /// [`QueryError::Read`]; [`QueryError::ReachRemoved`] where the reach of the layer, or of one up to the next stored
+    /// ones, is not stored any more; [`QueryError::GivenUp`].
     pub fn states(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         self.forget(layer);
         self.states_anew(layer)
     }
 
-    /// The same, letting go of nothing.
+    /// Like [`states`](Self::states), but lets go of nothing.
     fn states_anew(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         if let Some(known) = self.known.get(&layer) {
             return Ok(Arc::clone(known));
@@ -261,7 +261,7 @@ impl StateReader<'_> {
         Ok(table)
     }
 
-    /// The states of a layer above those that are still asked for: nothing is let go of.
+    /// The states of a layer that is needed for a lower one: nothing that is known of others is let go of.
     fn above(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         let (known, tables) = (std::mem::take(&mut self.known), std::mem::take(&mut self.tables));
         let states = self.states_anew(layer);
@@ -295,7 +295,7 @@ impl StateReader<'_> {
         Ok(sorted(&decoded?))
     }
 
-    /// The rows of a block, as they were kept or anew.
+    /// The rows of a block: kept ones, or made anew.
     fn skeletons(&mut self, layer: Layer, lane: Lane) -> Option<Arc<Vec<RowSkeleton>>> {
         let id = ClassId::of(layer, lane)?;
         if let Some(kept) = self.skeletons.get(&id) {
@@ -318,7 +318,7 @@ impl StateReader<'_> {
     }
 }
 
-/// The boards of a part; see [`StateReader::decode`]. A move that is none stands for none.
+/// The boards of a part; see [`StateReader::decode`]. Of best moves, 4 stands for none.
 fn decode_part(
     oracle: &Oracle,
     place: &PartPlace,

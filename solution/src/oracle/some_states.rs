@@ -1,4 +1,4 @@
-//! States of a layer, part by part: for who looks at some of them, or for some among them.
+//! States of a layer, part by part, for callers that need not hold all of them.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::columns::Columns;

@@ -3,14 +3,14 @@
 use exact2048_game::Board;
 use rayon::prelude::*;
 
-/// Boards are dealt out by at most so many of the highest bits in which they differ, before they are sorted: most places get
-/// a few boards then.
+/// Before they are sorted, boards are dealt out to places by at most this many of the highest bits in which they
+/// differ, so that most places get a few boards.
 const MOST_DEALT_BITS: u32 = 16;
 
 /// Places that a thread sorts at a time.
 const PLACES_AT_ONCE: usize = 256;
 
-/// All boards of some lists, ascending, each with what was beside it. Each board comes once.
+/// All boards of some lists, ascending, each with what was beside it. No board may be in the lists twice.
 ///
 /// Cost: some ten nanoseconds a board, of which threads share the greater part.
 pub(super) fn sorted(lists: &[Vec<(Board, u64)>]) -> (Vec<Board>, Vec<u64>) {

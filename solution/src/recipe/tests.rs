@@ -72,7 +72,7 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     let expected =
         [down(48, 60), up(36, 46), down(32, 46), up(20, 30), down(16, 30), up(10, 14), down(4, 14)];
     assert_eq!(steps(&params, &held), expected);
-    // Only a part of what lies between two cuts.
+    // Here only a part of the reach between two cuts was removed.
     let mut held = holdings(&[up(4, 18), up(20, 24), up(26, 60)]);
     held.remove(&[range(20, 24)]);
     assert_eq!(steps(&params, &held), [down(32, 60), up(20, 24), down(4, 30)]);
@@ -93,7 +93,7 @@ fn what_is_passed_needs_no_reach() {
     assert_eq!(Recipe::new(&params, &held).passed(), [range(20, 30)]);
     assert_eq!(steps(&params, &held), []);
     assert_eq!(held.counts().len(), 29);
-    // Where nothing but reach is wanted, all of it is.
+    // Where nothing but reach is wanted, all of it is kept.
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(60)).unwrap();
     let recipe = Recipe::new(&params, &held);

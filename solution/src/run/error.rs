@@ -10,10 +10,10 @@ use crate::segment::Segment;
 /// Why a run cannot be opened or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The directory or one of its files.
+    /// The directory or the store, or one of the files, cannot be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The parameters in the manifest.
+    /// The parameters in the manifest are not understood.
     #[error("the manifest of {place} does not describe a run: {reason}")]
     Manifest {
         /// The run.
@@ -21,7 +21,7 @@ pub enum RunError {
         /// What is wrong.
         reason: String,
     },
-    /// A journal record.
+    /// A record of the journal is not understood.
     #[error("record {number} of the journal of {place} is not understood: {reason}")]
     Journal {
         /// The run.
@@ -70,7 +70,7 @@ pub enum RunError {
         /// What was found now.
         now: LayerCounts,
     },
-    /// The parameters asked for.
+    /// No run can have these parameters.
     #[error(transparent)]
     Params(#[from] ParamsError),
     /// The directory holds a run of the same job that stores other things of it.
@@ -132,17 +132,18 @@ impl RunError {
 /// Why the states of a run have no values, or not all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotSolved {
-    /// It was never to have any.
+    /// The run only enumerates, up to this layer, and never gets values.
     #[error(
         "this run is not solved: it only enumerates, up to layer {0}; a run of the whole board has values"
     )]
     OnlyEnumerates(u32),
-    /// They are still to be computed, this segment first.
+    /// Layers are still to be enumerated or backed up, this segment first.
     #[error(
         "this run is not solved: there is still to {} layers {} to {}; continue it", .0.phase.name(), .0.first, .0.last
     )]
     Unfinished(Segment),
-    /// The same, and this program does not continue the run.
+    /// Layers are still to be enumerated or backed up, but the run has an older format, which this program does not
+    /// continue.
     #[error(
         "this run is not solved: there is still to {} layers {} to {}, and it has an older format; finish it with version \
          0.1, or solve anew in another place", .0.phase.name(), .0.first, .0.last

@@ -15,8 +15,8 @@ use crate::publish::{Listed, list, list_if_there};
 use crate::{ShardRecord, StorageError};
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
-    /// Limits what the run may take of the disk, or of its store, from now on: nothing more is written than that, by this
-    /// value, by writers of shards that it makes, and in scratch files that count towards it. Costs a list of the files.
+    /// Limits what the run may take of the disk, or of its store, from now on: this value, the writers of shards that
+    /// it makes, and the scratch files that count towards it write no more than that. Costs a list of the files.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(files)
     }
 
-    /// Removes shards that no record needs any more. Who has one of them open reads on.
+    /// Removes shards that no record needs any more. A reader that has one of them open can read on.
     ///
     /// # Errors
     ///
@@ -132,8 +132,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.remove_shards(|file| is_earlier(file) && !referenced.contains(file))
     }
 
-    /// The same for shards of any writer: where opening records were lost, the numbers in their names mean nothing. Only
-    /// where nobody has opened the run since this process did.
+    /// As [`remove_unreferenced_shards`](Self::remove_unreferenced_shards), for shards of any writer: where opening
+    /// records were lost, the numbers in the names of shards mean nothing. Only if nobody has opened the run since this
+    /// process did.
     ///
     /// # Errors
     ///

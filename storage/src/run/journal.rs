@@ -20,10 +20,10 @@ use crate::{Place, RunId, StorageError, sealed};
 /// How often opening is tried while others append.
 const OPENINGS: u32 = 100;
 
-/// Records that are fetched from a store before they are looked at: a bound on the memory that takes.
+/// Records that are fetched from a store at a time, which bounds the memory that they take.
 const FETCHED: u64 = 256;
 
-/// A record as it is written to its file: it knows which one it is.
+/// A record as it is written to its file, with its run and its number.
 #[derive(Serialize)]
 struct Numbered<'a, R> {
     run_id: RunId,
@@ -155,7 +155,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         self.next
     }
 
-    /// The records that are held, each with its number. They are held no longer.
+    /// Takes out the records that are held, each with its number.
     pub(super) fn take_records(&mut self) -> Vec<(u64, R)> {
         std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
     }
@@ -165,7 +165,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         self.numbers.get(place).copied()
     }
 
-    /// Reads the records that were appended since. Costs a look for each of them and one for the next.
+    /// Reads the records that were appended since the last read. Costs a look for each of them and one for the next.
     pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
         while self.take_next()? {}
         Ok(())
@@ -214,7 +214,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(sequence)
     }
 
-    /// Requires that nobody has written what would be the next record of this one.
+    /// Requires that nobody else has written the record that this writer would write next.
     pub(super) fn confirm(&self) -> Result<(), StorageError> {
         match self.read_next()? {
             None => Ok(()),
@@ -292,7 +292,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         StorageError::damaged(self.next_place(), 0, expected, "no file")
     }
 
-    /// The same for the first number up to `last` that is not among those found.
+    /// The error for the first record up to `last` whose number is not among those found.
     fn first_gap(&mut self, found: impl Iterator<Item = u64>, last: u64) -> StorageError {
         let found: std::collections::HashSet<u64> = found.collect();
         self.next = (0..=last).find(|number| !found.contains(number)).unwrap_or(last);
@@ -309,7 +309,8 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         StorageError::TakenOver { place: self.place(), by }
     }
 
-    /// The same in a folder, where it can only be so if an opening record says it: elsewhere there is the lock.
+    /// The error for a record that is there already in a folder. Another process took the run over only if the record
+    /// is an opening record; otherwise the lock should have kept it out, and the error stays a conflict.
     fn conflict(&self, conflict: StorageError) -> StorageError {
         let found = self.read_next().ok().flatten();
         match found.and_then(|contents| self.opening_in(&contents)) {
@@ -321,7 +322,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// The opening record that this is as the next in the journal, if it is one.
+    /// The opening record in the contents of the next record's file; `None` if they are something else.
     fn opening_in(&self, contents: &[u8]) -> Option<Opening> {
         match parse::<IgnoredAny>(&self.next_place(), contents, self.run, self.next) {
             Ok(Entry::Opening(opening)) => Some(opening),

@@ -87,7 +87,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Makes a place that holds nothing a run with these immutable parameters, and opens it for writing. Folders
     /// above a directory are created as needed; a bucket must exist.
     ///
-    /// What an earlier `create` left in a directory that ended early is completed, with the parameters now given.
+    /// What an earlier `create` that ended early left in a directory is completed, with the parameters now given.
     ///
     /// # Errors
     ///
@@ -110,7 +110,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        // Not before this is the run's creator: where the lock is granted twice, they may be another's.
+        // Not before the manifest made this process the run's creator: where the lock is granted twice, the files may
+        // be another's.
         remove_temps(path)?;
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
@@ -359,7 +360,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.records()
     }
 
-    /// The [`records`](Self::records) with the numbers that they have in the journal. They are held no longer.
+    /// The [`records`](Self::records) with the numbers that they have in the journal. This value holds them no longer.
     pub fn take_records(&mut self) -> Vec<(u64, R)> {
         self.journal.take_records()
     }

@@ -116,8 +116,9 @@ impl Shards {
     ///
     /// # Errors
     ///
-    /// Of each shard: [`StorageError::ShardMissing`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::NewerVersion`] or a failure of the system or the store. Of all: that nothing can be looked at.
+    /// For each shard: [`StorageError::ShardMissing`], [`StorageError::Damaged`], [`StorageError::Foreign`],
+    /// [`StorageError::NewerVersion`] or a failure of the system or the store. For all together: a failure that keeps
+    /// any of them from being looked at.
     pub fn look(
         &self,
         shards: &[(&ShardRecord, ShardIdentity)],

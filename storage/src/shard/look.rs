@@ -5,7 +5,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::reader::Expected;
 use crate::{Place, ShardIdentity, StorageError};
 
-/// What has to be read of a shard.
+/// How many first bytes of a shard [`check_head`] needs.
 pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
 
 /// Requires that the shard of `file_bytes` that begins with `head` is the one of a record with this identity, and that

@@ -87,7 +87,7 @@ impl ShardReader {
     /// [`StorageError::NotAShard`], [`StorageError::TooLarge`] for an index of more than 64 MiB, and as for
     /// [`open`](Self::open), but for [`StorageError::Foreign`].
     pub fn open_any(path: &Path) -> Result<Self, StorageError> {
-        // One that nobody has committed is not lost.
+        // A missing file is not a lost shard here: nobody says that it was committed.
         let file = ShardFile::open(path).map_err(|e| StorageError::read(path, e))?;
         Self::new(&Place::from(path).of_lone_shard(), Content::File(file), Expected::Anything)
     }

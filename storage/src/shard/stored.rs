@@ -81,8 +81,8 @@ impl StoredShard {
         Ok(reader)
     }
 
-    /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, no more are taken
-    /// than the shard has, and one by which that is noticed.
+    /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, at most one byte
+    /// more is taken than the shard has, by which a longer copy is noticed.
     fn receive(&self, copy: impl Read, wanted: &WantedCopy) -> Result<TempFile, StorageError> {
         let mut temp = self.cache.create_temp("copy")?;
         let received = io::copy(&mut copy.take(wanted.bytes.saturating_add(1)), temp.file());

@@ -268,7 +268,7 @@ fn publish(
             let mut temp = temp;
             store.upload(&object, temp.file(), header.file_bytes)?;
             crash_point!("store.shard_uploaded");
-            // Only a copy: who misses it fetches it.
+            // This is only a copy: where it is missing, the shard is fetched from the store.
             let _ = cache.insert(temp, &cache.entry(identity.run, header_checksum));
             Ok(file)
         }

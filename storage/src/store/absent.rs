@@ -1,4 +1,4 @@
-//! What is left of `store` in a program that was built without object stores: nothing there ever is one.
+//! The stand-in for `store` in a program that was built without object stores: no value of its `Store` can exist.
 
 #[path = "cache.rs"]
 pub(crate) mod cache;
@@ -22,7 +22,7 @@ pub(crate) struct Store {
     never: Infallible,
 }
 
-/// The methods of the store that there is with the feature `stores`.
+/// The methods that `Store` has with the feature `stores`.
 impl Store {
     pub(crate) fn child(&self, _: &str) -> Self {
         match self.never {}

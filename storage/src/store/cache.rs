@@ -16,7 +16,8 @@ use rustix::process::geteuid;
 use crate::publish::{TempFile, list, open_file};
 use crate::{Peers, RunId, StorageError};
 
-/// Temporary files that nobody has written to for so long belong to no process any more, if nobody has them locked.
+/// A temporary file that nobody has written to for this long, and that nobody has locked, belongs to no process any
+/// more.
 const ABANDONED: Duration = Duration::from_secs(10 * 60);
 
 /// A cache in a folder.
@@ -50,7 +51,7 @@ fn is_shared(metadata: &Metadata) -> bool {
     metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0
 }
 
-/// Makes a folder if need be, which then is nobody else's to read.
+/// Makes a folder if there is none; only this user can read it then.
 fn make(folder: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|e| StorageError::io("create the folder", folder, e))
@@ -86,8 +87,8 @@ fn refused(folder: &Path, reason: String) -> StorageError {
 }
 
 impl Cache {
-    /// Opens the cache in a folder, which is made if need be and then is nobody else's to read. In a folder that others
-    /// can write to, it uses one within that is the user's alone.
+    /// Opens the cache in a folder. If there is none it is made, and only this user can read it then. In a folder that
+    /// others can write to, it uses one within that is the user's alone.
     pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
         make(folder)?;
         let within = private(folder);
@@ -98,7 +99,7 @@ impl Cache {
         }
         let folder = &*within;
         for temp in list(folder)?.iter().filter(|entry| entry.is_temp() && is_abandoned(&entry.path)) {
-            // It is only in the way of space: the next process to open the cache tries again.
+            // If it stays it only takes space: the next process to open the cache tries again.
             let _ = temp.remove();
         }
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
@@ -131,7 +132,7 @@ impl Cache {
         entry(&self.folder, run, header_checksum)
     }
 
-    /// Whether there is an entry. One that is, is among the last to be removed from now on.
+    /// Whether there is an entry. If there is, it is among the last to be removed from now on.
     pub(crate) fn touch(&self, entry: &Path) -> bool {
         let Ok(file) = File::options().append(true).open(entry) else { return false };
         // Only the order of removal depends on it.
@@ -148,7 +149,7 @@ impl Cache {
 
     /// Removes an entry that is not what it should be.
     pub(crate) fn discard(&self, entry: &Path) {
-        // If it stays, it is found out again.
+        // If it stays, the next process that reads it finds out the same.
         let _ = fs::remove_file(entry);
     }
 

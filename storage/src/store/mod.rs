@@ -83,7 +83,7 @@ impl Store {
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
 
-    /// The objects below a name. Whether the store was reached is not known of them.
+    /// The store of the objects below a name. It does not count as reached yet.
     pub(crate) fn child(&self, name: &str) -> Self {
         Self {
             objects: Arc::clone(&self.objects),
@@ -104,7 +104,7 @@ impl Store {
         &self.url
     }
 
-    /// The same, for errors.
+    /// The place of the run, for errors.
     pub(crate) fn place(&self) -> Place {
         Place::url(&*self.url)
     }

@@ -35,16 +35,16 @@ impl GivenUp {
 /// For how long a request is repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Persistence {
-    /// All attempts together.
+    /// The longest that all attempts may take together.
     pub(super) limit: Duration,
-    /// Each of them.
+    /// The longest that each attempt may take.
     pub(super) each: Duration,
-    /// Told when the first has failed and there will be another.
+    /// Called when the first attempt has failed and there will be another.
     pub(super) on_wait: Option<fn(&str)>,
 }
 
 impl Persistence {
-    /// The same with other attempts.
+    /// The same, where each attempt may take this long.
     pub(super) fn of(self, each: Duration) -> Self {
         Self { each, ..self }
     }
@@ -88,7 +88,7 @@ fn jittered(pause: Duration) -> Duration {
 /// Whether the store has answered, so that asking again brings the same answer.
 fn is_final(error: &Error) -> bool {
     match error {
-        // The status is not to be had but in the text. A refusal that is not recognised costs time, nothing else.
+        // The status is only in the text. A refusal that is not recognised costs time, nothing else.
         Error::Generic { .. } => {
             let text = error.to_string();
             let refused = text.contains("status code: 4") || text.contains("redirect without LOCATION");

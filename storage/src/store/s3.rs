@@ -43,7 +43,8 @@ pub(crate) fn open(
         max_retries: 3,
         retry_timeout: Duration::from_secs(30),
     };
-    // Its HTTP client brings none. An error says that one is installed already, which is as well.
+    // The library's HTTP client brings no provider of cryptography. An error says that one is installed already, which
+    // is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client =
         ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT).with_allow_http(allow_http);

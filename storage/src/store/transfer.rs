@@ -65,7 +65,7 @@ impl Store {
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
-            // Stores refuse what lies behind the end, in words of their own.
+            // Stores refuse what lies after the end, each in words of its own.
             let length = patience.persist(|| store.head(&place)).await?.size;
             let range = range.start.min(length)..range.end.min(length);
             if range.is_empty() {

@@ -64,7 +64,7 @@ impl<V: Value> Follower<'_, V> {
             |slot: Slot| chances[slot.index() * stride..][..columns].iter().any(|&chance| chance != 0.0);
         for part in 0..parts.count() {
             let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
-            // An empty item is left out.
+            // Shards have no empty items.
             let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
             let read = match self.best_moves {
                 BestMoves::WorkedOut => {
@@ -91,7 +91,7 @@ impl<V: Value> Follower<'_, V> {
         Ok(())
     }
 
-    /// Takes out of the best moves those that make the wanted tile.
+    /// Removes the best moves that make the wanted tile, and sums up their chances.
     pub(super) fn take_wins(
         &self,
         (_, _, tables): (Layer, &Class, &LaneTables),
@@ -138,7 +138,7 @@ impl<V: Value> Follower<'_, V> {
 }
 
 impl FollowSums {
-    /// Adds what a row came to.
+    /// Adds the sums of a row.
     fn take_row(&mut self, row: &Self) {
         self.states += row.states;
         self.reached += row.reached;
@@ -150,7 +150,7 @@ impl FollowSums {
 
 /// The largest tiles of a lane's boards.
 struct Ends {
-    /// Of each column, where there are large tiles.
+    /// The exponent of the largest tile of each column; `None` in a lane without large tiles.
     of_columns: Option<Vec<u8>>,
 }
 

@@ -36,11 +36,11 @@ impl<V: Value> Follower<'_, V> {
         Ok(())
     }
 
-    /// Takes in what was written of a layer's afterstates.
+    /// Reads and holds the chances of a layer's afterstates, as [`Follower::write_afterstates`] wrote them.
     ///
     /// # Errors
     ///
-    /// Those of `input`, and what is not of this run.
+    /// Those of `input`; and if the chances are of another run.
     pub fn read_afterstates(&self, layer: Layer, input: &mut dyn Read) -> io::Result<()> {
         let other_run = || io::Error::new(io::ErrorKind::InvalidData, "the chances are of another run");
         for _ in 0..read_u32(input)? {

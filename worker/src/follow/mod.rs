@@ -42,36 +42,36 @@ pub struct ChanceBlock {
 #[derive(Debug)]
 struct StateChances {
     block: ChanceBlock,
-    /// The best move of each entry; [`NO_MOVE`] where no game goes on from.
+    /// The best move of each entry; [`NO_MOVE`] in entries from which no game goes on.
     best: Buffer<Direction>,
-    /// The best moves in each slot.
+    /// For each slot, the set of the moves that are best in some of its entries.
     moves: Vec<MoveSet>,
 }
 
-/// What is found of the states of a block.
+/// What following games finds of the states of a block.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct FollowSums {
     /// States that games come to, up to symmetry.
     pub states: u64,
-    /// The sum of their chances.
+    /// The sum of the chances of these states.
     pub reached: f64,
-    /// That of those from which a game goes on with a move.
+    /// The sum of the chances of those states in which a move is made.
     pub moved: f64,
-    /// That of those that end a game, by the exponent of the largest tile.
+    /// The sum of the chances of those states that end a game, by the exponent of the largest tile.
     pub ended: [f64; EXPONENTS],
-    /// The sum of their chances times their potential.
+    /// The sum of chance times potential of those states that end a game.
     pub potential: f64,
     /// The sum of the chances of moves that make the wanted tile.
     pub won: f64,
-    /// What was too little to be sent here.
+    /// The sum of the chances that were left out because they were too small.
     pub left_out: f64,
-    /// No chance is the sum of more.
+    /// The most terms that a chance is the sum of.
     pub terms: u32,
     /// The length of the longest chain of additions that went into one of these sums: each addition rounds.
     pub longest: u64,
 }
 
-/// How the best moves of a run are there to be read.
+/// In which form the best moves of a run are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BestMoves {
     /// As the run's shards store them.
@@ -217,8 +217,8 @@ impl<'a, V: Value> Follower<'a, V> {
         Ok(sums)
     }
 
-    /// Finds the chances of the afterstates of a block; gives how many terms the one with most is the sum of. Needs those of
-    /// this layer's states in this lane and in every lane that moves lead here from.
+    /// Finds the chances of the afterstates of a block; gives the most terms that one of them is the sum of. Needs
+    /// those of this layer's states in this lane and in every lane that moves lead here from.
     ///
     /// # Errors
     ///
@@ -337,7 +337,7 @@ impl<'a, V: Value> Follower<'a, V> {
         self.worker.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
-    /// Sees to it that `bytes` more fit, as far as there is anything to move or to drop.
+    /// Makes room for `bytes` more, as far as there is something to move or to drop.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         let memory = &self.worker.memory;
         if !memory.fits(bytes) {

@@ -1,5 +1,5 @@
-//! Best moves for as long as games are followed: four bits a state. What a shard holds is less
-//! than a quarter of that, but to code and decode it takes a quarter of the time that following games does.
+//! The form of best moves that are kept only while games are followed: four bits a state. The form in shards takes less
+//! than a quarter of that, but coding and decoding it takes a quarter of the time that following games does.
 
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::legal::MoveSet;
@@ -11,8 +11,8 @@ use exact2048_storage::ItemKey;
 use crate::kernels::chances::NO_MOVE;
 use crate::policy::RowsOfMoves;
 
-/// Packs the best moves of the states of some rows: of each row those of its states, two a byte, [`NO_MOVE`] where none is
-/// legal. Moves that are not legal stand for the first one that is.
+/// Packs the best moves of the states of some rows: of each row those of its states, two a byte, [`NO_MOVE`] where none
+/// is legal. A move that is not legal stands for the first legal one.
 pub fn pack(rows: &mut RowsOfMoves<'_>) -> Vec<u8> {
     let (mut packed, mut of_row) = (Vec::new(), Vec::new());
     for (row, best) in rows {

@@ -15,10 +15,11 @@ const ROWS_TOGETHER: usize = 64;
 /// From this number of edges on, rows are moved together: measured for rows of which a third of the bits are set.
 const LEAST_TOGETHER: usize = 6;
 
-/// The same where few columns take part: all columns of a group are transposed, and a bit by itself costs less there.
+/// Like [`LEAST_TOGETHER`], where few columns take part: all columns of a group are transposed, and moving one bit by
+/// itself costs less.
 const LEAST_TOGETHER_OF_FEW: usize = 24;
 
-/// The states that spawns lead to.
+/// Sets the bits of the states that spawns lead to.
 pub fn spawn_bits(plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
     for (slot, edges) in (0..).map(Slot).zip(plan.start.windows(2)) {
         let Some(from) = plan.afterstates.row(slot) else { continue };
@@ -30,7 +31,7 @@ pub fn spawn_bits(plan: &BitSpawns<'_>, states: &mut BitRows<'_>) {
     }
 }
 
-/// The afterstates that moves lead to.
+/// Sets the bits of the afterstates that moves lead to.
 pub fn move_bits(plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
     let mut columns = Vec::new();
     for run in plan.runs {
@@ -43,8 +44,8 @@ pub fn move_bits(plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
 /// Rows without entries are passed over: their targets need not be rows of the target's set at all. `columns` is working
 /// memory.
 ///
-/// Many rows are moved together: transposed, so that a word has one column of 64 rows, each word is moved as a whole. That
-/// costs a bit of a row about an eighth of what moving it by itself does.
+/// Many rows are moved together: they are transposed, so that a word has one column of 64 rows, and each word is moved
+/// as a whole. For each bit that costs about an eighth of what moving it by itself does.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -107,7 +108,7 @@ fn or_mapped(
     }
 }
 
-/// Columns of rows of so many words.
+/// The number of columns in a row of `words` words.
 fn target_columns(words: usize) -> usize {
     words * ROWS_TOGETHER
 }
@@ -132,7 +133,7 @@ fn for_each_edge(
 struct RowGroup<'a, 'b> {
     target: &'a mut BitRows<'b>,
     source: Source<'a>,
-    /// The edges, of rows that are there.
+    /// The edges whose source rows have a bit and whose target rows are in `target`.
     edges: &'a [MoveEdge],
 }
 
@@ -161,7 +162,8 @@ fn for_each_group(
 }
 
 impl RowGroup<'_, '_> {
-    /// The columns of a word of all source rows: a row a bit, the first edge's lowest. `None` where no bit is set.
+    /// The columns of one word of all source rows, each with one bit a row, that of the first edge lowest. `None` where
+    /// no bit is set.
     #[inline(always)]
     fn source_columns(&self, word: usize) -> Option<[u64; ROWS_TOGETHER]> {
         let mut block = [0; ROWS_TOGETHER];
@@ -221,7 +223,7 @@ fn exchange<const N: usize>(rows: &mut [u64; ROWS_TOGETHER], low: u64) {
     }
 }
 
-/// The same for one row whose columns change places.
+/// Sets the bits of a target row that a permutation leads the bits of a source row to.
 pub fn or_permuted(target: &mut [u64], source: &[u64], permutation: &Permutation) {
     match permutation {
         Permutation::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
@@ -246,7 +248,7 @@ fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
     if !any(source) {
         return;
     }
-    // Without a branch on the bit, which nothing foretells.
+    // No branch on the bit, which cannot be predicted.
     for &(from, to) in pairs {
         let bit = source[from as usize / 64] >> (from % 64) & 1;
         if let Some(word) = target.get_mut(to as usize / 64) {
@@ -255,8 +257,8 @@ fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
     }
 }
 
-/// Sets a bit; padding columns may lie in the last word, and are cleared by [`BitRows::clear_padding`], or
-/// behind it.
+/// Sets a bit. A padding column may lie in the last word, where [`BitRows::clear_padding`] clears it, or after it,
+/// where it is dropped.
 #[inline(always)]
 fn set(target: &mut [u64], column: usize) {
     if let Some(word) = target.get_mut(column / 64) {

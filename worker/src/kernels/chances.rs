@@ -1,6 +1,7 @@
 //! How likely games come to entries: what spawns and best moves send from rows to rows.
 //!
-//! Sums are taken in the order of the slots that send, whatever the threads: one thread fills a block.
+//! Chances are added up in the order of the slots that they come from, whatever the number of threads: one thread fills
+//! a block.
 
 use exact2048_game::bitset::Number;
 use exact2048_game::rowset::{Row, RowSet};
@@ -15,13 +16,13 @@ pub const NO_MOVE: Direction = 4;
 /// Rows in which chances are summed up.
 #[derive(Debug)]
 pub struct ChanceSums<'a> {
-    /// The rows that there are.
+    /// The rows that are held.
     pub set: &'a RowSet,
     /// Chances a row.
     pub stride: usize,
     /// The rows.
     pub chances: &'a mut [f64],
-    /// How often something was sent to each slot: no chance in it is the sum of more.
+    /// How often something was added to each slot: no chance in it is the sum of more terms.
     pub terms: &'a mut [u32],
 }
 
@@ -37,7 +38,7 @@ pub struct ChanceRows<'a> {
 /// The spawns of a block of afterstates.
 #[derive(Clone, Copy, Debug)]
 pub struct ChanceSpawns<'a> {
-    /// Where the edges of each slot of the afterstates begin, and after the last where they end.
+    /// Where in `edges` those of each slot of the afterstates begin, and at last where they end.
     pub start: &'a [u32],
     /// Where they lead.
     pub edges: &'a [SpawnEdge],
@@ -45,16 +46,16 @@ pub struct ChanceSpawns<'a> {
     pub maps: &'a [&'a Permutation],
     /// The afterstates.
     pub afterstates: ChanceRows<'a>,
-    /// The weight of the spawned tile, and the sum of the weights of all.
+    /// The weight of the spawned tile.
     pub weight: f64,
-    /// See `weight`.
+    /// The sum of the weights of both tiles.
     pub all: f64,
     /// Smaller chances are left out.
     pub least: f64,
 }
 
 impl ChanceSums<'_> {
-    /// The chances of a row that there is, to be added to.
+    /// The chances of a row, to be added to; the row must be held.
     #[inline(always)]
     pub fn add_to(&mut self, row: Row) -> &mut [f64] {
         let slot = self.set.slot(row).index();
@@ -91,7 +92,7 @@ pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f6
                 *share = 0.0;
             }
         }
-        // Rows without a chance may lead to rows that there are not.
+        // Rows without a chance may lead to rows that are not held.
         for edge in edges.iter().filter(|_| is_sent) {
             let state = states.add_to(edge.row);
             match plan.maps[edge.pattern as usize] {
@@ -143,7 +144,7 @@ pub fn move_chances(
     }
 }
 
-/// Calls `visit` with the place of each byte that has some value. The bytes come in whole words.
+/// Calls `visit` with the index of each byte that equals `wanted`. The number of bytes is a multiple of 8.
 #[inline(always)]
 fn for_each_equal(bytes: &[u8], wanted: u8, mut visit: impl FnMut(usize)) {
     const LOW: u64 = u64::MAX / 0xff * 0x7f;

@@ -42,8 +42,9 @@ pub fn hash([a, b]: Words, value: u64) -> Words {
     [mix(a, value.wrapping_add(upper)), mix(b, value.wrapping_add(upper << 1))]
 }
 
-/// A product of 32 by 32 bits, of which each bit then depends on higher and on lower ones. For a given word and for values
-/// that differ in their low 32 bits the results differ, since the second factor is odd and what follows can be undone.
+/// A product of two 32-bit numbers, folded so that each of its bits depends on higher and on lower ones. For a given
+/// word, values that differ in their low 32 bits give different results, since the second factor is odd and the folding
+/// can be undone.
 #[inline(always)]
 fn mix(word: u64, value: u64) -> u64 {
     let product = (word.wrapping_add(value) & 0xffff_ffff) * (word >> 32 | 1);
@@ -63,7 +64,7 @@ pub fn words_of(cells: impl Iterator<Item = u8>, contents: u64) -> Words {
     [a, b]
 }
 
-/// Room for [`ColumnWords::fill`].
+/// Working memory of [`ColumnWords::fill`].
 #[derive(Debug)]
 pub struct PairTables(Vec<[Words; 256]>);
 
@@ -92,8 +93,8 @@ pub struct WantedColumns<'a> {
 }
 
 impl ColumnWords {
-    /// Takes up columns, in place of those that there were; the words of such that are not wanted have no meaning. `cells` says
-    /// where an image has the tiles of a sequence, the last one first. What is in `pairs` before and after has no meaning.
+    /// Replaces the words by those of the wanted columns; the words of other columns have no meaning. `cells` says
+    /// where the image has the tiles of a sequence, the last one first. `pairs` is working memory.
     pub fn fill(&mut self, cells: &[u8], wanted: &WantedColumns<'_>, pairs: &mut PairTables) {
         let exponents = wanted.exponents;
         self.0.iter_mut().for_each(|list| list.resize(wanted.sequences.len().next_multiple_of(GROUP), 0));
@@ -125,8 +126,8 @@ impl ColumnWords {
         }
     }
 
-    /// Looks up pairs of tiles: where that is worth a table. Where some of the columns that are worked on together are wanted,
-    /// it does all of these.
+    /// Looks up pairs of tiles, where enough columns are wanted to be worth the tables. If some columns of a group are
+    /// wanted, all of the group are filled.
     fn fill_by_pairs<const COUNT: usize>(&mut self, pairs: &PairTables, wanted: &WantedColumns<'_>) {
         let Some(pairs) = pairs.0.first_chunk::<COUNT>() else { return };
         let [first, second] = &mut self.0;
@@ -162,7 +163,7 @@ impl ColumnWords {
 pub struct Sums {
     /// Low words, modulo 2^64.
     low: [u64; GROUP],
-    /// Upper halves of the low words: they tell what was carried.
+    /// The sums of the upper halves of the low words, from which the carries follow.
     upper: [u64; GROUP],
     /// High words, modulo 2^64.
     high: [u64; GROUP],
@@ -217,8 +218,8 @@ impl<'a, V> BlockColumns<'a, V> {
     }
 }
 
-/// Adds the hashes of the states of some rows, each of which has its canonical boards in the same one image. `rows` are slots
-/// with the words of their small tiles. Gives the number of states.
+/// Adds the hashes of the states of some rows whose canonical images all come from the same symmetry. `rows` has slots
+/// with the words of their small tiles, `large` the words of the columns' large tiles. Gives the number of states.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -259,8 +260,8 @@ pub fn add_rows<V: Value>(
 /// One image of a row's boards: the words of its small tiles, and those of each column's large tiles.
 pub type RowImage<'a> = (Words, &'a ColumnWords);
 
-/// Adds the hashes of the states of a row whose canonical boards may be in several images: of each board that whose words
-/// are smallest. `marked` has a bit for each column that counts. Gives the number of states.
+/// Adds the hashes of the states of a row of which several images may be canonical: for each board, the one with the
+/// smallest words is. `marked` has a bit for each column that counts. Gives the number of states.
 pub fn add_row_of_several<V: Value>(
     sums: &mut Sums,
     marked: &[u64],

@@ -1,8 +1,8 @@
 //! Where the columns of rows lead, laid out for the kernels.
 //!
-//! Rows of values have two more columns than their lane, where index maps lead to that have no column of the target to
-//! lead to: the first holds nothing ([`Between::none`]), the second a won game ([`Between::won`]). Rows and maps are
-//! padded to whole vectors of [`LANES`], so that loops have no remainder.
+//! Rows of values have two padding columns after those of their lane. Index maps lead there from columns that lead to
+//! no column of the target: the first holds nothing ([`Between::none`]), the second a won game ([`Between::won`]). Rows
+//! and maps are padded to whole vectors of [`LANES`], so that loops have no remainder.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub enum IndexMap {
     Sparse(SparseMap),
 }
 
-/// What exchanges the columns of a lane: all of them take part.
+/// Where each column of a lane leads in the same lane: all of them take part.
 #[derive(Debug)]
 pub enum Permutation {
     /// Every column leads to itself.
@@ -43,7 +43,8 @@ pub enum Permutation {
     Of(DenseMap),
 }
 
-/// Entry `c` is where column `c` leads, a padding column perhaps. Padded with the first of these to whole vectors.
+/// Entry `c` is where column `c` leads, perhaps a padding column. More entries, which lead to the first padding column,
+/// fill up the last vector.
 #[derive(Debug)]
 pub struct DenseMap {
     leads_to: Vec<u32>,
@@ -56,10 +57,10 @@ pub struct DenseMap {
 pub struct SparseMap {
     /// Ascending.
     pairs: Vec<Pair>,
-    /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on; empty
-    /// where all of them come from the first.
+    /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on;
+    /// empty where all of them come from the first [`COLUMNS_AT_ONCE`].
     ends: Vec<u32>,
-    /// All pairs come from columns below this, and lead to columns below the other.
+    /// All pairs come from columns below `source_bound`, and lead to columns below `target_bound`.
     source_bound: usize,
     target_bound: usize,
 }
@@ -141,7 +142,7 @@ impl DenseMap {
     ///
     /// # Panics
     ///
-    /// If the row is shorter than the map leads.
+    /// If the map leads beyond the end of the row.
     #[inline(always)]
     pub fn gather<'a, V: Copy>(&'a self, row: &'a [V], vectors: Range<usize>) -> Gather<'a, V> {
         assert!(row.len() >= self.bound, "a row is as long as its map leads");
@@ -157,7 +158,7 @@ pub struct Gather<'a, V> {
 }
 
 impl<V: Copy> Gather<'_, V> {
-    /// Those of a vector.
+    /// The values that a vector of the map leads to.
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
     pub fn vector(&self, number: usize) -> [V; LANES] {
@@ -171,7 +172,7 @@ impl<V: Copy> Gather<'_, V> {
 impl SparseMap {
     /// A map of pairs, ascending by column.
     pub fn new(pairs: Vec<Pair>) -> Self {
-        // Looked for among all: that reads stay within rows must not hang on an order that nothing checks.
+        // All pairs are searched: that reads stay within rows must not depend on an order that nothing checks.
         let source_bound = pairs.iter().map(|&(column, _)| column as usize + 1).max().unwrap_or(0);
         let target_bound = pairs.iter().map(|&(_, to)| to as usize + 1).max().unwrap_or(0);
         let runs = source_bound.div_ceil(COLUMNS_AT_ONCE);
@@ -186,7 +187,7 @@ impl SparseMap {
         &self.pairs
     }
 
-    /// Those of the columns from a multiple of [`COLUMNS_AT_ONCE`] up to the next.
+    /// The pairs of the columns from `first`, a multiple of [`COLUMNS_AT_ONCE`], up to the next multiple.
     pub fn pairs_from(&self, first: usize) -> Pairs<'_> {
         let run = first / COLUMNS_AT_ONCE;
         let all = self.pairs.len();
@@ -210,12 +211,12 @@ impl Pairs<'_> {
         self.pairs.is_empty()
     }
 
-    /// Those whose columns are marked, one bit a column. They lie in `found`.
+    /// The pairs whose columns are marked, one bit a column. They are written to `found`.
     #[inline(always)]
     pub fn of_marked<'b>(&self, marked: &[u64], found: &'b mut Vec<Pair>) -> Pairs<'b> {
         found.resize(self.pairs.len().max(found.len()), (0, 0));
         let mut count = 0;
-        // Without a branch a pair: whether a column is marked is anybody's guess.
+        // No branch for each pair: whether a column is marked cannot be predicted.
         for &pair in self.pairs {
             found[count] = pair;
             count += (marked[pair.0 as usize / 64] >> (pair.0 % 64) & 1) as usize;
@@ -224,7 +225,7 @@ impl Pairs<'_> {
         Pairs { pairs: &found[..count], source_bound, target_bound }
     }
 
-    /// Calls `visit` with the value of each column, what is `beside` it and the value that it leads to.
+    /// Calls `visit` for each pair with the value of its column, what is `beside` that, and the value that it leads to.
     #[inline(always)]
     #[allow(unsafe_code, reason = "an inner loop of the solver, with two bounds checks a value")]
     pub fn for_each<V: Copy, B>(

@@ -25,17 +25,18 @@ pub struct Maxima<'a, V> {
     pub stride: usize,
     /// The afterstates' rows.
     pub after: Rows<'a, V>,
-    /// In place of an afterstates' row that was not computed: holes lead there, or won games.
+    /// Stands for each row of afterstates that was not computed: only moves of holes lead there, and moves that win.
     pub nothing: &'a [V],
 }
 
-/// What is kept beside a state's value of the move that it comes from.
+/// What is kept, beside a state's value, of the move that it comes from.
 trait Best: Copy {
-    /// Takes note of a move to an afterstate of value `after` before that raises the value of the state, if it does.
+    /// Notes a move to an afterstate of value `after`. Called before that value may raise the value of the state,
+    /// `state`.
     fn meet<V: Value>(&mut self, state: V, after: V, direction: Direction);
 }
 
-/// Nothing.
+/// Nothing is kept.
 impl Best for () {
     #[inline(always)]
     fn meet<V: Value>(&mut self, _: V, _: V, _: Direction) {}
@@ -96,8 +97,8 @@ fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, state
     }
 }
 
-/// The same for rows from slot `first` on, with the edges that are theirs. Of `LONG` rows vectors without a wanted state are
-/// passed over.
+/// Takes the maxima in the rows from slot `first` on; `runs` has only edges from these rows. In `LONG` rows, vectors
+/// without a wanted state are skipped.
 ///
 /// AVX-512 is left out: gathers of 16 values, which compilers then choose, take two to nine times as long as 16 loads (on
 /// an AMD EPYC).
@@ -176,7 +177,7 @@ fn of_rows<V: Value, B: Best, const LONG: bool>(
     }
 }
 
-/// Takes a move into the values of some columns.
+/// Raises the values of some columns to those that a move leads to, where these are larger.
 #[inline(always)]
 fn take_all<V: Value, B: Best>(
     states: &mut [V; LANES],

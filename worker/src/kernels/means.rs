@@ -42,13 +42,14 @@ pub struct Marks<'a> {
 
 /// An afterstates' row and where its spawns lead.
 struct Sources<'a> {
-    /// Its number among those that are worked on.
+    /// Its number among the rows that are worked on.
     row: usize,
     divisor: &'a Divisor,
-    /// States after a spawned 2, and as many after a spawned 4.
+    /// Where in [`AllSources::sources`] the rows after a spawned 2 are; and those after a spawned 4, which are as many.
     twos: Range<usize>,
     fours: Range<usize>,
-    /// Which entries of those after a spawned 2 are states, where columns stay in order and where that is known.
+    /// Where in [`AllSources::marked`] it is said which entries of the rows after a spawned 2 are states: of the spawns
+    /// that leave columns in order, and only if that is known.
     marked: Range<usize>,
     /// Whether no spawn exchanges columns.
     plain: bool,
@@ -209,7 +210,7 @@ fn add_led_to_states(marked: &[&[u64]], columns: &Range<usize>, wanted: &mut Wan
     wanted.add(&all[..words.len()], columns.len());
 }
 
-/// What the values of a vector of columns come to. `PLAIN` where no spawn exchanges columns.
+/// Sums up the values of a vector of columns over all sources. `PLAIN` where no spawn exchanges columns.
 #[inline(always)]
 fn sums<V: Value, R: Spawning<V>, const PLAIN: bool>(
     rule: R,

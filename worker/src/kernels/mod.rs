@@ -1,10 +1,11 @@
 //! The inner loops: functions of flat plans and of slices, without memory accounting, threads or files.
 //!
 //! A plan holds what a block needs: source rows, edges between rows, and an index map for each run of edges. A kernel
-//! writes the target's rows of some slots; who calls it for which slots changes no result. [`Kernels`] lists them, and
-//! [`Vectors`] is how they are computed here; another machine's would be another implementation. A slow and obvious one is
-//! in `worker/tests/kernels.rs`, where both are compared block by block. The fingerprint's hashes and the chances of
-//! statistics are functions beside it, and are tested against boards one by one.
+//! writes the rows of the target in some slots; which call is for which slots changes no result. [`Kernels`] lists the
+//! kernels, and [`Vectors`] implements them for the processor; another kind of machine would need another
+//! implementation. A slow and obvious one is in `worker/tests/kernels.rs`, where both are compared block by block. The
+//! hashes of the fingerprint and the chances of statistics are functions outside of [`Kernels`], and are tested against
+//! boards one by one.
 
 pub mod bit_moves;
 pub mod chances;
@@ -36,17 +37,17 @@ pub trait Kernels<V>: Send + Sync {
     /// [`BitRows::clear_padding`]. Targets of rows without a bit need not be rows of the block.
     fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>);
 
-    /// Writes means over spawns for each of some slots whose spawns all lead to rows that were computed; gives these slots.
-    /// `after` are the rows of all the slots. That covers the reachable afterstates; others are read by no reachable state, and
-    /// may be 0 where a spawned 2 leads to a state that is not.
+    /// Writes the means over spawns in those of the `slots` whose spawns all lead to rows that were computed, and gives
+    /// these slots. `after` has the rows of all `slots`. The reachable afterstates are all among them; no reachable
+    /// state reads others, which may be 0 where a spawned 2 leads to a state that is not reachable.
     fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
 
-    /// For each edge from one of the slots, and each state that is wanted: `state[c] = max(state[c], after[map[c]])`. `states`
-    /// are the rows of the slots.
+    /// For each edge from one of the `slots`, and each state that is wanted: `state[c] = max(state[c], after[map[c]])`.
+    /// `states` has the rows of the `slots`.
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]);
 
-    /// The same, and in `best` the direction of the first move, in the order of their numbers, among those that are worth
-    /// most. Values that no move raises leave what was there, which should be 0.
+    /// Like [`Kernels::maxima`], and writes to `best` the move that is worth most, of equal ones the one with the
+    /// lowest number. Where no move raises the value, `best` stays as it was, which should be 0.
     fn best_moves(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [Direction]);
 }
 
@@ -83,10 +84,10 @@ impl<V: Value> Kernels<V> for Vectors {
     }
 }
 
-/// The spawns of a block, as to which entries there are.
+/// The spawns of a block, to find out which states they lead to.
 #[derive(Clone, Copy, Debug)]
 pub struct BitSpawns<'a> {
-    /// Where the edges of each slot of the afterstates begin, and after the last where they end.
+    /// Where in `edges` those of each slot of the afterstates begin, and at last where they end.
     pub start: &'a [u32],
     /// Where they lead.
     pub edges: &'a [SpawnEdge],
@@ -96,7 +97,7 @@ pub struct BitSpawns<'a> {
     pub afterstates: Source<'a>,
 }
 
-/// The moves of a block into another, as to which entries there are.
+/// The moves of a block into another, to find out which afterstates they lead to.
 #[derive(Clone, Copy, Debug)]
 pub struct BitMoves<'a> {
     /// The moves, by what they do to columns.
@@ -110,7 +111,7 @@ pub struct BitMoves<'a> {
 pub struct Rows<'a, V> {
     /// Values a row, a multiple of [`index_map::LANES`].
     pub stride: usize,
-    /// The rows that there are.
+    /// The rows that are held.
     pub set: &'a RowSet,
     /// Those whose values were computed.
     pub occupied: &'a BitSet<Row>,
@@ -134,21 +135,21 @@ impl<'a, V> Rows<'a, V> {
         self.occupied.contains(row)
     }
 
-    /// The values of a row that there is.
+    /// The values of a row, which must be held.
     #[inline(always)]
     pub fn row(&self, row: Row) -> &'a [V] {
         &self.values[self.set.slot(row).index() * self.stride..][..self.stride]
     }
 }
 
-/// Columns that a kernel works on at a time where rows are long, and values of the target: what the former lead to stays in
-/// the first cache, the latter in the second.
+/// The number of columns that a kernel works on at a time where rows are long: what they lead to stays in the
+/// first-level cache.
 pub const COLUMNS_AT_ONCE: usize = 1024;
 
-/// See [`COLUMNS_AT_ONCE`].
+/// The number of values of the target that a kernel works on at a time: they stay in the second-level cache.
 const VALUES_AT_ONCE: usize = 1 << 16;
 
-/// Target rows of a length that a kernel works on at a time.
+/// The number of target rows of `stride` values that a kernel works on at a time.
 fn rows_at_once(stride: usize) -> usize {
     (VALUES_AT_ONCE / stride.clamp(1, COLUMNS_AT_ONCE)).max(1)
 }

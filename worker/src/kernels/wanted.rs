@@ -8,14 +8,15 @@ use exact2048_game::bitset::ones;
 use super::COLUMNS_AT_ONCE;
 use super::index_map::LANES;
 
-/// Of longer rows the entries that are not wanted are passed over, as far as that saves anything. Shorter ones are nearly full.
+/// In rows of at least this many values, entries that are not wanted are skipped where that saves time. Shorter rows
+/// are nearly full.
 pub const LONG_ROW_VALUES: usize = 512;
 
 /// Lists of vectors of up to [`COLUMNS_AT_ONCE`] columns, by their numbers, one list a row.
 #[derive(Default)]
 pub struct WantedVectors {
     vectors: Vec<u8>,
-    /// Where the list of each row begins and ends in `vectors`; `None` where all vectors are as good.
+    /// Where the list of each row begins and ends in `vectors`; `None` where all vectors are taken.
     of_rows: Vec<Option<(u32, u32)>>,
 }
 
@@ -42,7 +43,7 @@ impl WantedVectors {
         self.of_rows.push(None);
     }
 
-    /// Adds a row, from one bit a column, whether its entry is wanted; of `columns` columns.
+    /// Adds a row of `columns` columns; `words` says which entries are wanted, one bit a column.
     #[inline(always)]
     pub fn add(&mut self, words: &[u64], columns: usize) {
         if ones(words) as usize * 4 > columns * 3 {
@@ -52,7 +53,7 @@ impl WantedVectors {
         self.vectors.resize(begin + words.len() * (64 / LANES), 0);
         let mut end = begin;
         let vectors = words.iter().flat_map(|word| [0, 16, 32, 48].map(|shift| word >> shift & 0xffff));
-        // Without a branch a vector: some are empty and some are not.
+        // No branch for each vector: which ones are empty cannot be predicted.
         for (number, vector) in (0..).zip(vectors) {
             self.vectors[end] = number;
             end += usize::from(vector != 0);
@@ -61,7 +62,7 @@ impl WantedVectors {
         self.of_rows.push(Some((begin as u32, end as u32)));
     }
 
-    /// The vectors of a row, of `count` vectors.
+    /// The numbers of the vectors to take of a row, which has `count` vectors.
     #[inline(always)]
     pub fn of_row(&self, row: usize, count: usize) -> &[u8] {
         match self.of_rows[row] {

@@ -59,7 +59,7 @@ fn asking(members: &[EpochMember]) -> Arc<PeerCopies> {
     Arc::new(asking)
 }
 
-/// What all who are asked send, each to its end.
+/// What all peers that are asked send, each read to its end.
 async fn copies(asking: &Arc<PeerCopies>) -> Vec<io::Result<Vec<u8>>> {
     let asking = Arc::clone(asking);
     let read = move || {
@@ -123,7 +123,7 @@ async fn requests_that_are_not_what_they_should_be_are_refused() {
 #[tokio::test]
 async fn no_more_copies_are_given_at_once_than_a_worker_can_give() {
     let cache = tempfile::tempdir().unwrap();
-    // So long that it does not fit in what is on its way, and takes no space.
+    // The copy is so long that most of it cannot be on its way yet, and takes no space on the disk.
     add_copy(cache.path(), &[]);
     let file =
         std::fs::File::options().write(true).open(cache.path().join(format!("{RUN}-{CHECKSUM:016x}.shard")));

@@ -99,7 +99,7 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     assert_eq!(named(&process), Some(2));
 }
 
-/// Else it would wait for what nobody withdraws any more, when it is to stop.
+/// Else a worker that is to stop would wait for an epoch that nobody withdraws any more.
 #[tokio::test]
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ fn one_death_is_blamed_once() {
     assert_eq!(status.workers[7].activity, Activity::Waiting, "one back-off, and that is over");
 }
 
-/// One that is dead and has a lease left must not be in the next epochs: each would fail for its sake.
+/// A worker that is dead and whose lease is not over must not be in the next epochs: each would fail because of it.
 #[test]
 fn who_was_not_reached_is_left_out_until_it_is_heard() {
     let (mut cluster, mut workers, now) = cluster(2);
@@ -62,7 +62,8 @@ fn who_was_not_reached_is_left_out_until_it_is_heard() {
     assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it was heard");
 }
 
-/// Workers that are killed more often than commits are due still get somewhere, and keep at it.
+/// Workers that are killed more often than commits are due still get somewhere: commits come sooner, and go on doing so
+/// for some time.
 #[test]
 fn after_failures_commits_come_sooner() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -100,7 +101,8 @@ fn after_failures_commits_come_sooner() {
     written_after(&mut now, worker, [24, 26], interval);
 }
 
-/// A rack that loses its power ends an epoch for each worker that is found dead, at once, and that is one failure of the job.
+/// When a rack loses its power, each worker that is found dead ends an epoch. As these come at once, they are one
+/// failure of the job.
 #[test]
 fn workers_that_die_together_are_one_failure() {
     let (mut cluster, mut workers, now) = cluster(9);
@@ -174,14 +176,15 @@ fn a_store_that_takes_no_shard_is_nobodys_fault() {
     let until = now + seconds(300.0);
     pull_until(&mut cluster, &mut workers, &mut now, until);
     assert_eq!(cluster.status(now).jobs[0].retries, 0);
-    // Once one of them could, the other is what is wrong.
+    // Once one of them has written, the other one is wrong.
     workers[0].hangs = false;
     let until = now + seconds(60.0);
     pull_until(&mut cluster, &mut workers, &mut now, until);
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
-/// A step that takes long on a slow machine is no hang for ever: each failure allows for twice the time.
+/// A step that takes long on a slow machine is not taken for a hang for ever: after each failure members have twice the
+/// time.
 #[test]
 fn slow_members_get_more_time_each_time() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -201,7 +204,8 @@ fn slow_members_get_more_time_each_time() {
     assert!(lasted[0] < 50 && lasted[1] > 60 && lasted[2] > 130, "{lasted:?}");
 }
 
-/// The epoch of a job that a worker's claim of a lost shard ended.
+/// Has a worker claim that a shard is lost, which ends its epoch, and returns the claim as the coordinator is to check
+/// it.
 fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
     worker.pull(cluster, now);
     let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
@@ -229,7 +233,7 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     (cluster, workers, now)
 }
 
-/// One worker that misreads has nothing computed again: the coordinator looks first.
+/// Nothing is computed again because one worker misreads: the coordinator looks first.
 #[test]
 fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     let (mut cluster, mut workers, now) = with_commit(2);

@@ -6,7 +6,7 @@ fn strangers(pull: &Pull) -> Result<PullReply, Refusal> {
     Err(Refusal::Stranger { worker: pull.worker })
 }
 
-/// Made-up workers cost an epoch each, if they got one.
+/// If made-up workers got work, each would cost an epoch.
 #[test]
 fn who_was_not_reached_gets_no_work_and_changes_nothing() {
     let (mut cluster, mut workers, now) = cluster(1);

@@ -105,7 +105,8 @@ fn a_foreign_writer_fails_one_job() {
     assert_eq!(states(&cluster, now)[1], ("other".to_owned(), "running"));
 }
 
-/// Workers come in any order: a job that fits none of the first waits for others, and does not keep them.
+/// Workers come in any order: a job that fits none of the first workers waits for others, and does not keep the first
+/// ones from other jobs.
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
@@ -117,7 +118,7 @@ fn a_job_waits_for_a_worker_that_is_large_enough() {
     submit(&mut cluster, Duration::ZERO, "small");
     let mut worker = Worker::new(1);
     let mut now = seconds(3.0);
-    // It fits the memory of 1000 bytes that workers of these tests have.
+    // The large job does not fit the memory of 1000 bytes that workers of these tests have.
     assert_eq!(worker.pull(&mut cluster, now).needed_memory, Some(3 << 30), "the worker is told");
     now += seconds(3.0);
     pull_until(&mut cluster, std::slice::from_mut(&mut worker), &mut now, seconds(9.0));

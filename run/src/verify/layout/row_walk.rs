@@ -38,7 +38,7 @@ impl<'a> RowWalk<'a> {
         Self { layout, block, mask: usize::MAX, placed: Vec::new() }
     }
 
-    /// The next row that is asked for; rows are asked for in ascending order.
+    /// A row of the block. Rows must be asked for in ascending order.
     pub fn get(&mut self, row: usize) -> LayoutRow {
         let class = &*self.block.class;
         let masks = &self.layout.masks[class.large_tiles];

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The kernels on processors with fewer vector instructions than this one may have, emulated: with AVX2 and no AVX-512, and
+# with neither. The tests compare every value with those of a slow implementation, so that all paths give the same bits.
+#
+#     scripts/check-instruction-sets.sh [OPTIONS OF CARGO TEST]     default: --workspace, which takes what CI has built
+#
+# Needs qemu-x86_64 (qemu-user 7.2 or newer, which knows AVX2), and root to install it where it is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if [ "$(uname -m)" != x86_64 ]; then
+    echo "not checked: this machine is no x86-64, and has one path"
+    exit 0
+fi
+if ! command -v qemu-x86_64 >/dev/null; then
+    [ "$(id -u)" = 0 ] || { echo "error: qemu-x86_64 is not installed, and only root can: apt-get install qemu-user" >&2; exit 1; }
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends qemu-user >/dev/null
+fi
+
+[ $# -gt 0 ] || set -- --workspace
+programs=$(cargo test "$@" --no-run --message-format=json | python3 -c '
+import json, sys
+WANTED = {"kernels", "exact2048_worker", "exact2048_combo4w"}
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("executable") and message["profile"]["test"] and message["target"]["name"] in WANTED:
+        print(message["executable"])
+')
+[ "$(wc -w <<<"$programs")" = 3 ] || { echo "error: expected the tests of three targets, found: $programs" >&2; exit 1; }
+
+for processor in Haswell qemu64; do
+    for program in $programs; do
+        echo "==> ${program##*/} on $processor"
+        case $program in
+            */kernels-* | */exact2048_combo4w-*) tests=() ;;
+            # Those that compare what vectors compute; others take long, or more addresses than an emulator has.
+            *) tests=(kernels:: fingerprint::) ;;
+        esac
+        # What the emulator says that it leaves out has nothing to do with vectors.
+        qemu-x86_64 -cpu "$processor" "$program" --quiet "${tests[@]}" \
+            2> >(grep -v "TCG doesn't support requested feature" >&2)
+    done
+done
