@@ -102,13 +102,13 @@ pub async fn positions(
         );
         return Err(status::invalid_argument("first", what).into());
     }
-    let (from, to) = (first.max(Layer::FIRST.0).next_multiple_of(2), last / 2 * 2);
-    if from > to {
+    let range = Layer::at_least(first).zip(Layer::at_most(last)).filter(|(from, to)| from <= to);
+    let Some((from, to)) = range else {
         let what =
             format!("there is no layer from {first} to {last}: they are even numbers from {}", Layer::FIRST);
         return Err(status::invalid_argument("first", what).into());
-    }
-    let layers = layers_between(from, to, last_of_run, run.params.kept);
+    };
+    let layers = layers_between(from.0, to.0, last_of_run, run.params.kept);
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
@@ -150,11 +150,11 @@ pub async fn positions(
 /// Some layers of a range, evenly spread, each just below two that are stored, so that what its moves lead to is looked
 /// up.
 fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
-    let even = |sum: u32| Layer(sum.max(Layer::FIRST.0) / 2 * 2);
+    let near = |sum: u32| Layer::at_most(sum).unwrap_or(Layer::FIRST);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
-    let steps = (LAYERS - 1).min((last - first) / 2).max(1);
+    let steps = (LAYERS - 1).min((last - first) / Layer::STEP).max(1);
     let wanted =
-        (0..=steps).map(|i| even(first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32));
+        (0..=steps).map(|i| near(first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32));
     let mut layers: Vec<Layer> = Vec::new();
     for layer in wanted {
         let below = below_a_cut(layer);

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Spawn4;
+use crate::rules::exponent_potential;
 
 /// A layer: the sum of a board's tiles; always even.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -30,6 +31,16 @@ impl Layer {
     pub fn of_sum(sum: u32) -> Option<Self> {
         let is_one = sum >= Self::FIRST.0 && (sum - Self::FIRST.0).is_multiple_of(Self::STEP);
         is_one.then_some(Self(sum))
+    }
+
+    /// The lowest layer whose tile sum is at least this; `None` above all numbers.
+    pub fn at_least(sum: u32) -> Option<Self> {
+        sum.max(Self::FIRST.0).checked_next_multiple_of(Self::STEP).map(Self)
+    }
+
+    /// The highest layer whose tile sum is at most this; `None` below the first.
+    pub fn at_most(sum: u32) -> Option<Self> {
+        (sum >= Self::FIRST.0).then(|| Self(sum / Self::STEP * Self::STEP))
     }
 
     /// How many layers lie below it.
@@ -96,6 +107,12 @@ impl SpawnKind {
         1 << self.exponent()
     }
 
+    /// The score that the tile stands for without being made of others: such points are in the potential, and nobody has
+    /// scored them.
+    pub const fn gift(self) -> u64 {
+        exponent_potential(self.exponent())
+    }
+
     /// Its part of the [denominator](Spawn4::denominator) of chances.
     pub fn weight(self, spawn4: Spawn4) -> u32 {
         match self {
@@ -110,6 +127,21 @@ mod tests {
     use super::*;
     use crate::rules;
 
+    #[test]
+    fn layers_are_found_on_both_sides_of_a_sum() {
+        for (sum, below, above) in
+            [(0, None, 4), (3, None, 4), (4, Some(4), 4), (5, Some(4), 6), (6, Some(6), 6)]
+        {
+            assert_eq!(
+                (Layer::at_most(sum), Layer::at_least(sum)),
+                (below.map(Layer), Some(Layer(above))),
+                "{sum}"
+            );
+        }
+        assert_eq!(Layer::at_least(u32::MAX), None);
+        assert_eq!(Layer::at_most(u32::MAX), Some(Layer(u32::MAX - 1)));
+    }
+
     /// The axis is what the rules say: where games start, and where spawns lead.
     #[test]
     fn the_axis_is_that_of_the_rules() {
@@ -123,6 +155,7 @@ mod tests {
             assert_eq!(Layer(board.tile_sum(4)).after(spawn), Layer(after.tile_sum(4)));
             assert_eq!(Layer(after.tile_sum(4)).before(spawn), Some(Layer(board.tile_sum(4))));
         }
+        assert_eq!(SpawnKind::ALL.map(SpawnKind::gift), [0, 4]);
         let whole = Spawn4::default();
         let weights: u32 = SpawnKind::ALL.iter().map(|spawn| spawn.weight(whole)).sum();
         assert_eq!(weights, whole.denominator());

@@ -3,7 +3,7 @@
 //! `docs/dev/error-bound.md` proves both bounds. The first is what the tile bound leaves: every move adds to the tile sum.
 //! The second needs the expected score: a game of many moves scores much, and no player expects more than the value.
 
-use crate::layer::Layer;
+use crate::layer::{Layer, SpawnKind};
 use crate::objective::Objective;
 use crate::params::{Params, tile_bound_board};
 use crate::rules::exponent_potential;
@@ -27,10 +27,11 @@ pub struct MoveBound {
 impl MoveBound {
     pub(crate) fn new(params: &Params) -> Self {
         let spawn4 = params.spawn4.probability();
+        let [two, four] = SpawnKind::ALL.map(|spawn| f64::from(spawn.tile()));
         Self {
             last_layer: params.last_layer(),
-            growth: 2.0 + 2.0 * spawn4,
-            unscored: 4.0 * spawn4,
+            growth: two + (four - two) * spawn4,
+            unscored: SpawnKind::Four.gift() as f64 * spawn4,
             heights: (params.objective == Objective::Score)
                 .then(|| std::array::from_fn(|i| height(params, i as u64 + 1) as f64)),
         }

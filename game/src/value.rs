@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
+use crate::layer::SpawnKind;
 use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
@@ -231,7 +232,7 @@ impl Backup {
     /// The constants of a run.
     pub fn new(params: &Params) -> Self {
         let (scale, spawn4) = (params.scale(), params.spawn4);
-        let gift = scale.points(4);
+        let gift = scale.points(SpawnKind::Four.gift());
         let divisors = (0..=params.cells() as u64)
             .map(|empty| Divisor::new(spawn4, empty, gift.0 * u64::from(spawn4.weight4()) * empty));
         let rule = match (params.spawner, scale.floating()) {

@@ -68,8 +68,8 @@ pub fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let layer =
         |text: &str, none: u32| if text.is_empty() { Ok(none) } else { text.parse().map_err(|_| wrong()) };
-    let (first, last) = (layer(first, 4)?, layer(last.trim_start_matches('='), u32::MAX)?);
-    if first > last || last < 4 { Err(wrong()) } else { Ok(first..=last) }
+    let (first, last) = (layer(first, Layer::FIRST.0)?, layer(last.trim_start_matches('='), u32::MAX)?);
+    if first > last || last < Layer::FIRST.0 { Err(wrong()) } else { Ok(first..=last) }
 }
 
 /// Runs the command.
@@ -111,15 +111,15 @@ pub fn main(args: &Args) -> Result<()> {
 fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure> {
     let all = verifier.all_layers();
     let Some(layers) = &args.layers else { return Ok(all) };
-    let (first, last) =
-        (layers.start().checked_next_multiple_of(2).unwrap_or(u32::MAX).max(all.first.0), *layers.end() & !1);
-    if first > all.last.0 || first > last {
+    let first = Layer::at_least(*layers.start()).map(|first| first.max(all.first));
+    let last = Layer::at_most(*layers.end()).map(|last| last.min(all.last));
+    let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) else {
         let end = if *layers.end() == u32::MAX { String::new() } else { layers.end().to_string() };
         let text = format!("--layers {}..{end} holds no layer", layers.start());
         let has = format!("this run has layers {} to {}, which are even", all.first, all.last);
         return Err(Failure::usage(format!("{text}: {has}")));
-    }
-    let asked = Span { first: Layer(first), last: Layer(last.min(all.last.0)) };
+    };
+    let asked = Span { first, last };
     Ok(asked.widened(&run.catalog().commits()))
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::rules::{self, Move};
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
-use exact2048_game::{Board, Objective, SpawnKind};
+use exact2048_game::{Board, Layer, Objective, SpawnKind};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceTable,
@@ -100,12 +100,12 @@ pub fn exactly(
     let last_layer = oracle.params().last_layer().0;
     let mut sums = Sums::default();
     let mut table = LossTable::new(oracle.params().objective);
-    let mut ahead: BTreeMap<u32, ChanceTable> = BTreeMap::from([(4, ChanceTable::default())]);
+    let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::from([(Layer::FIRST, ChanceTable::default())]);
     pass.start(&mut ahead);
     // Layers whose losses are not known yet, the lowest first.
-    let mut waiting: VecDeque<Layer> = VecDeque::new();
+    let mut waiting: VecDeque<WaitingLayer> = VecDeque::new();
     let mut lists = ChanceLists::new(&pass.buckets);
-    let mut layer = 4;
+    let mut layer = Layer::FIRST;
     while !ahead.is_empty() {
         let states = ahead.remove(&layer).unwrap_or_default();
         sums.boards += states.len() as u64;
@@ -119,29 +119,37 @@ pub fn exactly(
             sums.take_in(&found);
             choices.push(chosen);
         }
-        let mut with =
-            |tile: u32| ahead.remove(&(layer + tile)).unwrap_or_else(|| ChanceTable::with_room_of(&states));
-        let [mut with_2, mut with_4] = [with(2), with(4)];
+        let [mut with_2, mut with_4] = SpawnKind::ALL.map(|spawn| {
+            ahead.remove(&layer.after(spawn)).unwrap_or_else(|| ChanceTable::with_room_of(&states))
+        });
         let spawn = |bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]| pass.spawn(bucket, targets);
         let (dropped, spawned) = afters.send_spawns([&mut with_2, &mut with_4], 2, limits.losses, spawn);
         sums.dropped += dropped.into_iter().sum::<f64>();
         sums.roundings = sums.roundings.max(afters.roundings()).max(states.roundings());
         sums.longest = sums.longest.max(states.longest() as u64);
-        let next = [(layer + 2, with_2), (layer + 4, with_4)];
-        ahead.extend(next.into_iter().filter(|(_, boards)| !boards.is_empty()));
+        let next = SpawnKind::ALL.map(|spawn| layer.after(spawn)).into_iter().zip([with_2, with_4]);
+        ahead.extend(next.filter(|(_, boards)| !boards.is_empty()));
         if limits.losses {
-            waiting.push_back(Layer { layer, states, values, choices, moved, afters, spawned });
+            waiting.push_back(WaitingLayer {
+                layer: layer.0,
+                states,
+                values,
+                choices,
+                moved,
+                afters,
+                spawned,
+            });
             if waiting.len() == 3 {
                 pass.settle_first(&mut waiting, &mut table);
             }
         }
-        let tables = ahead.values().map(ChanceTable::bytes).chain(waiting.iter().map(Layer::bytes));
+        let tables = ahead.values().map(ChanceTable::bytes).chain(waiting.iter().map(WaitingLayer::bytes));
         let held = lists.bytes() + tables.sum::<usize>();
         if held as u64 > limits.bytes {
-            return Err(EvaluateError::Memory { layer, bytes: held as u64, limit: limits.bytes });
+            return Err(EvaluateError::Memory { layer: layer.0, bytes: held as u64, limit: limits.bytes });
         }
-        progress(EvaluationProgress { layer, last_layer, boards: sums.boards });
-        layer += 2;
+        progress(EvaluationProgress { layer: layer.0, last_layer, boards: sums.boards });
+        layer = layer.up(1);
     }
     while !waiting.is_empty() {
         pass.settle_first(&mut waiting, &mut table);
@@ -151,7 +159,7 @@ pub fn exactly(
 
 /// A layer whose moves were chosen.
 #[derive(Default)]
-struct Layer {
+struct WaitingLayer {
     layer: u32,
     states: ChanceTable,
     /// What the states are worth under perfect play, bucket by bucket.
@@ -165,7 +173,7 @@ struct Layer {
     spawned: Vec<[Vec<u32>; 2]>,
 }
 
-impl Layer {
+impl WaitingLayer {
     fn bytes(&self) -> usize {
         let values = size_of::<f64>() * self.states.len();
         let moved = size_of::<ChancePlace>() * self.moved.iter().map(Vec::capacity).sum::<usize>();
@@ -230,14 +238,14 @@ impl<'a> Pass<'a> {
     }
 
     /// The chances of the boards that a game starts with.
-    fn start(&self, ahead: &mut BTreeMap<u32, ChanceTable>) {
+    fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
         let (spawn4, cells) = (self.engine.spawn4(), self.engine.size().cells());
         let all = f64::from(spawn4.denominator());
         let weight = |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
         for (board, [a, b]) in rules::starts(self.engine.size()) {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
             if chance > 0.0 {
-                let boards = ahead.entry(board.tile_sum(cells)).or_default();
+                let boards = ahead.entry(Layer(board.tile_sum(cells))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
             }
         }
@@ -351,8 +359,8 @@ impl<'a> Pass<'a> {
 
     /// Adds what the moves of the first of the waiting layers lose. The two layers after it, as far as there are any,
     /// are complete.
-    fn settle_first(&self, waiting: &mut VecDeque<Layer>, table: &mut LossTable) {
-        let empty = Layer::default();
+    fn settle_first(&self, waiting: &mut VecDeque<WaitingLayer>, table: &mut LossTable) {
+        let empty = WaitingLayer::default();
         if let Some(first) = waiting.pop_front() {
             let [next, after_next] = [0, 1].map(|at| waiting.get(at).unwrap_or(&empty));
             self.settle(&first, next, after_next, table);
@@ -360,7 +368,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Adds what the moves of a layer lose, once the next two layers are known.
-    fn settle(&self, done: &Layer, next: &Layer, after_next: &Layer, table: &mut LossTable) {
+    fn settle(
+        &self,
+        done: &WaitingLayer,
+        next: &WaitingLayer,
+        after_next: &WaitingLayer,
+        table: &mut LossTable,
+    ) {
         let worth: Vec<Vec<Option<f64>>> = {
             let of = |(bucket, spawned): (usize, &[Vec<u32>; 2])| {
                 self.worth(&done.afters.buckets[bucket], bucket, spawned, [next, after_next])
@@ -407,7 +421,7 @@ impl<'a> Pass<'a> {
         afters: &ChanceBucket,
         bucket: usize,
         spawned: &[Vec<u32>; 2],
-        layers: [&Layer; 2],
+        layers: [&WaitingLayer; 2],
     ) -> Vec<Option<f64>> {
         let [two, four, all] = self.weights();
         let mut spawned = spawned.each_ref().map(|entries| entries.iter());
@@ -464,7 +478,7 @@ impl Sums {
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
         // A chance, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.
-        let layers = u64::from(params.last_layer().0) / 2;
+        let layers = u64::from(params.last_layer().0 / Layer::STEP);
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
         // The factor covers the roundings of what was dropped.

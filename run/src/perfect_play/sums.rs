@@ -135,7 +135,8 @@ impl PlaySums {
         let Self { params, .. } = &self;
         let last = f64::from(params.last_layer().0);
         // Each of the two first tiles, and the one after each move, is a 4 with this chance; a 4 is worth 4 that nobody made.
-        let gifts = 4.0 * params.spawn4.probability() * (self.moved + 2.0);
+        let gift = SpawnKind::Four.gift() as f64;
+        let gifts = gift * params.spawn4.probability() * (self.moved + 2.0);
         let (value, summed, largest) = match params.winning_exponent() {
             None => (self.potential - gifts, self.potential + gifts, last * params.cells() as f64),
             Some(_) => (self.won, self.won, 1.0),
@@ -151,7 +152,7 @@ impl PlaySums {
             value,
             value_error: summed * rounding + left_out * largest,
             moves: self.moved,
-            moves_error: self.moved * rounding + left_out * last / 2.0,
+            moves_error: self.moved * rounding + left_out * last / f64::from(Layer::STEP),
             dropped: self.left_out,
             rounding,
             layers: self.layers,

@@ -38,19 +38,18 @@ impl Span {
     /// The layers, highest first, from which the values of the highest one follow: down from the next cut
     /// above, whose values are stored.
     pub fn above(self, kept: KeptLayers, last_of_run: Layer) -> impl Iterator<Item = Layer> {
-        let cut = kept.next_cut(Layer(self.last.0 + 2));
-        let to = (cut.0 + 2).min(last_of_run.0);
-        (self.last.0 + 2..=to).rev().step_by(2).filter(|layer| layer % 2 == 0).map(Layer)
+        let next = self.last.up(1);
+        next.to(kept.next_cut(next).up(1).min(last_of_run)).rev()
     }
 
     /// The layers themselves, highest first.
     pub fn layers(self) -> impl Iterator<Item = Layer> {
-        (self.first.0..=self.last.0).rev().step_by(2).map(Layer)
+        self.first.to(self.last).rev()
     }
 
     /// The layers that can lead to the lowest ones, highest first.
     pub fn below(self) -> impl Iterator<Item = Layer> {
-        (self.first.0.saturating_sub(4).max(4)..self.first.0).rev().filter(|layer| layer % 2 == 0).map(Layer)
+        (1..=Layer::RISE).filter_map(move |layers| self.first.down(layers))
     }
 
     /// The span that is left when all layers from `down_to` upward are checked: the one to check next, to go on. `None`
@@ -59,8 +58,9 @@ impl Span {
         // A range of values counts as done with only as a whole.
         let begun = commits.iter().filter(|commit| commit.phase == Phase::BackUp);
         let begun = begun.filter(|commit| commit.first < down_to && down_to <= commit.last);
-        let done = begun.map(|commit| Layer(commit.last.0 + 2)).max().unwrap_or(down_to);
-        (self.first < done).then(|| Self { first: self.first, last: Layer(done.0 - 2).min(self.last) })
+        let done = begun.map(|commit| commit.last.up(1)).max().unwrap_or(down_to);
+        let last = done.down(1).filter(|&last| self.first <= last)?.min(self.last);
+        Some(Self { first: self.first, last })
     }
 }
 

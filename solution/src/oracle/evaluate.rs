@@ -135,11 +135,9 @@ impl Oracle {
             return None;
         }
         let spawn4 = self.params.spawn4;
-        let kinds = [
-            (SpawnKind::Two, spawn4.weight2(), Stored::default()),
-            // A spawned 4 adds 4 to the potential, which nobody has scored.
-            (SpawnKind::Four, spawn4.weight4(), self.scale.points(4)),
-        ];
+        // What a tile adds to the potential by being spawned, nobody has scored.
+        let kinds =
+            SpawnKind::ALL.map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.gift())));
         let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
             kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |&(spawn, _, gift)| {
                 let board = after.with(cell, spawn.exponent());

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use exact2048_game::Layer;
 use exact2048_run::verify::{CheckOutcome, Problem, Span};
 use exact2048_solution::{Phase, ReachSource, Recipe, Run};
 use serde::Serialize;
@@ -114,7 +115,7 @@ impl Report {
             Some(layer) => span.left_below(layer, &commits),
             None => Some(span),
         };
-        let first = left.map_or(span.first.0, |left| left.last.0 + 2);
+        let first = left.map_or(span.first.0, |left| left.last.up(1).0);
         let was_checked = !sampled && content.checked.layers > 0 && first <= span.last.0;
         let go_on = left.filter(|_| verdict == Verdict::Interrupted && !sampled);
         Self {
@@ -186,8 +187,8 @@ impl Report {
                 write_field(out, "best moves", format!("{}: none is better", count(self.best_moves)))?;
             }
         } else if let Some([first, last]) = self.layers {
-            let removed = self.removed.iter().flat_map(|&[first, last]| (first..=last).step_by(2));
-            let without = match removed.filter(|layer| (first..=last).contains(layer)).count() {
+            let removed = self.removed.iter().flat_map(|&[first, last]| Layer(first).to(Layer(last)));
+            let without = match removed.filter(|layer| (first..=last).contains(&layer.0)).count() {
                 0 => String::new(),
                 removed => format!(", without {} that were not checked", count(removed)),
             };
