@@ -25,16 +25,27 @@ impl Tuning {
     /// block, 0.1 s for 4x3.
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
-        let Rows { of_classes, of_largest, of_blocks } = Rows::of(params);
-        let is_one_left_out = of_largest > self.dense_rows as u64;
-        let pays = of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes;
+        let rows = Rows::of(params);
         let has_room = || {
             // Room for some blocks beside the one that is made: with less, blocks would go to scratch files all the
             // time.
             let least = least_heap_bytes(params, usize::MAX) / 5 * 7;
-            self.limit_bytes as u64 >= least.max(ROW_BYTES * of_classes)
+            self.limit_bytes as u64 >= least.max(ROW_BYTES * rows.of_classes)
         };
-        if is_one_left_out && pays && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
+        if self.pays(&rows) && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
+    }
+
+    /// The same for statistics of a run, whatever the memory: in which order chances are added up follows from which
+    /// transitions are kept, and must not depend on the memory. What finds no room is in scratch files.
+    #[must_use]
+    pub fn for_statistics(self, params: &Params) -> Self {
+        if self.pays(&Rows::of(params)) { Self { dense_rows: usize::MAX, ..self } } else { self }
+    }
+
+    /// Whether some class would not keep its transitions, and it pays that all do.
+    fn pays(&self, &Rows { of_classes, of_largest, of_blocks }: &Rows) -> bool {
+        let is_one_left_out = of_largest > self.dense_rows as u64;
+        is_one_left_out && of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes
     }
 
     /// The parameters of the same run, with the split between small and large tiles that is fastest with this limit of
@@ -105,6 +116,10 @@ mod tests {
             let keeps_all = |gib| tuning(gib).for_run(&params).dense_rows > Tuning::DENSE_ROWS;
             assert_eq!(keeps_all(12), all, "{board} {objective}");
             assert!(!keeps_all(1), "{board} {objective} with little memory");
+            for gib in [1, 12] {
+                let keeps_all = tuning(gib).for_statistics(&params).dense_rows > Tuning::DENSE_ROWS;
+                assert_eq!(keeps_all, all, "statistics of {board} {objective}, {gib} GiB");
+            }
         }
     }
 

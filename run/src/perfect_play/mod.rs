@@ -55,7 +55,7 @@ pub fn play_follower(
         archive: Arc::clone(run.archive()),
         counts: run.layer_counts(),
         lost: lost_layers(run),
-        tuning,
+        tuning: tuning.for_statistics(run.params()),
         scratch: std::env::temp_dir().into(),
         run_id: run.dir().run_id().to_string(),
         fingerprint: run.fingerprint().unwrap_or_default(),
