@@ -120,13 +120,12 @@ impl PassWork {
         let missing = [&[segment], later.as_slice()].concat();
         let is_missing = |layer: Layer| missing.iter().any(|part| (part.first..=part.last).contains(&layer));
         let there = counts.iter().filter(|counts| !is_missing(counts.layer));
-        let left: f64 = missing.iter().map(|&part| cost.of(part)).sum();
-        let all = cost.of_pass(segment.phase).max(left);
+        let left = cost.left(&missing);
         Self {
-            done: all - left,
-            all,
+            done: left.whole_pass - left.of_pass,
+            all: left.whole_pass,
             states: there.map(|counts| counts.states).sum(),
-            later: later.iter().map(|&part| cost.of(part)).sum(),
+            later: left.of_pass - cost.of(segment),
         }
     }
 

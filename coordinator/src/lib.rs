@@ -14,7 +14,7 @@ mod task;
 mod workload;
 
 pub use forecast::{Forecast, ForecastTotals, Relief};
-pub use pass_cost::PassCost;
+pub use pass_cost::{CostToCome, PassCost};
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};

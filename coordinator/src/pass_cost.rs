@@ -48,8 +48,7 @@ const RUN_DOWN: Costs = Costs {
 };
 
 /// Costs by which the layers and passes of one run compare with each other: fitted to how far runs of 3x3, 5x2 and 4x3
-/// to 256 and 512 were at any time, whatever they took in all. One fit does not do for both: what a column costs
-/// depends more on the run than on the layer.
+/// to 256 and 512 were at any time, whatever they took in all. One fit that does for both was not found.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -86,6 +85,17 @@ pub struct PassCost {
     /// For each layer from the first to the one after the last, what all layers below it cost, up and down, in the
     /// units of [`of_pass`](Self::of_pass).
     below: [Vec<f64>; 2],
+}
+
+/// What is left of a run, in the units of [`PassCost::of_pass`].
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct CostToCome {
+    /// Of the pass that the run is in.
+    pub of_pass: f64,
+    /// All of that pass; at least what is left of it, which may be more where reach is enumerated twice.
+    pub whole_pass: f64,
+    /// Of the passes after it.
+    pub later: f64,
 }
 
 /// What there is to do in a layer.
@@ -144,6 +154,16 @@ impl PassCost {
     /// What a segment costs, in the same units.
     pub fn of(&self, segment: Segment) -> f64 {
         self.of_layers(segment.phase, segment.first, segment.last.up(1))
+    }
+
+    /// What these segments, in the order in which they come, leave to be done.
+    pub fn left(&self, missing: &[Segment]) -> CostToCome {
+        let Some(phase) = missing.first().map(|segment| segment.phase) else { return CostToCome::default() };
+        let of = |is_of_pass: bool| -> f64 {
+            missing.iter().filter(|part| (part.phase == phase) == is_of_pass).map(|&part| self.of(part)).sum()
+        };
+        let of_pass = of(true);
+        CostToCome { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
     }
 
     /// What the finished part of a segment costs when the pass is at layer `at`, in the same units.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::JobId;
 use super::status::JobStatus;
-use crate::pass_cost::PassCost;
+use crate::pass_cost::{CostToCome, PassCost};
 use crate::rate::{Pace, Rate};
 use crate::sizes;
 use crate::workload::Workload;
@@ -247,9 +247,8 @@ pub(super) struct Plan {
     enumerated: u64,
     /// Those of them whose values are committed.
     backed_up: u64,
-    /// The cost of what is not committed: the rest of the pass that the job is in, and all that comes after that pass.
-    left_of_pass: f64,
-    pub cost_of_later: f64,
+    /// The cost of what is not committed.
+    pub left: CostToCome,
 }
 
 impl Plan {
@@ -262,8 +261,7 @@ impl Plan {
             fingerprint: None,
             enumerated: 0,
             backed_up: 0,
-            left_of_pass: 0.0,
-            cost_of_later: 0.0,
+            left: CostToCome::default(),
         };
         plan.renew(params);
         plan
@@ -273,11 +271,7 @@ impl Plan {
     fn renew(&mut self, params: &Params) {
         let missing = Recipe::new(params, &self.holdings).steps();
         self.remaining = missing.first().copied();
-        let phase = self.remaining.map(|segment| segment.phase);
-        let (of_pass, later): (Vec<&Segment>, Vec<&Segment>) =
-            missing.iter().partition(|segment| Some(segment.phase) == phase);
-        let cost = |segments: Vec<&Segment>| segments.into_iter().map(|&segment| self.cost.of(segment)).sum();
-        (self.left_of_pass, self.cost_of_later) = (cost(of_pass), cost(later));
+        self.left = self.cost.left(&missing);
         let counts = self.holdings.counts().into_values();
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         self.enumerated = states.values().sum();
@@ -329,8 +323,7 @@ impl Plan {
     /// The cost of what is left of the pass, and of the whole pass. `work_ahead` of it is finished and not committed
     /// yet.
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
-        let whole = self.remaining.map_or(0.0, |segment| self.cost.of_pass(segment.phase));
-        ((self.left_of_pass - work_ahead).max(0.0), whole)
+        ((self.left.of_pass - work_ahead).max(0.0), self.left.whole_pass)
     }
 }
 

@@ -283,7 +283,7 @@ impl At {
         let work_ahead =
             ahead.map_or(0.0, |(segment, epoch)| plan.cost.of_finished(segment, epoch.frontier_layer()));
         let (left, whole) = plan.work_left(work_ahead);
-        let later = plan.cost_of_later;
+        let later = plan.left.later;
         let time = |work: f64| job.pace.time_for(work, now);
         let is_known = is_enough(whole - left, whole + later);
         let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
