@@ -227,6 +227,7 @@ impl Bench {
         }
         println!("up: {layers} layers, {entries} times {}, {states} states found", self.what());
         timed.print(entries, self.what());
+        print_maps(&worker);
         Ok(())
     }
 
@@ -253,6 +254,7 @@ impl Bench {
         }
         println!("down: {layers} layers, {entries} times {}", self.what());
         timed.print(entries, self.what());
+        print_maps(&worker);
         Ok(())
     }
 }
@@ -273,6 +275,11 @@ fn params(
     let params = with(Objective::Score);
     let params = params.or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))?;
     huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge))
+}
+
+/// What the index maps take that tasks have kept: all of them, as memory is never short here.
+fn print_maps<V: Value>(worker: &Worker<V>) {
+    println!("  {:<24}{:>9.1} MB", "index maps", worker.map_bytes() as f64 / 1e6);
 }
 
 /// The largest resident set of this process so far.

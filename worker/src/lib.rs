@@ -209,6 +209,11 @@ impl<V: Value> Worker<V> {
         self.unsealed_best_moves.clear();
     }
 
+    /// Bytes of the index maps that are kept, while no task is running.
+    pub fn map_bytes(&self) -> usize {
+        self.tables.map_bytes()
+    }
+
     /// Drops the tables of a lane, which are made again when they are needed.
     pub fn release_lane(&self, lane: Lane) {
         self.tables.release_lane(lane);

@@ -32,9 +32,9 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Bytes that the frames will take in a shard.
-    pub fn encoded_bytes(&self) -> u64 {
-        self.frames.iter().map(|frame| frame.encoded_bytes() as u64).sum()
+    /// Bytes that the frames will take in a shard at most, with what its index says of them.
+    pub fn most_bytes(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.most_bytes() as u64).sum()
     }
 }
 
@@ -418,8 +418,8 @@ mod tests {
                 pack(&worker, ItemKind::Reach, LAYER, lane, lengths);
             }
             let sealed = worker.seal(ShardKind::Reach, LAYER).unwrap();
-            let encoded: usize = sealed.frames.iter().map(Frame::encoded_bytes).sum();
-            assert_eq!(sealed.encoded_bytes(), encoded as u64);
+            let most: usize = sealed.frames.iter().map(Frame::most_bytes).sum();
+            assert_eq!(sealed.most_bytes(), most as u64);
             sealed.frames.iter().map(Frame::raw_bytes).collect()
         };
         assert!(sizes([&[], &[0], &[], &[0, 0], &[]]).is_empty());

@@ -81,6 +81,14 @@ pub struct MapCache {
 }
 
 impl MapCache {
+    /// Bytes of the maps, permutations and column sets.
+    fn heap_bytes(&self) -> usize {
+        let maps = self.lanes.values().flat_map(|maps| &maps.maps).map(IndexMap::heap_bytes);
+        let permutations = self.permutations.values().map(|permutation| permutation.heap_bytes());
+        let columns = self.representatives.values().map(|columns| size_of_val(&***columns));
+        maps.chain(permutations).chain(columns).sum()
+    }
+
     /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`. Lanes come in the same
     /// order in every layer: if there are more maps than there is room for, it saves more to keep the same ones for
     /// long than to replace them in turn.
@@ -228,6 +236,12 @@ impl Tables {
 
     fn maker(&self) -> Maker<'_> {
         Maker { space: &self.space, patterns: &self.patterns }
+    }
+
+    /// Bytes of the index maps that are kept, but for those of lanes that a task is working in.
+    pub fn map_bytes(&self) -> usize {
+        let known = self.lanes.values().filter_map(|slot| free_now(slot.try_lock())?.clone());
+        known.filter_map(|lane| Some(free_now(lane.maps.try_lock())?.heap_bytes())).sum()
     }
 
     /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of

@@ -71,6 +71,15 @@ impl IndexMap {
         matches!(self, Self::Sparse(map) if map.pairs.is_empty())
     }
 
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Identity => 0,
+            Self::Dense(map) => map.heap_bytes(),
+            Self::Sparse(map) => size_of_val(&*map.pairs) + size_of_val(&*map.ends),
+        }
+    }
+
     /// The map of a pattern from the columns of one lane to those of another; `None` stands for the pattern that leaves
     /// sequences alone. Cost: about a nanosecond a column.
     pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
@@ -105,6 +114,14 @@ impl IndexMap {
 }
 
 impl Permutation {
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Identity => 0,
+            Self::Of(map) => map.heap_bytes(),
+        }
+    }
+
     /// What a pattern without births, merges and conditions does to the columns of a lane.
     ///
     /// # Panics
@@ -126,6 +143,10 @@ impl DenseMap {
     pub fn new(mut leads_to: Vec<u32>, target_columns: usize) -> Self {
         leads_to.resize(stride(leads_to.len()), target_columns as u32);
         Self::of_padded(leads_to)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.leads_to)
     }
 
     fn of_padded(leads_to: Vec<u32>) -> Self {
