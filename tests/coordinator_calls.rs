@@ -302,7 +302,7 @@ async fn wrong_and_oversized_requests_do_no_harm() {
     assert_eq!(field_of(&refused).as_deref(), Some("parameters"));
     let parameters =
         Some(v1::RunParameters { objective: "x".repeat(1 << 20), rows: 2, columns: 2, ..Default::default() });
-    let refused = client.submit(v1::SubmitRequest { parameters, name: String::new() }).await.unwrap_err();
+    let refused = client.submit(v1::SubmitRequest { parameters, ..Default::default() }).await.unwrap_err();
     assert_eq!(field_of(&refused).as_deref(), Some("objective"));
     let refused = client.get(v1::GetRequest { job: "x".repeat(1 << 20) }).await.unwrap_err();
     assert_eq!((refused.code(), field_of(&refused).as_deref()), (Code::InvalidArgument, Some("job")));
@@ -407,7 +407,12 @@ async fn calls_of_any_content_do_no_harm() {
             best_moves: among(2) == 1,
         });
         let answer = match among(6) {
-            0 | 1 => client.submit(v1::SubmitRequest { parameters, name: job }).await.map(drop),
+            0 | 1 => {
+                let disk_bytes = [None, None, Some(0), Some(1 << 20), Some(u64::MAX)][among(5)];
+                let any_kept = among(2) == 1;
+                let request = v1::SubmitRequest { parameters, name: job, disk_bytes, any_kept };
+                client.submit(request).await.map(drop)
+            }
             2 => client.get(v1::GetRequest { job }).await.map(drop),
             3 => client.cancel(v1::CancelRequest { job }).await.map(drop),
             4 => client.resume(v1::ResumeRequest { job }).await.map(drop),

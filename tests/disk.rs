@@ -20,7 +20,7 @@ use exact2048_solution::{Phase, Run};
 use serde_json::{Value, json};
 
 /// 14 million states in a second or two: 1.2 MB of reach, and 25 MB of values if all are kept.
-const JOB: &str = "--board 3x3 --objective reach:512 --threads 2";
+pub const JOB: &str = "--board 3x3 --objective reach:512 --threads 2";
 
 static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new(JOB));
 
@@ -40,7 +40,7 @@ fn named(run: &Path) -> BTreeMap<PathBuf, u64> {
 }
 
 /// What these take together.
-fn taken(run: &Path) -> u64 {
+pub fn taken(run: &Path) -> u64 {
     named(run).values().sum()
 }
 
@@ -116,7 +116,7 @@ fn solve_watched(run: &Path, options: &str) -> Watched {
 }
 
 /// The records of a run's journal.
-fn records(run: &Path) -> Vec<Value> {
+pub fn records(run: &Path) -> Vec<Value> {
     let record = |path: &std::path::PathBuf| -> Value {
         let sealed: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         sealed["body"]["record"].clone()
@@ -125,7 +125,7 @@ fn records(run: &Path) -> Vec<Value> {
 }
 
 /// How many layers were enumerated a second time. None is enumerated more often than that.
-fn enumerated_again(run: &Path) -> usize {
+pub fn enumerated_again(run: &Path) -> usize {
     let mut times: BTreeMap<u64, usize> = BTreeMap::new();
     for record in records(run).iter().filter(|record| record["commit"]["phase"] == "enumerate") {
         for counts in record["commit"]["layers"].as_array().unwrap() {
@@ -143,16 +143,20 @@ fn shards_of_reach(run: &Path) -> usize {
 
 /// Requires that what came out of a run is the usual.
 fn is_whole(run: &Path, summary: &Value) {
-    assert_eq!(text(&summary["fingerprint"]), USUAL.fingerprint());
     assert_eq!(summary["start"], USUAL.summary["start"]);
+    is_stored_whole(run, text(&summary["fingerprint"]));
+}
+
+/// Requires that a run with this fingerprint holds what it usually does.
+pub fn is_stored_whole(run: &Path, fingerprint: &str) {
+    assert_eq!(fingerprint, USUAL.fingerprint());
     assert_eq!(layers(run), layers(&USUAL.run()));
     let named = common::committed_now(run);
     assert!(common::shards(run).iter().all(|shard| named.contains(shard)), "a shard is left over");
 }
 
-/// The same, and that a run answers as usual, whatever is left of it.
-fn is_as_usual(run: &Path, summary: &Value) {
-    is_whole(run, summary);
+/// Requires that a run answers as usual, whatever is left of it.
+pub fn answers_as_usual(run: &Path) {
     let boards = BOARDS.map(str::to_owned);
     let answers = |run: &Path| -> Vec<Value> {
         let mut answers = query(run, &boards);
@@ -165,7 +169,7 @@ fn is_as_usual(run: &Path, summary: &Value) {
 
 /// A run that keeps these layers, of which nothing is done yet. What it may take is then not forecast: the limits here are
 /// below the estimate, which leaves room for worse boards.
-fn begin(run: &Path, keep: &str) {
+pub fn begin(run: &Path, keep: &str) {
     let began = solve_failing(run, &format!("{JOB} --keep {keep}"), "shard.before_sync=return");
     assert_eq!(began.signal, Some(6), "{began:?}");
 }
@@ -182,7 +186,8 @@ fn the_limit_holds_and_values_stay_the_same() {
         let summary = finished.exits(0).json();
         let peak = whole(&summary["peak_disk_bytes"]);
         assert!(most <= peak && peak <= limit, "{most} seen, {peak} counted, {limit} allowed");
-        is_as_usual(&run, &summary);
+        is_whole(&run, &summary);
+        answers_as_usual(&run);
         // Of layers without reach nobody knows which states are dead.
         let dead = on_run(&run, "layers", &["--dead", "--csv"]).exits(0).says(&["not stored any more"]);
         assert!(dead.stdout.lines().any(|line| line.ends_with(',')), "{dead:?}");
@@ -302,7 +307,8 @@ fn a_run_that_is_there_can_be_limited() {
     // It has one shard of reach, which holds kept layers too.
     solve(&run, &format!("{JOB} --disk 8MB"));
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
-    is_as_usual(&run, &summary);
+    is_whole(&run, &summary);
+    answers_as_usual(&run);
     // And without a limit again.
     solve(&run, JOB);
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
@@ -363,7 +369,7 @@ fn a_run_that_gets_less_goes_on_with_more() {
 }
 
 /// Runs `solve` with a fail point.
-fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
+pub fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
     let mut command = command(solve_args(run, job));
     Finished::new(command.env("FAILPOINTS", failpoints).output().unwrap())
 }

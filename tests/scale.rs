@@ -40,7 +40,7 @@ fn board(rows: u32, columns: u32) -> Option<v1::RunParameters> {
 }
 
 async fn submit(mut client: Client, name: String) {
-    client.submit(v1::SubmitRequest { parameters: board(2, 2), name }).await.unwrap();
+    client.submit(v1::SubmitRequest { parameters: board(2, 2), name, ..Default::default() }).await.unwrap();
 }
 
 /// A worker that pulls, takes up what it is given, and does nothing.
@@ -97,7 +97,10 @@ async fn workers(workers: u64, watchers: u64) {
     }
     let begun = Instant::now();
     let mut asking = client(&server).await;
-    asking.submit(v1::SubmitRequest { parameters: board(3, 3), name: "job".to_owned() }).await.unwrap();
+    asking
+        .submit(v1::SubmitRequest { parameters: board(3, 3), name: "job".to_owned(), ..Default::default() })
+        .await
+        .unwrap();
     while in_epoch.load(Ordering::Relaxed) < workers {
         assert!(begun.elapsed() < Duration::from_secs(120), "{in_epoch:?} of {workers} are in the epoch");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,14 +1,12 @@
 //! Which layers' values a run keeps where the disk is limited, and what that means for who asks it.
 
-use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload};
-use exact2048_game::{KeptLayers, Params};
-use exact2048_run::alone::disk;
+use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload, room};
+use exact2048_game::{BoardSize, KeptLayers, Params};
 use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
 use crate::job::kept_text;
-use crate::plan;
-use crate::units;
+use crate::{Failure, plan, units};
 
 /// Of how many layers two may be kept, the least first.
 const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -57,6 +55,21 @@ impl Choices {
         Ok(Choice { kept, needs, is_tight, more })
     }
 
+    /// Keeps the layers of `keep`, or as much as there is room for. An error of usage says the least limit.
+    pub fn choose(&self, keep: Option<KeptLayers>, board: BoardSize) -> Result<Choice, Failure> {
+        let choice = keep.map_or_else(|| self.best(), |kept| self.with(kept));
+        choice.map_err(|least| {
+            let remedy = match keep {
+                Some(_) => " with this --keep; keep fewer layers, or give more",
+                None => "",
+            };
+            let (limit, least) = (units::size(self.limit_bytes), units::size_at_least(least));
+            Failure::usage(format!(
+                "--disk {limit} is too small: {board} takes at least about {least}{remedy}"
+            ))
+        })
+    }
+
     /// Keeps as much as there is room for: first of all so that nothing has to be enumerated twice.
     ///
     /// # Errors
@@ -82,8 +95,8 @@ impl Choices {
         // To enumerate twice does not always take less.
         let least_bytes = needs.least_bytes.min(needs.peak_bytes);
         ForecastTotals {
-            peak_bytes: disk::with_headroom(needs.peak_bytes + WORK_BYTES),
-            least_bytes: disk::with_headroom(least_bytes + WORK_BYTES),
+            peak_bytes: room::with_headroom(needs.peak_bytes + WORK_BYTES),
+            least_bytes: room::with_headroom(least_bytes + WORK_BYTES),
             ..needs
         }
     }

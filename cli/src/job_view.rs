@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use exact2048_cluster::view::{at_work, discount, kept, phase_name, spawn4, spawner, state_name};
-use exact2048_proto::v1::{Job, JobState, Worker, WorkerActivity};
+use exact2048_proto::v1::{DiskUse, Job, JobState, Worker, WorkerActivity};
 
 use crate::job::{kept_text, rules_text};
 use crate::output::{self, write_field};
@@ -74,9 +74,19 @@ pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> 
         beside(units::rate(job.states_per_second)),
         units::several(job.workers, "worker"),
         format!("{} states", units::count(job.states_done)),
-        format!("{} written", units::size(job.bytes)),
+        match disk(job) {
+            Some((now, most)) => format!("{now} on disk, {most}"),
+            None => format!("{} written", units::size(job.bytes)),
+        },
     ];
     known.into_iter().chain(retries).collect()
+}
+
+/// What the run of a job takes of the disk, and the most that it took of its limit; `None` where that is not known.
+fn disk(job: &Job) -> Option<(String, String)> {
+    let DiskUse { limit_bytes, bytes, peak_bytes } = job.disk?;
+    let [limit, now, most] = [limit_bytes, bytes, peak_bytes].map(units::size);
+    Some((now, format!("at most {most} of {limit}")))
 }
 
 /// What a worker is doing, in words.
@@ -190,7 +200,10 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         let pass = pass.map(|left| format!(", {} for this pass", units::about(left)));
         write_field(out, "ETA", format!("{}{}", eta(job), pass.unwrap_or_default()))?;
     }
-    write_field(out, "written", units::size(job.bytes))?;
+    match disk(job) {
+        Some((now, most)) => write_field(out, "disk", format!("{now}, {most}"))?,
+        None => write_field(out, "written", units::size(job.bytes))?,
+    }
     let epochs = units::several(job.epochs, "epoch");
     write_field(out, "retries", format!("{} in {epochs}", units::count(job.retries)))?;
     if at_work(job, workers).next().is_some() {

@@ -43,6 +43,13 @@ pub struct JobView {
     eta_seconds: Option<f64>,
     job_eta_seconds: Option<f64>,
     bytes: u64,
+    /// What the run takes of its limit; only where it has one and was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_peak_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_limit_bytes: Option<u64>,
     retries: u64,
     epochs: u64,
     worker_count: u32,
@@ -143,6 +150,9 @@ impl From<&Job> for JobView {
             eta_seconds: job.eta_seconds,
             job_eta_seconds: job.job_eta_seconds,
             bytes: job.bytes,
+            disk_bytes: job.disk.map(|disk| disk.bytes),
+            disk_peak_bytes: job.disk.map(|disk| disk.peak_bytes),
+            disk_limit_bytes: job.disk.map(|disk| disk.limit_bytes),
             retries: job.retries,
             epochs: job.epochs,
             worker_count: job.workers,

@@ -25,6 +25,19 @@ pub struct Worth {
     pub most_bytes: u64,
     /// After this long without a written range, however few bytes there are.
     pub interval: Duration,
+    /// The most that there is room for; `None` where there is no limit.
+    pub room_bytes: Option<u64>,
+}
+
+/// What comes of asking for a range to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ordered {
+    /// This one is to be written.
+    Range(Segment),
+    /// One would be worth it, but there is no room for any.
+    NoRoom,
+    /// None is worth it yet, or one is being written.
+    Nothing,
 }
 
 /// The layers of a segment that are finished and not committed yet, in the order of the pass. One range at a time is
@@ -141,32 +154,41 @@ impl Ranges {
         Some(totals)
     }
 
-    /// Orders the next range to be written, and returns it: one that is worth it, or that ends the segment; with `all`
-    /// set, any range will do. `None` where there is none, or while another range is being written.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Option<Segment> {
+    /// Orders the next range to be written: one that is worth it, or that ends the segment; with `all` set, any range
+    /// will do. Where there is no room for all of it, what there is room for.
+    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= worth.interval;
         let worth_a_look = all
             || self.ready_bytes >= worth.least_bytes.min(self.least_apart.unwrap_or(u64::MAX))
             || self.frontier == layers;
         if self.ordered.is_some() || !worth_a_look {
-            return None;
+            return Ordered::Nothing;
         }
         let wanted = (self.ready_bytes / 2).clamp(worth.least_bytes, worth.most_bytes);
-        let (mut end, mut bytes) = (None, 0);
+        let room_bytes = worth.room_bytes.unwrap_or(u64::MAX);
+        let (mut end, mut fitting, mut bytes) = (None, None, 0);
         for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
             bytes += sum.totals.sealed_bytes;
             if self.segment.may_end_at(self.segment.layer(position), self.kept) {
-                if bytes >= wanted || position + 1 == layers || self.ends_apart(position, bytes) {
-                    end = Some((position + 1, bytes));
+                let is_worth_it =
+                    bytes >= wanted || position + 1 == layers || self.ends_apart(position, bytes);
+                let here = Some((position + 1, bytes));
+                if bytes > room_bytes && (is_worth_it || all) {
+                    let Some(fitting) = fitting else { return Ordered::NoRoom };
+                    end = Some(fitting);
                     break;
                 }
-                end = Some((position + 1, bytes)).filter(|_| all);
+                end = here.filter(|_| is_worth_it || all);
+                if is_worth_it {
+                    break;
+                }
+                fitting = here.filter(|_| bytes <= room_bytes).or(fitting);
             }
         }
-        let (end, bytes) = end?;
+        let Some((end, bytes)) = end else { return Ordered::Nothing };
         (self.ordered, self.ordered_bytes) = (Some(end), bytes);
-        self.ordered()
+        self.ordered().map_or(Ordered::Nothing, Ordered::Range)
     }
 
     /// Whether a range of `bytes` bytes is to end after this position, so that kept layers get other shards than the
@@ -231,11 +253,18 @@ mod tests {
     }
 
     fn worth(least_bytes: u64) -> Worth {
-        Worth { least_bytes, most_bytes: 8 * least_bytes, interval: COMMIT_INTERVAL }
+        Worth { least_bytes, most_bytes: 8 * least_bytes, interval: COMMIT_INTERVAL, room_bytes: None }
     }
 
     fn layer(sealed_bytes: u64) -> Totals {
         Totals { states: 1, afterstates: 2, fingerprint: u128::MAX, sealed_bytes }
+    }
+
+    fn range(ordered: Ordered) -> Option<Segment> {
+        match ordered {
+            Ordered::Range(range) => Some(range),
+            Ordered::NoRoom | Ordered::Nothing => None,
+        }
     }
 
     /// What is ordered after layers of 10 bytes each are done.
@@ -244,9 +273,9 @@ mod tests {
         for _ in 0..layers {
             assert_eq!(ranges.layer_done(0, layer(10)), Some(layer(10)));
         }
-        let ordered = ranges.order(&worth(least_bytes), all, NOW);
+        let ordered = range(ranges.order(&worth(least_bytes), all, NOW));
         assert_eq!(ranges.ordered(), ordered);
-        assert!(ordered.is_none() || ranges.order(&worth(0), true, NOW).is_none(), "one at a time");
+        assert!(ordered.is_none() || ranges.order(&worth(0), true, NOW) == Ordered::Nothing, "one at a time");
         ordered.map(|range| range.first.0..=range.last.0)
     }
 
@@ -267,7 +296,7 @@ mod tests {
             let mut ordered = Vec::new();
             for _ in 0..29 {
                 ranges.layer_done(0, layer(10));
-                while let Some(range) = ranges.order(&worth(least_bytes), false, NOW) {
+                while let Ordered::Range(range) = ranges.order(&worth(least_bytes), false, NOW) {
                     ordered.push((range.first.0, range.last.0));
                     assert!(ranges.complete(NOW).is_some());
                 }
@@ -280,6 +309,30 @@ mod tests {
         let several = [(4, 8), (10, 14), (16, 18), (20, 24), (26, 30), (32, 34)];
         assert_eq!(ranges_of(25, 30)[..6], several, "large ranges are divided as ever");
         assert_eq!(ranges_of(500, 1000), [(4, 8), (10, 60)]);
+    }
+
+    /// Eight layers of 10 bytes each are done; on the way down a range may end every four layers.
+    #[test]
+    fn a_range_is_no_larger_than_there_is_room_for() {
+        let ordered = |phase, room_bytes, least_bytes, all| {
+            let mut ranges = Ranges::new(segment(phase), KEPT, 1, NOW);
+            for _ in 0..8 {
+                ranges.layer_done(0, layer(10));
+            }
+            match ranges.order(&Worth { room_bytes: Some(room_bytes), ..worth(least_bytes) }, all, NOW) {
+                Ordered::Range(range) => Ok(range.layers()),
+                nothing => Err(nothing),
+            }
+        };
+        assert_eq!(
+            [40, 39, 10].map(|room| ordered(Phase::Enumerate, room, 40, false)),
+            [Ok(4), Ok(3), Ok(1)]
+        );
+        assert_eq!(ordered(Phase::Enumerate, 9, 40, false), Err(Ordered::NoRoom));
+        assert_eq!(ordered(Phase::Enumerate, 9, 100, false), Err(Ordered::Nothing), "none is worth it yet");
+        assert_eq!(ordered(Phase::Enumerate, 55, 100, true), Ok(5));
+        assert_eq!(ordered(Phase::BackUp, 69, 70, false), Ok(3), "the cut below 48 and 50");
+        assert_eq!(ordered(Phase::BackUp, 29, 70, false), Err(Ordered::NoRoom));
     }
 
     #[test]
@@ -299,11 +352,14 @@ mod tests {
     fn after_a_time_any_range_is_worth_it() {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         ranges.layer_done(0, layer(1));
-        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)), None);
-        assert!(ranges.order(&worth(9), false, COMMIT_INTERVAL).is_some());
+        assert_eq!(
+            ranges.order(&worth(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)),
+            Ordered::Nothing
+        );
+        assert!(range(ranges.order(&worth(9), false, COMMIT_INTERVAL)).is_some());
         assert!(ranges.complete(COMMIT_INTERVAL).is_some());
         ranges.layer_done(0, layer(1));
-        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL), None, "the time begins anew");
+        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL), Ordered::Nothing, "the time begins anew");
     }
 
     #[test]
@@ -315,7 +371,7 @@ mod tests {
             [1, 4].map(|many| ranges.is_behind(many, &worth))
         };
         assert_eq!(finish(&mut ranges, 300), [false, false], "nothing is being written");
-        assert!(ranges.order(&worth, false, NOW).is_some());
+        assert!(range(ranges.order(&worth, false, NOW)).is_some());
         assert_eq!(finish(&mut ranges, 290), [false, false], "less than is being written");
         assert_eq!(finish(&mut ranges, 10), [true, false]);
         assert_eq!(finish(&mut ranges, 900), [true, true]);
@@ -332,7 +388,8 @@ mod tests {
         let both = Totals { states: 2, afterstates: 4, fingerprint: u128::MAX - 1, sealed_bytes: 6 };
         assert_eq!(ranges.layer_done(0, layer(5)), Some(both));
         assert_eq!((ranges.frontier(), ranges.states_ahead()), (1, 2));
-        assert_eq!(ranges.order(&worth(6), false, NOW).map(|range| range.last), Some(Layer(4)));
+        let ordered = range(ranges.order(&worth(6), false, NOW));
+        assert_eq!(ordered.map(|range| range.last), Some(Layer(4)));
     }
 
     proptest! {
@@ -345,7 +402,8 @@ mod tests {
             let segment = segment(if up { Phase::Enumerate } else { Phase::BackUp });
             let kept = if all { KeptLayers::ALL } else { KEPT };
             let mut ranges = Ranges::new(segment, kept, members, NOW);
-            let worth = Worth { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX };
+            let worth =
+                Worth { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX, room_bytes: None };
             let mut commits: Vec<Commit> = Vec::new();
             let mut begun = 0;
             let rest = (0..29).flat_map(|_| (0..6).map(|event| (event, 1)));
@@ -354,13 +412,13 @@ mod tests {
                     member if member < members && ranges.finished(member) < segment.layers() => {
                         ranges.layer_done(member, layer(bytes));
                     }
-                    4 => begun += usize::from(ranges.order(&worth, bytes == 0, NOW).is_some()),
+                    4 => begun += usize::from(range(ranges.order(&worth, bytes == 0, NOW)).is_some()),
                     5 => commits.extend(ranges.complete(NOW)),
                     _ => {}
                 }
             }
             while !ranges.is_written() {
-                begun += usize::from(ranges.order(&worth, true, NOW).is_some());
+                begun += usize::from(range(ranges.order(&worth, true, NOW)).is_some());
                 commits.push(ranges.complete(NOW).unwrap());
             }
             prop_assert_eq!(begun, commits.len());

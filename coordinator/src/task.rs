@@ -80,7 +80,7 @@ pub struct Totals {
     pub afterstates: u64,
     /// Share of the fingerprint: a sum modulo 2^128.
     pub fingerprint: u128,
-    /// Bytes that sealed layers take in a shard.
+    /// Bytes that sealed layers take in a shard at most.
     pub sealed_bytes: u64,
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, Cluster, ClusterConfig, ClusterError, EpochStage, Errand, Event, JobId, JobState, JobSummary,
-    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Submission, WorkerId,
-    WorkerReport,
+    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Stored, Submission,
+    WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{PassCost, Totals, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
@@ -27,6 +27,7 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
     Submission {
         job: job(name),
         params: Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(4)).unwrap(),
+        disk_limit: None,
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, least_bytes)]))),
         state: JobState::Queued,
         summary: JobSummary::default(),
@@ -36,12 +37,14 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
 /// Opens the run of the job whose turn it is, which holds these commits.
 fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: u64) {
     for errand in cluster.take_errands() {
-        let Errand::Open { job } = errand else { panic!("{errand:?}") };
+        let Errand::Open { job, .. } = errand else { panic!("{errand:?}") };
         let Submission { params, least_memory, .. } = submission(&job.0, 1);
         let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
         let cost = Arc::new(PassCost::new(&params, 1 << 18));
         let holdings = commits.clone().into();
-        cluster.opened(at(now), &job, Opened { holdings, committed_bytes, least_memory, workload, cost });
+        let stored = Stored { committed_bytes, disk: None };
+        let opened = Opened { holdings, stored, missing_bytes: 0, least_memory, workload, cost };
+        cluster.opened(at(now), &job, opened);
     }
 }
 
@@ -132,7 +135,7 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
     assert_eq!(states, [&JobState::Done, &failed, &JobState::Cancelled]);
     assert_eq!((jobs[0].states_done, jobs[0].bytes, jobs[0].fingerprint), (110, 7, Some(9)));
     cluster.resume(at(2), &job("b")).unwrap();
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: job("b") }]);
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: job("b"), times: 1 }]);
 }
 
 /// Leads the cluster's worker to the commit of the one layer of a job.
@@ -170,7 +173,7 @@ fn what_can_never_be_committed_is_done_again() {
     let second = cluster.signal().epoch.unwrap();
     assert!(second > first);
     let append = to_commit(&mut cluster, 4100, second, 2);
-    cluster.committed(at(4200), append.ticket(), 10);
+    cluster.committed(at(4200), append.ticket(), Stored { committed_bytes: 10, disk: None });
     let status = cluster.status(at(4200));
     assert_eq!((status.jobs[0].state.name(), status.jobs[0].retries, status.states), ("done", 1, 4));
 }
@@ -193,7 +196,7 @@ fn events_tell_the_story() {
     };
     let epoch = share.epoch;
     let append = to_commit(&mut cluster, 2100, epoch, 0);
-    cluster.committed(at(2200), append.ticket(), 10);
+    cluster.committed(at(2200), append.ticket(), Stored { committed_bytes: 10, disk: None });
     let expected = [
         Event::Appended(append),
         Event::EpochEnded { job: job("a"), epoch },

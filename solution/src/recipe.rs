@@ -213,9 +213,14 @@ impl<'a> Recipe<'a> {
     }
 
     /// The committed ranges of reach that nothing needs any more: their layers have values, or follow from those of
-    /// other layers.
+    /// other layers, and the next step does not begin on them.
     pub fn passed(&self) -> Vec<LayerRange> {
-        self.ranges_of_reach(|n| self.layers[n].is_backed_up && !self.keeps_reach(n))
+        let first = match self.steps().first() {
+            Some(Segment { phase: Phase::Enumerate, first, .. }) => number(*first),
+            _ => 0,
+        };
+        let below = first.saturating_sub(LED_FROM)..first;
+        self.ranges_of_reach(|n| self.layers[n].is_backed_up && !self.keeps_reach(n) && !below.contains(&n))
     }
 
     /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below

@@ -62,6 +62,12 @@ impl Allowance {
         limit.saturating_sub_unsigned(self.taken_bytes() + JOURNAL_BYTES)
     }
 
+    /// Counts bytes that another process has written.
+    pub(crate) fn add(&self, bytes: u64) {
+        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+    }
+
     /// Counts bytes of the journal that are to be written.
     pub(crate) fn take_for_journal(&self, bytes: u64) -> Result<(), StorageError> {
         self.take_up_to(self.limit_bytes, bytes)

@@ -54,9 +54,18 @@ impl Cluster {
     /// Starts the coordinator again where it was, after a kill.
     #[track_caller]
     pub fn restart_coordinator(&mut self) {
-        let address = self.coordinator.address().to_string();
+        self.restart_coordinator_failing("");
+    }
+
+    /// The same with fail points.
+    #[track_caller]
+    pub fn restart_coordinator_failing(&mut self, failpoints: &str) {
+        let (address, store) = (self.coordinator.address().to_string(), self.store());
         self.coordinator.kill();
-        self.coordinator = start_coordinator(&self.store(), &address);
+        self.coordinator = Server::launch(
+            &["coordinator", "--store", store.to_str().unwrap(), "--listen", &address],
+            &[("FAILPOINTS", failpoints)],
+        );
     }
 
     /// Runs a client's command.

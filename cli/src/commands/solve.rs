@@ -23,7 +23,7 @@ use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::summary::{RunSummary, recorded_seconds};
-use crate::{Failure, display, limits, units};
+use crate::{Failure, display, limits};
 
 /// Options of `solve`.
 #[derive(clap::Args, Debug)]
@@ -145,21 +145,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = params.with_kept(held.kept);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
-        let choices = Choices::new(&params, limit);
-        let choice = args.job.keep().map_or_else(|| choices.best(), |kept| choices.with(kept));
-        let choice = choice.map_err(|least| {
-            Failure::usage(format!(
-                "--disk {} is too small: {} takes at least about {}{}",
-                units::size(limit),
-                params.board,
-                units::size_at_least(least),
-                if args.job.keep().is_some() {
-                    " with this --keep; keep fewer layers, or give more"
-                } else {
-                    ""
-                },
-            ))
-        })?;
+        let choice = Choices::new(&params, limit).choose(args.job.keep(), params.board)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::say(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);

@@ -3,34 +3,43 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use bytesize::ByteSize;
 use exact2048_cluster::client::within;
 use exact2048_cluster::names::{self, NameError};
-use exact2048_cluster::view::JobView;
+use exact2048_cluster::view::{JobView, kept};
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
 use exact2048_solution::{Holdings, Recipe};
 
+use crate::choice::{Choices, LayerCost};
 use crate::cluster::CoordinatorPlace;
-use crate::display;
 use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
+use crate::{display, limits};
 
 /// Options of `submit`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   exact2048 submit --coordinator http://head:2049 --board 4x3
+  exact2048 submit --coordinator http://head:2049 --board 4x3 --disk 60GB
   exact2048 submit --coordinator http://head:2049 --board 4x4 --objective reach:512 --name try-1
   job=$(exact2048 submit --coordinator http://head:2049 --board 3x3)
   exact2048 status --coordinator http://head:2049 $job --watch
 
 Prints the name of the job, which is the name of its run in the store. A run of that name that is there already, of
-the same job, is continued. A job that fits no worker's memory is refused at once.")]
+the same job, is continued; without --keep it goes on to keep the layers that it keeps. A job that fits no worker's memory \
+is refused at once.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
     #[command(flatten)]
     job: JobArgs,
+    /// Disk that the run may take in the store, for example 60GB: never exceeded, journal included; scratch files of workers
+    /// are on their own disks. What is kept is chosen so that it fits, unless --keep says it; reach that is not needed is
+    /// removed, and where room is short enumerated again
+    #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
+    disk: Option<ByteSize>,
     /// Name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
@@ -39,6 +48,10 @@ pub struct Args {
     json: bool,
 }
 
+/// Of the machine of docs/performance.md.
+const USUAL_MEMORY: u64 = 12 << 30;
+const USUAL_THREADS: usize = 2;
+
 /// Reads the name of a job, so that a wrong one is refused before a coordinator is asked.
 fn name(text: &str) -> Result<String, NameError> {
     names::parse(text).map(|job| job.0)
@@ -46,15 +59,35 @@ fn name(text: &str) -> Result<String, NameError> {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let params = args.job.params()?;
-    let needs =
-        Needs::of(&params, &Workload::new(&params), &Recipe::new(&params, &Holdings::default()).steps());
+    let mut params = args.job.params()?;
+    let workload = Workload::new(&params);
+    let disk_bytes = args.disk.map(|limit| limit.as_u64());
+    let choice = match disk_bytes {
+        Some(limit) => Some(Choices::new(&params, limit).choose(args.job.keep(), params.board)?),
+        None => None,
+    };
+    if let Some(choice) = &choice {
+        params = params.with_kept(choice.kept);
+    }
+    let needs = Needs::of(&params, &workload, &Recipe::new(&params, &Holdings::default()).steps());
+    let needs = disk_bytes.map_or(needs, |limit| needs.within(limit));
     let coordinator = args.place.connect()?;
-    let request =
-        SubmitRequest { parameters: Some((&params).into()), name: args.name.clone().unwrap_or_default() };
+    let request = SubmitRequest {
+        parameters: Some((&params).into()),
+        name: args.name.clone().unwrap_or_default(),
+        disk_bytes,
+        any_kept: args.job.keep().is_none(),
+    };
     let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
-    // How much the store has free is not known here.
+    let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.kept);
+    if let (Some(limit), Some(choice)) = (disk_bytes, choice.filter(|_| is_as_chosen)) {
+        // How fast the workers are is not known here.
+        let tuning = limits::worker_tuning(USUAL_MEMORY, USUAL_THREADS);
+        let layer_cost = LayerCost::usual(&params, &workload, tuning, USUAL_THREADS);
+        display::say(&choice.text(limit, &layer_cost));
+    }
+    // How much the store has free is not known here, either.
     for note in notes(&needs, 0, &FreeRoom::default()) {
         display::say(&note);
     }

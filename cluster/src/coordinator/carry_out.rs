@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, Stored, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -14,7 +14,7 @@ use exact2048_storage::ErrorKind;
 use tokio::sync::mpsc;
 
 use super::estimates::JobEstimate;
-use super::job_run::{Contents, JobRun, NotAppended};
+use super::job_run::{Contents, DiskLimit, JobRun, NotAppended};
 use super::shell::{Held, Shell, lock};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
@@ -25,7 +25,8 @@ const NOTE_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) enum Work {
     Append(Append),
-    Open(JobId),
+    /// To open the run of a job; how many times the usual room is left free, where its disk has a limit.
+    Open(JobId, u64),
     /// To let go of the runs that are not needed any more, so that others may open them.
     LetGo,
 }
@@ -40,7 +41,7 @@ impl Shell {
             let (shell, asked) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match asked {
                 Work::Append(append) => shell.append_for(&append),
-                Work::Open(job) => shell.open_for(&job),
+                Work::Open(job, times) => shell.open_for(&job, times),
                 Work::LetGo => shell.let_go(),
             });
             if let Err(panic) = done.await {
@@ -58,7 +59,7 @@ impl Shell {
             Work::Append(append) => {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
-            Work::Open(job) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
+            Work::Open(job, _) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
             Work::LetGo => {}
         });
     }
@@ -67,8 +68,8 @@ impl Shell {
     fn append_for(self: &Arc<Self>, append: &Append) {
         let ticket = append.ticket();
         let failure = match self.append(append) {
-            Ok(committed_bytes) => {
-                return self.with(|state, now| state.cluster.committed(now, ticket, committed_bytes));
+            Ok(stored) => {
+                return self.with(|state, now| state.cluster.committed(now, ticket, stored));
             }
             Err(Refused::Never(worker, reason)) => {
                 tracing::error!(job = %append.job(), reason, "a range cannot be committed");
@@ -97,13 +98,13 @@ impl Shell {
         self.with(|state, now| state.cluster.append_failed(now, ticket, failure));
     }
 
-    /// Makes an append, and returns the bytes of the run's shards after it.
-    fn append(self: &Arc<Self>, append: &Append) -> Result<u64, Refused> {
+    /// Makes an append, and returns what the run takes after it.
+    fn append(self: &Arc<Self>, append: &Append) -> Result<Stored, Refused> {
         let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(append.job())?;
         let mut run = lock(&run);
         let appended = run.append(&record, || lock(&self.queue).confirm());
-        let (opening, committed_bytes) = (run.opening(), run.committed_bytes());
+        let (opening, stored) = (run.opening(), run.stored());
         drop(run);
         self.with(|state, _| {
             if let Some(held) = state.jobs.get_mut(append.job()).and_then(|known| known.held.as_mut()) {
@@ -111,20 +112,21 @@ impl Shell {
             }
         });
         appended.map_err(|error| Refused::of(error, append))?;
-        Ok(committed_bytes)
+        Ok(stored)
     }
 
     /// The run of a job. If it is not open, it is opened, and nothing of it is removed.
     fn run_of(self: &Arc<Self>, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
         let found = self.with(|state, _| {
             let known = state.jobs.get(job)?;
-            Some(known.held.as_ref().map_or(Err(known.location.clone()), |held| Ok(Arc::clone(&held.run))))
+            let closed = || Err((known.location.clone(), known.disk_limit));
+            Some(known.held.as_ref().map_or_else(closed, |held| Ok(Arc::clone(&held.run))))
         });
         match found {
             Some(Ok(run)) => Ok(run),
-            Some(Err(location)) => {
+            Some(Err((location, limit_bytes))) => {
                 lock(&self.queue).confirm()?;
-                let (run, _) = JobRun::go_on(&location).map_err(AppendError::Failed)?;
+                let (run, _) = JobRun::go_on(&location, limit_bytes).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
             None => Err(Refused::Never(None, format!("there is no job {job}"))),
@@ -143,8 +145,8 @@ impl Shell {
     }
 
     /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
-    fn open_for(self: &Arc<Self>, job: &JobId) {
-        match self.open_run(job) {
+    fn open_for(self: &Arc<Self>, job: &JobId, times: u64) {
+        match self.open_run(job, times) {
             Ok(opened) => self.with(|state, now| state.cluster.opened(now, job, opened)),
             Err(AppendError::Fenced(reason)) => self.fence(reason),
             Err(error) => {
@@ -159,21 +161,22 @@ impl Shell {
         }
     }
 
-    fn open_run(self: &Arc<Self>, job: &JobId) -> Result<Opened, AppendError> {
+    fn open_run(self: &Arc<Self>, job: &JobId, times: u64) -> Result<Opened, AppendError> {
         let unknown = || AppendError::Foreign(format!("there is no job {job}"));
         let found = self.with(|state, _| {
             let known = state.jobs.get_mut(job)?;
             // A run that is still open is let go of first, as it holds the lock.
             drop(known.held.take());
-            Some((known.location.clone(), known.params.clone()))
+            Some((known.location.clone(), known.params.clone(), known.disk_limit))
         });
-        let (location, params) = found.ok_or_else(unknown)?;
+        let (location, params, limit_bytes) = found.ok_or_else(unknown)?;
         lock(&self.queue).confirm()?;
-        let (run, contents) = JobRun::begin(&location, &params)?;
-        let Contents { params, holdings, bytes: committed_bytes } = contents;
+        let limit = limit_bytes.map(|bytes| DiskLimit { bytes, times });
+        let (run, contents, missing_bytes) = JobRun::begin(&location, &params, limit)?;
+        let Contents { params, holdings, stored } = contents;
         let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
         self.hold(job, run);
-        Ok(Opened { holdings, committed_bytes, least_memory, workload, cost })
+        Ok(Opened { holdings, stored, missing_bytes, least_memory, workload, cost })
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.
@@ -239,7 +242,7 @@ impl Refused {
             NotAppended::Shard { number, error } => {
                 let worker = match append {
                     Append::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
-                    Append::Retract { .. } => None,
+                    Append::Retract { .. } | Append::Remove { .. } => None,
                 };
                 let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
                 Self::Never(

@@ -2,9 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use exact2048_coordinator::cluster::{DiskUse, Stored};
 use exact2048_game::Params;
-use exact2048_solution::{Commit, Holdings, JournalRecord, Record, Retraction, Run, RunError, Unnamed};
-use exact2048_storage::{Location, StorageError};
+use exact2048_net::text::with_causes;
+use exact2048_run::alone::disk;
+use exact2048_solution::{
+    Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, Unnamed,
+};
+use exact2048_storage::{Location, ShardRecord, StorageError};
 
 use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
@@ -36,20 +41,37 @@ pub struct Contents {
     pub params: Params,
     /// What is committed and not retracted.
     pub holdings: Holdings,
-    /// Bytes of the committed shards.
-    pub bytes: u64,
+    /// What it takes.
+    pub stored: Stored,
 }
 
 impl Contents {
     /// What an open run holds.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        Self { params: run.params().clone(), holdings: run.holdings(), bytes: bytes_of(run) }
+        Self { params: run.params().clone(), holdings: run.holdings(), stored: stored(run) }
     }
 }
 
-fn bytes_of(run: &Run) -> u64 {
-    run.catalog().shards().iter().map(|shard| shard.record.bytes).sum()
+/// What an open run takes.
+fn stored(run: &Run) -> Stored {
+    let committed_bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
+    let disk = run.dir().allowance().map(|allowance| DiskUse {
+        limit_bytes: allowance.limit_bytes(),
+        taken_bytes: allowance.taken_bytes(),
+        peak_bytes: allowance.peak_bytes(),
+        free_bytes: u64::try_from(allowance.free_bytes()).unwrap_or(0),
+    });
+    Stored { committed_bytes, disk }
+}
+
+/// How much a run may take of the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskLimit {
+    /// Bytes, all its files or objects together.
+    pub bytes: u64,
+    /// How many times the usual room is left free of it when the run is opened.
+    pub times: u64,
 }
 
 /// The journal of a run, which a cluster shares. Only its records count as entries: if others have opened it and
@@ -78,16 +100,23 @@ fn opened(mut run: Run) -> Result<OpenJournal<Run>, RunError> {
 #[derive(Debug)]
 pub struct JobRun {
     journal: OwnedJournal<Run>,
+    /// How many bytes it may take of the disk, if there is a limit.
+    limit_bytes: Option<u64>,
 }
 
 impl JobRun {
     /// Opens the run of a job, or begins it, and fences off every process that had it open before. Removes shards that
-    /// nothing refers to, and retracts commits whose shards are not there.
+    /// nothing refers to, and retracts commits whose shards are not there. Where its disk has a limit, makes room for what
+    /// is left; returns how many bytes are missing even then, as far as is known.
     ///
     /// # Errors
     ///
-    /// As for [`Run::open_or_create`] and [`Run::share`].
-    pub fn begin(location: &Location, params: &Params) -> Result<(Self, Contents), RunError> {
+    /// As for [`Run::open_or_create`], [`Run::share`] and [`disk::make_room`].
+    pub fn begin(
+        location: &Location,
+        params: &Params,
+        limit: Option<DiskLimit>,
+    ) -> Result<(Self, Contents, u64), RunError> {
         let mut run = Run::open_or_create(location, params, Unnamed::Refuse)?;
         run.share()?;
         for retracted in run.absent()? {
@@ -95,22 +124,31 @@ impl JobRun {
                 last = %retracted.last, "a shard of this range is not there: it is computed again");
             run.append(JournalRecord::Retraction(Retraction { retracted }))?;
         }
-        Self::new(location, run)
+        let mut missing_bytes = 0;
+        if let Some(limit) = limit {
+            run.limit_disk(limit.bytes)?;
+            missing_bytes = disk::make_room(&mut run, limit.times)?;
+        }
+        let (run, contents) = Self::new(location, run, limit.map(|limit| limit.bytes))?;
+        Ok((run, contents, missing_bytes))
     }
 
-    /// Opens the run of a job to append to it, and removes nothing.
+    /// Opens the run of a job to append to it, and removes nothing. It may take `limit_bytes` of the disk, if that is
+    /// limited.
     ///
     /// # Errors
     ///
-    /// As for [`Run::open_again`] and [`Run::share`].
-    pub fn go_on(location: &Location) -> Result<(Self, Contents), RunError> {
-        Self::new(location, Run::open_again(location)?)
+    /// As for [`Run::open_again`], [`Run::share`] and [`Run::limit_disk`].
+    pub fn go_on(location: &Location, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
+        let mut run = Run::open_again(location)?;
+        limit(&mut run, limit_bytes)?;
+        Self::new(location, run, limit_bytes)
     }
 
-    fn new(location: &Location, run: Run) -> Result<(Self, Contents), RunError> {
+    fn new(location: &Location, run: Run, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
         let opened = opened(run)?;
         let contents = Contents::of(&opened.journal);
-        Ok((Self { journal: OwnedJournal::new(location.clone(), opened) }, contents))
+        Ok((Self { journal: OwnedJournal::new(location.clone(), opened), limit_bytes }, contents))
     }
 
     /// The number of the opening record, which workers name in their shards.
@@ -119,15 +157,16 @@ impl JobRun {
         self.journal.opening()
     }
 
-    /// Bytes of the committed shards; 0 while the run could not be opened again after a failure.
+    /// What it takes; nothing while the run could not be opened again after a failure.
     #[must_use]
-    pub fn committed_bytes(&self) -> u64 {
-        self.journal.journal().map_or(0, bytes_of)
+    pub fn stored(&self) -> Stored {
+        self.journal.journal().map(stored).unwrap_or_default()
     }
 
     /// Appends a record to the journal, in these steps: after a failure the run is opened again, and if the record turns
-    /// out to be there, nothing is left to do; the shards that it names are looked at, 104 bytes of each; it is appended.
-    /// So the same record may be appended again after a failure: it will be there once.
+    /// out to be there, nothing is left to do; the shards that it names are looked at, 104 bytes of each; it is appended;
+    /// the shards of reach that it removes are removed, or left to whoever opens the run next. So the same record may be
+    /// appended again after a failure: it will be there once.
     ///
     /// `confirm` says whether this process still owns the store; it is asked before a run is opened again, which
     /// fences others off.
@@ -145,16 +184,29 @@ impl JobRun {
         if self.journal.is_uncertain() {
             confirm()?;
         }
+        let mut needless = Vec::new();
         match self.journal.heal() {
-            Ok((_, Some(found))) if found == *record => return Ok(()),
-            Ok((run, _)) => {
-                if let JournalRecord::Commit(record) = record {
-                    look(run, record)?;
+            Ok((run, found)) => {
+                limit(run, self.limit_bytes).map_err(AppendError::from)?;
+                if found.as_ref() == Some(record) {
+                    return Ok(());
+                }
+                match record {
+                    JournalRecord::Commit(record) => look(run, record)?,
+                    JournalRecord::Removal(Removal { removed }) => needless = run.catalog().reach_of(removed),
+                    _ => {}
                 }
             }
             Err(broken) => return Err(self.not_appended(broken)),
         }
-        self.journal.append(record).map_err(|broken| self.not_appended(broken))
+        self.journal.append(record).map_err(|broken| self.not_appended(broken))?;
+        if let Some(run) = self.journal.journal() {
+            if let JournalRecord::Commit(record) = record {
+                run.dir().count_shards(&record.shards);
+            }
+            remove(run, &needless);
+        }
+        Ok(())
     }
 
     fn not_appended(&self, broken: Broken<RunError>) -> NotAppended {
@@ -172,6 +224,22 @@ impl JobRun {
             ),
         };
         AppendError::Foreign(what).into()
+    }
+}
+
+/// Limits what a run takes of the disk, unless that is done.
+fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<(), RunError> {
+    match limit_bytes.filter(|_| run.dir().allowance().is_none()) {
+        Some(bytes) => run.limit_disk(bytes),
+        None => Ok(()),
+    }
+}
+
+/// Removes shards that the journal does not count any more.
+fn remove(run: &Run, needless: &[ShardRecord]) {
+    if let Err(error) = run.dir().remove_needless_shards(needless) {
+        let (run, error) = (run.dir().place(), with_causes(&error));
+        tracing::warn!(%run, error, "shards that are not needed stay until the run is opened again");
     }
 }
 
@@ -226,9 +294,9 @@ mod tests {
     fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, contents) = JobRun::begin(&location, &params()).unwrap();
-        let empty = (params(), Holdings::default(), 0);
-        assert_eq!((contents.params, contents.holdings, contents.bytes), empty);
+        let (mut run, contents, _) = JobRun::begin(&location, &params(), None).unwrap();
+        let empty = (params(), Holdings::default(), Stored::default());
+        assert_eq!((contents.params, contents.holdings, contents.stored), empty);
         run.append(&record(8), || panic!("nothing has failed")).unwrap();
         // The append was not made.
         let first = run.opening();
@@ -263,7 +331,7 @@ mod tests {
     fn only_shards_that_are_there_are_committed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
         type Change = fn(&mut ShardRecord);
         let changes: [(Change, &str); 5] = [
             (|shard| shard.file = shard.file.replace("1.1.shard", "1.2.shard"), "1.2.shard"),
@@ -288,7 +356,7 @@ mod tests {
     fn whoever_does_not_own_the_store_opens_nothing() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
         run.journal.lose_answer(&record(8), true);
         let opening = run.opening();
         let taken_over = || Err(AppendError::Fenced("another".to_owned()));
@@ -301,10 +369,10 @@ mod tests {
     fn what_others_wrote_is_noticed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, _) = JobRun::begin(&location, &params()).unwrap();
+        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
         run.append(&record(8), || Ok(())).unwrap();
         run.journal.lose_answer(&record(24), false);
-        let (mut other, _) = JobRun::go_on(&location).unwrap();
+        let (mut other, _) = JobRun::go_on(&location, None).unwrap();
         other.append(&record(16), || Ok(())).unwrap();
         drop(other);
         let refused = run.append(&record(24), || Ok(()));

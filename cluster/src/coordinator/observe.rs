@@ -157,6 +157,11 @@ pub fn tell(event: &Event) {
             let epoch = spell_epoch(*epoch);
             tracing::warn!(%job, epoch, phase, first, last, "a shard was lost: its range is done again");
         }
+        Event::Appended(Append::Remove { job, removed, .. }) => {
+            let ranges = removed.len();
+            let (first, last) = (removed.first().map(|r| r.first.0), removed.last().map(|r| r.last.0));
+            tracing::info!(%job, ranges, first, last, "removed reach that is not needed now");
+        }
         Event::Misread(claim) => {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
             tracing::warn!(%worker, %job, file, "a worker cannot read a shard that is whole");
@@ -174,7 +179,10 @@ pub fn tell(event: &Event) {
 /// Logs and counts that an append failed.
 pub fn append_failed(append: &Append, error: &RunError) {
     counter!(APPENDS_FAILED).increment(1);
-    let (Append::Commit { job, epoch, .. } | Append::Retract { job, epoch, .. }) = append;
-    let (epoch, error) = (spell_epoch(*epoch), with_causes(error));
+    let (job, error) = (append.job(), with_causes(error));
+    let epoch = match append {
+        Append::Commit { epoch, .. } | Append::Retract { epoch, .. } => Some(spell_epoch(*epoch)),
+        Append::Remove { .. } => None,
+    };
     tracing::warn!(%job, epoch, error, "an append failed");
 }

@@ -23,6 +23,9 @@ pub enum QueueRecord {
         job: JobId,
         /// What is to be computed.
         params: Params,
+        /// How many bytes its run may take of the disk, if there is a limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disk_bytes: Option<u64>,
     },
     /// A job is not to be worked on.
     Cancelled {
@@ -104,6 +107,8 @@ pub struct QueuedJob {
     pub job: JobId,
     /// What is to be computed.
     pub params: Params,
+    /// How many bytes its run may take of the disk, if there is a limit.
+    pub disk_limit: Option<u64>,
     /// What became of it; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
     /// How far it was when it ended.
@@ -111,8 +116,8 @@ pub struct QueuedJob {
 }
 
 impl QueuedJob {
-    fn new(job: JobId, params: Params) -> Self {
-        Self { job, params, state: JobState::Queued, summary: JobSummary::default() }
+    fn new(job: JobId, params: Params, disk_limit: Option<u64>) -> Self {
+        Self { job, params, disk_limit, state: JobState::Queued, summary: JobSummary::default() }
     }
 }
 
@@ -130,11 +135,11 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
         names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
         let known = places.get(record.job()).copied();
         match (record, known) {
-            (QueueRecord::Submitted { job, params }, known) => {
+            (QueueRecord::Submitted { job, params, disk_bytes }, known) => {
                 params.check().map_err(|error| wrong(error.to_string()))?;
                 known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
-                jobs.insert(number, QueuedJob::new(job, params));
+                jobs.insert(number, QueuedJob::new(job, params, disk_bytes));
             }
             (QueueRecord::Cancelled { .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| job.state = JobState::Cancelled);
@@ -353,7 +358,7 @@ mod tests {
     }
 
     fn submitted(name: &str) -> QueueRecord {
-        QueueRecord::Submitted { job: job(name), params: params("2x2") }
+        QueueRecord::Submitted { job: job(name), params: params("2x2"), disk_bytes: None }
     }
 
     fn names(jobs: &[QueuedJob]) -> Vec<(&str, bool)> {
@@ -405,7 +410,8 @@ mod tests {
         assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
         // Answers that were lost.
         assert_eq!(names(&of(&[&a, &b, &a]).unwrap()), [("b", false), ("a", false)]);
-        let other = QueueRecord::Submitted { job: job("a"), params: params("3x2") };
+        let other =
+            QueueRecord::Submitted { job: job("a"), params: params("3x2"), disk_bytes: Some(1 << 30) };
         assert_eq!(of(&[&a, &other]).unwrap()[0].params, params("3x2"));
         for late in [&forgotten, &cancelled("a"), &resumed("a"), &ended(JobOutcome::Done)] {
             assert_eq!(names(&of(&[&a, &b, &forgotten, late]).unwrap()), [("b", false)], "{late:?}");

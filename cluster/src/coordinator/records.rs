@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard, spell_epoch};
-use exact2048_solution::{JournalRecord, Record, Retraction, Took, kind_of};
+use exact2048_solution::{JournalRecord, Record, Removal, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
 /// Requires that a worker's record of a shard is of the shard that it was told to write. What the record says of
@@ -41,6 +41,9 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
         Append::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
         Append::Retract { commit, .. } => {
             return Ok(JournalRecord::Retraction(Retraction { retracted: commit.clone() }));
+        }
+        Append::Remove { removed, .. } => {
+            return Ok(JournalRecord::Removal(Removal { removed: removed.clone() }));
         }
     };
     let range = WriteShard { epoch, first: commit.first, last: commit.last };

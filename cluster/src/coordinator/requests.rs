@@ -33,19 +33,23 @@ impl Shell {
     /// # Errors
     ///
     /// Those of the calls of the service.
-    pub async fn submit(self: Arc<Self>, job: JobId, params: Params) -> Result<v1::Job, Status> {
+    pub async fn submit(self: Arc<Self>, job: JobId, wanted: Wanted) -> Result<v1::Job, Status> {
+        let Wanted { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
         let _one = self.changing.lock().await;
         self.check(&job, &least)?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
-        let found = look(location.clone(), params).await?;
-        let known = Known::new(found.params.clone(), location).map_err(|error| of_run(&error.into()))?;
-        self.note(QueueRecord::Submitted { job: job.clone(), params: found.params.clone() }).await?;
+        let found = look(location.clone(), wanted).await?;
+        let known =
+            Known::new(found.params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
+        let (params, disk_bytes) = (found.params.clone(), disk_limit);
+        self.note(QueueRecord::Submitted { job: job.clone(), params, disk_bytes }).await?;
         let Found { params, summary } = found;
         let state = if summary.is_some() { JobState::Done } else { JobState::Queued };
         let submission = Submission {
             job: job.clone(),
             params,
+            disk_limit,
             least_memory: Some(least),
             state,
             summary: summary.unwrap_or_default(),
@@ -114,7 +118,7 @@ impl Shell {
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, params).await.map(drop)
+        look(location, Wanted { params, disk_limit: None, any_kept: false }).await.map(drop)
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -186,6 +190,17 @@ impl Shell {
     }
 }
 
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What is to be computed.
+    pub params: Params,
+    /// How many bytes the run may take of the disk, if there is a limit.
+    pub disk_limit: Option<u64>,
+    /// Whether a run that is there already may keep other layers.
+    pub any_kept: bool,
+}
+
 /// What is in the place of a job's run.
 struct Found {
     /// Its parameters. Those that do not change results may differ from what was asked for.
@@ -195,13 +210,15 @@ struct Found {
 }
 
 /// Looks what is in the place of a job's run, and changes nothing.
-async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
+async fn look(location: Location, wanted: Wanted) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
+        let Wanted { params: wanted, any_kept, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok(Found { params: wanted, summary: None });
         }
         let run = Run::open(&location)?;
+        let wanted = if any_kept { wanted.with_kept(run.params().kept) } else { wanted };
         let params = run.continued_as(&wanted)?;
         let is_done = run.missing().is_empty() && run.absent()?.is_empty();
         if !is_done {
@@ -214,7 +231,7 @@ async fn look(location: Location, wanted: Params) -> Result<Found, Status> {
 
 /// The summary of a run that lacks nothing.
 fn summary_of(run: &Run) -> JobSummary {
-    let Contents { bytes, .. } = Contents::of(run);
+    let bytes = Contents::of(run).stored.committed_bytes;
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();
     let states_total = run.params().until_layer.is_none().then_some(states);
     let fingerprint = run.fingerprint();

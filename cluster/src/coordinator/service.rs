@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
+use super::requests::Wanted;
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
@@ -63,14 +64,18 @@ fn stopping() -> Status {
 #[tonic::async_trait]
 impl Coordinator for CoordinatorService {
     async fn submit(&self, request: Request<SubmitRequest>) -> Result<Response<SubmitResponse>, Status> {
-        let SubmitRequest { parameters, name } = request.into_inner();
+        let SubmitRequest { parameters, name, disk_bytes: disk_limit, any_kept } = request.into_inner();
         let parameters = parameters.ok_or_else(|| invalid_argument("parameters", "they are missing"))?;
         let params = params_of(&parameters).map_err(|error| wire_status(&error))?;
         let job = match name.as_str() {
             "" => names::of_params(&params),
             name => names::parse(name).map_err(|error| invalid_argument("name", error))?,
         };
-        let job = Self::change(Arc::clone(&self.0).submit(job, params)).await?;
+        if disk_limit == Some(0) {
+            return Err(invalid_argument("disk_bytes", "it is 0: leave it out where there is no limit"));
+        }
+        let wanted = Wanted { params, disk_limit, any_kept };
+        let job = Self::change(Arc::clone(&self.0).submit(job, wanted)).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
 

@@ -96,6 +96,8 @@ pub(super) struct State {
 #[derive(Clone)]
 pub(super) struct Known {
     pub params: Params,
+    /// How many bytes its run may take of the disk, if there is a limit.
+    pub disk_limit: Option<u64>,
     pub location: Location,
     /// The URL of its place, for workers and people.
     pub url: String,
@@ -137,9 +139,9 @@ impl Check {
 
 impl Known {
     /// A job whose run is not open.
-    pub fn new(params: Params, location: Location) -> Result<Self, StorageError> {
+    pub fn new(params: Params, disk_limit: Option<u64>, location: Location) -> Result<Self, StorageError> {
         let url = location.url()?;
-        Ok(Self { params, location, url, held: None, check: Check::None })
+        Ok(Self { params, disk_limit, location, url, held: None, check: Check::None })
     }
 }
 
@@ -199,7 +201,7 @@ impl Shell {
         }
         for errand in state.cluster.take_errands() {
             match errand {
-                Errand::Open { job } => drop(self.work.send(Work::Open(job))),
+                Errand::Open { job, times } => drop(self.work.send(Work::Open(job, times))),
                 Errand::Examine(claim) => self.examine(claim),
             }
         }

@@ -38,6 +38,11 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         epochs: status.epochs,
         workers: status.workers,
         fingerprint: status.fingerprint.map(|sum| format!("{sum:032x}")).unwrap_or_default(),
+        disk: status.disk.map(|disk| v1::DiskUse {
+            limit_bytes: disk.limit_bytes,
+            bytes: disk.taken_bytes,
+            peak_bytes: disk.peak_bytes,
+        }),
         ..v1::Job::default()
     }
 }

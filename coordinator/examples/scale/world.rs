@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
     Append, Cluster, ClusterConfig, EpochStage, JobId, JobState, JobSummary, LayerPart, LeastMemory, Opened,
-    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Share, Submission, WorkerId, WorkerReport,
+    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Share, Stored, Submission, WorkerId, WorkerReport,
     WriteShard,
 };
 use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
@@ -133,6 +133,7 @@ impl<'a> World<'a> {
         let submission = Submission {
             job: JobId("job".to_owned()),
             params: self.job.params.clone(),
+            disk_limit: None,
             least_memory: None,
             state: JobState::Queued,
             summary: JobSummary::default(),
@@ -140,7 +141,8 @@ impl<'a> World<'a> {
         self.cluster.submit(self.now, submission).expect("the first job");
         let opened = Opened {
             holdings: Holdings::default(),
-            committed_bytes: 0,
+            stored: Stored::default(),
+            missing_bytes: 0,
             least_memory: Arc::new(LeastMemory::new(Vec::new())),
             workload: Arc::new(Workload::new(&self.job.params)),
             cost: Arc::new(PassCost::new(&self.job.params, 1 << 18)),
@@ -191,7 +193,7 @@ impl<'a> World<'a> {
                     .push(WorkerReport::ShardWritten { shard, record: String::new() });
             }
             Event::Appended(ticket) => {
-                self.cluster.committed(self.now, ticket, 0);
+                self.cluster.committed(self.now, ticket, Stored::default());
                 self.act();
             }
         }

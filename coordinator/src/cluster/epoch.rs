@@ -10,7 +10,8 @@ use exact2048_solution::{Commit, Segment};
 use super::attendance::Attendance;
 use super::counts::Possible;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
-use crate::ranges::{Ranges, Worth};
+use crate::ranges::{Ordered, Ranges, Worth};
+use crate::room;
 use crate::task::Totals;
 
 /// The work of all members on one segment.
@@ -64,11 +65,13 @@ pub(super) struct WrittenRange {
 }
 
 impl Epoch {
-    /// An epoch that begins. `possible` says which counts are possible in each layer of its segment, ascending.
-    pub fn new(share: Share, possible: Vec<Possible>, now: Duration) -> Self {
+    /// An epoch that begins. `possible` says which counts are possible in each layer of its segment, ascending, and
+    /// `disk_limit` how much its run may take of the disk.
+    pub fn new(share: Share, possible: Vec<Possible>, disk_limit: Option<u64>, now: Duration) -> Self {
+        let ranges = Ranges::new(share.segment, share.params.kept, share.members.len(), now);
         Self {
             members: vec![Attendance::new(now); share.members.len()],
-            ranges: Ranges::new(share.segment, share.params.kept, share.members.len(), now),
+            ranges: ranges.apart(room::least_apart(disk_limit)),
             records: vec![None; share.members.len()],
             share: Arc::new(share),
             started: now,
@@ -185,19 +188,22 @@ impl Epoch {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written, if one is worth it, or `all` is set.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) {
-        if self.ranges.order(worth, all, now).is_some() {
+    /// Orders the next range to be written, if one is worth it, or `all` is set. Returns whether one would be, but there is
+    /// no room for it.
+    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> bool {
+        let ordered = self.ranges.order(worth, all, now);
+        if let Ordered::Range(_) = ordered {
             self.ordered = now;
             self.records.fill(None);
         }
+        ordered == Ordered::NoRoom
     }
 
-    /// Orders what was finished when this was first called, where a range may end there, and closes after that: what members
-    /// finish meanwhile is not waited for.
+    /// Orders what was finished when this was first called, where a range may end there and there is room, and closes after
+    /// that: what members finish meanwhile is not waited for.
     pub fn order_last(&mut self, worth: &Worth, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
-        self.order(worth, true, now);
+        let _ = self.order(worth, true, now);
         let ordered = self.ranges.ordered().map_or(0, |range| self.ranges.written() + range.layers());
         self.closing = !self.has_order() || ordered >= to_order;
     }
@@ -265,7 +271,7 @@ mod tests {
         let secret = Secret::new([0; 16]);
         let share = Share { job, params, epoch: 1, segment, members, window_layers: 4, secret };
         let possible = Possible { most: 10, states: None };
-        Epoch::new(share, vec![possible; 29], Duration::ZERO)
+        Epoch::new(share, vec![possible; 29], None, Duration::ZERO)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, Holdings, Phase, Recipe, Segment};
+use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,7 @@ use super::messages::JobId;
 use super::status::JobStatus;
 use crate::pass_cost::{CostToCome, PassCost};
 use crate::rate::{Pace, Rate};
+use crate::room::headroom;
 use crate::sizes;
 use crate::workload::Workload;
 
@@ -22,6 +23,8 @@ pub struct Submission {
     pub job: JobId,
     /// What is to be computed.
     pub params: Params,
+    /// How much its run may take of the disk, if there is a limit.
+    pub disk_limit: Option<u64>,
     /// Least memory of a worker, where it was worked out already: nobody is asked to open the run of a job that fits
     /// nobody.
     pub least_memory: Option<Arc<LeastMemory>>,
@@ -36,14 +39,38 @@ pub struct Submission {
 pub struct Opened {
     /// What the journal says is committed and not retracted.
     pub holdings: Holdings,
-    /// Bytes of the committed shards.
-    pub committed_bytes: u64,
+    /// What it takes.
+    pub stored: Stored,
+    /// Bytes by which its limit is too small for what is left, as far as is known.
+    pub missing_bytes: u64,
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
     pub workload: Arc<Workload>,
     /// What its passes cost.
     pub cost: Arc<PassCost>,
+}
+
+/// What a run takes, as whoever has it open counts it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Stored {
+    /// Bytes of the committed shards.
+    pub committed_bytes: u64,
+    /// What it takes of its limit; `None` where it has none.
+    pub disk: Option<DiskUse>,
+}
+
+/// What a run takes of the disk, or of its store, where that is limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskUse {
+    /// The limit.
+    pub limit_bytes: u64,
+    /// What it takes.
+    pub taken_bytes: u64,
+    /// The most that it took since this coordinator opened it first.
+    pub peak_bytes: u64,
+    /// How much shards may still take.
+    pub free_bytes: u64,
 }
 
 /// How far a job is, as it is kept when its run is not open.
@@ -143,6 +170,7 @@ pub(super) struct Job {
     /// Place in the queue: lower numbers go first.
     pub place: u64,
     pub params: Params,
+    pub disk_limit: Option<u64>,
     pub least_memory: Option<Arc<LeastMemory>>,
     pub state: JobState,
     /// What keeps it from going on.
@@ -159,6 +187,12 @@ pub(super) struct Job {
     pub plan: Option<Plan>,
     /// How far it is, as of when its run was last open.
     pub summary: JobSummary,
+    /// What its run takes of its limit, as of when it was last open.
+    pub disk: Option<DiskUse>,
+    /// How often in a row there was no room for what was to be written.
+    pub short: u64,
+    /// Whether no epoch has begun since its run was opened.
+    pub is_fresh: bool,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
     /// When the last of them was counted.
@@ -179,10 +213,11 @@ pub(super) struct Job {
 
 impl Job {
     pub fn new(submission: Submission, place: u64) -> (JobId, Self) {
-        let Submission { job: id, params, least_memory, state, summary } = submission;
+        let Submission { job: id, params, disk_limit, least_memory, state, summary } = submission;
         let job = Self {
             place,
             params,
+            disk_limit,
             least_memory,
             state,
             obstacle: None,
@@ -192,6 +227,9 @@ impl Job {
             examining: false,
             plan: None,
             summary,
+            disk: None,
+            short: 0,
+            is_fresh: false,
             failures: 0,
             failed_at: Duration::ZERO,
             haste: 0,
@@ -206,12 +244,33 @@ impl Job {
 
     /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
-        let Opened { holdings, committed_bytes, least_memory, workload, cost } = opened;
-        self.opening = false;
+        let Opened { holdings, stored, least_memory, workload, cost, .. } = opened;
+        (self.opening, self.is_fresh) = (false, true);
         self.least_memory = Some(least_memory);
-        self.summary.bytes = committed_bytes;
+        self.takes(stored);
         self.plan = Some(Plan::new(&self.params, holdings, workload, cost));
         self.sum_up();
+    }
+
+    /// Notes what its run takes.
+    pub fn takes(&mut self, stored: Stored) {
+        self.summary.bytes = stored.committed_bytes;
+        let before = self.disk.map_or(0, |disk| disk.peak_bytes);
+        self.disk = stored.disk.map(|disk| DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
+    }
+
+    /// The reach to be removed next, where the disk has a limit: what nothing needs any more; and on the way up, one range
+    /// after the other that can be enumerated again, until there is room for what is written next.
+    pub fn to_remove(&self) -> Vec<LayerRange> {
+        let (Some(plan), Some(DiskUse { limit_bytes, free_bytes, .. })) = (&self.plan, self.disk) else {
+            return Vec::new();
+        };
+        let recipe = Recipe::new(&self.params, &plan.holdings);
+        let passed = recipe.passed();
+        if passed.is_empty() && recipe.is_climbing() && free_bytes < headroom(limit_bytes) {
+            return recipe.repeatable().into_iter().take(1).collect();
+        }
+        passed
     }
 
     /// Forgets what is only of use while the run is open.
@@ -290,6 +349,12 @@ impl Plan {
         self.renew(params);
     }
 
+    /// Notes that reach is not stored any more.
+    pub fn remove(&mut self, params: &Params, removed: &[LayerRange]) {
+        self.holdings.remove(removed);
+        self.renew(params);
+    }
+
     /// Removes the commits for which `hit` is true, and returns them.
     pub fn take(&mut self, params: &Params, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
         let taken = self.holdings.take(hit);
@@ -325,6 +390,19 @@ impl Plan {
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
         ((self.left.of_pass - work_ahead).max(0.0), self.left.whole_pass)
     }
+}
+
+/// Says that a limit of the disk is too small, and what to do; `missing_bytes` is 0 where it is not known by how much.
+pub(super) fn over_disk(limit_bytes: u64, missing_bytes: u64) -> String {
+    let least = match missing_bytes {
+        0 => String::new(),
+        missing => format!(": what is left needs at least {}", sizes::needed(limit_bytes + missing)),
+    };
+    format!(
+        "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with a \
+         larger --disk",
+        sizes::available(limit_bytes)
+    )
 }
 
 /// Says how much memory a job needs, and how much the worker that comes nearest has.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, Owners, Phase, Segment, assign};
+use exact2048_solution::{Commit, LayerRange, Owners, Phase, Segment, assign};
 use serde::{Deserialize, Serialize};
 
 use super::secret::Secret;
 use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -332,20 +332,31 @@ pub enum Append {
         /// The commit, as it was appended.
         commit: Commit,
     },
+    /// Reach that is not needed, or can be enumerated again, no longer counts; its shards are removed after that.
+    Remove {
+        /// Names this append in the answer.
+        ticket: u64,
+        /// The job.
+        job: JobId,
+        /// Committed ranges of reach.
+        removed: Vec<LayerRange>,
+    },
 }
 
 impl Append {
     /// Names the append in the shell's answer.
     pub fn ticket(&self) -> u64 {
         match self {
-            Append::Commit { ticket, .. } | Append::Retract { ticket, .. } => *ticket,
+            Append::Commit { ticket, .. }
+            | Append::Retract { ticket, .. }
+            | Append::Remove { ticket, .. } => *ticket,
         }
     }
 
     /// The job to whose journal it belongs.
     pub fn job(&self) -> &JobId {
         match self {
-            Append::Commit { job, .. } | Append::Retract { job, .. } => job,
+            Append::Commit { job, .. } | Append::Retract { job, .. } | Append::Remove { job, .. } => job,
         }
     }
 }
@@ -366,11 +377,13 @@ pub enum AppendFailure {
 /// order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
-    /// To open the run of a job for writing, and to keep it open while [`holds`](super::Cluster::holds) says so. Answered
+    /// To open the run of a job for writing, to make room in it where its disk has a limit, and to keep it open while [`holds`](super::Cluster::holds) says so. Answered
     /// by [`opened`](super::Cluster::opened) or [`not_opened`](super::Cluster::not_opened).
     Open {
         /// The job.
         job: JobId,
+        /// How many times the usual room is to be left free of its limit.
+        times: u64,
     },
     /// To read a committed shard that a worker says it cannot read. Answered by
     /// [`examined`](super::Cluster::examined).

@@ -36,7 +36,7 @@ use journal::Journal;
 use roster::Roster;
 
 pub use events::Event;
-pub use job::{JobState, JobSummary, LeastMemory, Opened, Submission};
+pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, Stored, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
     MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
@@ -278,8 +278,15 @@ impl Cluster {
         self.pass_time(now);
         let is_active = self.active.as_ref() == Some(id);
         if let Some(job) = self.jobs.get_mut(id).filter(|job| is_active && job.opening) {
+            let missing_bytes = opened.missing_bytes;
             job.open(opened);
             self.changed.insert(id.clone());
+            // A forecast may be wrong, but an epoch has found no room.
+            let over = job.disk.filter(|_| job.short > 0 && missing_bytes > 0);
+            if let Some(disk) = over {
+                let reason = job::over_disk(disk.limit_bytes, missing_bytes);
+                self.end_job(id, JobState::Failed { reason });
+            }
         }
         self.advance();
     }
@@ -330,7 +337,7 @@ impl Cluster {
             job.cancelling = false;
             self.changed.insert(id.clone());
         } else {
-            (job.failures, job.slowness) = (0, 0);
+            (job.failures, job.slowness, job.short) = (0, 0, 0);
             self.requeue(id);
         }
         self.advance();
@@ -414,13 +421,13 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes that the append with this ticket is in the journal, and how many bytes of shards its run has now.
-    pub fn committed(&mut self, now: Duration, ticket: u64, committed_bytes: u64) {
+    /// Notes that the append with this ticket is in the journal, and what its run takes now.
+    pub fn committed(&mut self, now: Duration, ticket: u64, stored: Stored) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
             && !self.fenced
         {
-            self.appended(append, committed_bytes);
+            self.appended(append, stored);
         }
         self.advance();
     }

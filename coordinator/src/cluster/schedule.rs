@@ -10,7 +10,7 @@ use super::counts::Possible;
 use super::epoch::{Epoch, WrittenRange, Wrong};
 use super::events::Event;
 use super::job::JobState;
-use super::job::{Job, too_small};
+use super::job::{Job, Stored, over_disk, too_small};
 use super::messages::{
     Append, AppendFailure, Claim, EpochMember, Errand, Examined, JobId, Share, WorkerFailure, WorkerId,
     WorkerReport,
@@ -18,6 +18,7 @@ use super::messages::{
 use super::roster::Registered;
 use super::{Cluster, ClusterError};
 use crate::ranges::Worth;
+use crate::room;
 
 /// How often the time between commits is halved at most: from 10 to 0.6 seconds.
 const MOST_HASTE: u32 = 4;
@@ -176,19 +177,49 @@ impl Cluster {
     }
 
     /// Acts on an append that is in the journal: only now does it count.
-    pub(super) fn appended(&mut self, append: Append, committed_bytes: u64) {
+    pub(super) fn appended(&mut self, append: Append, stored: Stored) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
         self.changed.insert(id.clone());
         self.choose_at = Duration::ZERO;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        (job.summary.bytes, job.obstacle) = (committed_bytes, None);
-        let Append::Commit { commit, .. } = append else { return };
-        if let Some(plan) = &mut job.plan {
-            plan.add(&job.params, commit);
-            job.failures = 0;
+        job.takes(stored);
+        job.obstacle = None;
+        match append {
+            Append::Commit { commit, .. } => {
+                if let Some(plan) = &mut job.plan {
+                    plan.add(&job.params, commit);
+                    (job.failures, job.short) = (0, 0);
+                }
+                self.reward(&id);
+            }
+            Append::Remove { removed, .. } => {
+                if let Some(plan) = &mut job.plan {
+                    plan.remove(&job.params, &removed);
+                }
+            }
+            Append::Retract { .. } => {}
         }
-        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == id) {
+        self.make_room(&id);
+    }
+
+    /// After a commit, has what can go of a run whose disk has a limit removed.
+    fn make_room(&mut self, id: &JobId) {
+        if !self.journal.is_idle(id) {
+            // After what is to be appended it is another question.
+            return;
+        }
+        let removed = self.jobs.get(id).map(Job::to_remove).unwrap_or_default();
+        if !removed.is_empty() {
+            let ticket = self.journal.ticket();
+            self.journal.push(Append::Remove { ticket, job: id.clone(), removed });
+        }
+    }
+
+    /// After a commit of a job, forgives those whose work it is what went wrong before.
+    fn reward(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == *id) {
             let lasted = self.now.saturating_sub(epoch.started);
             // Where failures go on, a commit between two of them is not the end of the haste that brought it.
             if lasted >= self.config.commit_interval {
@@ -283,20 +314,39 @@ impl Cluster {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
             return self.fail_epoch(reason);
         }
-        if !epoch.closing {
-            let least_bytes = self.config.shard_bytes * epoch.share.members.len() as u64;
+        let disk = job.and_then(|job| job.disk);
+        // What is to be appended changes what there is room for.
+        let may_order = disk.is_none() || self.journal.is_idle(&epoch.share.job);
+        if !epoch.closing && may_order {
+            let members = epoch.share.members.len() as u64;
+            let limit = disk.map(|disk| disk.limit_bytes);
+            let least_bytes = room::range_bytes(limit, self.config.shard_bytes * members);
+            let room_bytes = disk.map(|disk| disk.free_bytes.saturating_sub(members * room::BESIDE_FRAMES));
             let most_bytes = MOST_GROWTH * least_bytes;
-            let worth = Worth { least_bytes, most_bytes, interval: commit_interval };
+            let worth = Worth { least_bytes, most_bytes, interval: commit_interval, room_bytes };
             if cancelling {
                 epoch.order_last(&worth, self.now);
-            } else {
-                epoch.order(&worth, false, self.now);
+            } else if epoch.order(&worth, false, self.now) {
+                let id = epoch.share.job.clone();
+                return self.run_short(&id);
             }
         }
         let is_over = epoch.closing || epoch.is_written();
         if is_over && !epoch.has_order() && self.journal.is_idle(&epoch.share.job) {
             self.end_epoch();
         }
+    }
+
+    /// There is no room for what is finished: the epoch ends, and more room is made before the next one, unless that was done
+    /// often enough.
+    fn run_short(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        job.short += 1;
+        if let Some(disk) = job.disk.filter(|_| job.short > room::MOST_SHORT) {
+            let reason = over_disk(disk.limit_bytes, 0);
+            return self.end_job(id, JobState::Failed { reason });
+        }
+        self.end_epoch();
     }
 
     pub(super) fn set_state(&mut self, id: &JobId, state: JobState) {
@@ -397,7 +447,7 @@ impl Cluster {
     /// job.
     fn choose_job(&mut self) -> bool {
         if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
-            if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) {
+            if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) && self.journal.is_idle(&id) {
                 self.end_job(&id, JobState::Done);
             } else if let Some(obstacle) = self.fits_nobody(job).filter(|_| self.journal.is_idle(&id)) {
                 self.step_aside(&id, obstacle, Duration::ZERO);
@@ -411,13 +461,18 @@ impl Cluster {
         let Some((place, id)) = self.next_in_queue() else { return false };
         self.queue.remove(&place);
         self.obstruct(&id, None);
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.opening = true;
-        }
-        self.errands.push(Errand::Open { job: id.clone() });
+        self.open_run(&id);
         self.set_state(&id, JobState::Running);
         self.active = Some(id);
         true
+    }
+
+    /// Has the run of a job opened.
+    fn open_run(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        job.close();
+        job.opening = true;
+        self.errands.push(Errand::Open { job: id.clone(), times: 1 + job.short });
     }
 
     /// The first job in the queue that can be worked on, with its place. Those before it that fit no worker get an
@@ -457,8 +512,13 @@ impl Cluster {
         let Some(id) = self.active.clone() else { return true };
         let Some(job) = self.jobs.get(&id) else { return true };
         let Some(segment) = job.plan.as_ref().map(|plan| plan.remaining) else { return true };
-        let Some(segment) = segment else { return false };
         if job.examining || !self.journal.is_idle(&id) {
+            return true;
+        }
+        let Some(segment) = segment else { return false };
+        if job.disk_limit.is_some() && !job.is_fresh {
+            // It is opened again before each epoch, which removes what failed epochs left, and makes room for the rest.
+            self.open_run(&id);
             return true;
         }
         let could_begin = if self.roster.workers.is_empty() {
@@ -485,10 +545,12 @@ impl Cluster {
         if members.is_empty() {
             return true;
         }
-        let (params, window_layers) = (job.params.clone(), self.config.window_layers);
+        let (params, window_layers, disk_limit) =
+            (job.params.clone(), self.config.window_layers, job.disk_limit);
         let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.epochs += 1;
+            job.is_fresh = false;
             // The time in which nobody was at it says nothing of its speed.
             job.states_rate.begin(self.now);
             job.pace.resume(self.now);
@@ -498,7 +560,7 @@ impl Cluster {
         let share = Share { job: id, params, epoch, segment, members, window_layers, secret };
         self.next_epoch += 1;
         self.could_begin = None;
-        let epoch = Epoch::new(share, possible, self.now);
+        let epoch = Epoch::new(share, possible, disk_limit, self.now);
         self.events.push(Event::EpochBegan(Arc::clone(&epoch.share)));
         self.epoch = Some(epoch);
         true

@@ -6,7 +6,7 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
-use super::job::{Job, JobState, JobSummary, Plan};
+use super::job::{DiskUse, Job, JobState, JobSummary, Plan};
 use super::messages::{EpochProgress, JobId, WorkerId, WriteShard, spell_epoch};
 use super::roster::Registered;
 use super::{Cluster, Epoch};
@@ -69,6 +69,8 @@ pub struct JobStatus {
     pub eta: Option<Eta>,
     /// Bytes of committed shards.
     pub bytes: u64,
+    /// What its run takes of its limit, as of when it was last open; `None` where it has none, or is not known yet.
+    pub disk: Option<DiskUse>,
     /// Epochs that failed.
     pub retries: u64,
     /// Epochs begun, by this coordinator.
@@ -224,6 +226,7 @@ impl Cluster {
             done: summary.done,
             eta: now_at.as_ref().and_then(|at| at.eta).filter(|_| epoch.is_some()),
             bytes: summary.bytes,
+            disk: job.disk,
             retries: job.retries,
             epochs: job.epochs,
             workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),

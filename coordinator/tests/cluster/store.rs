@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Append, JobId, WorkerId};
+use exact2048_coordinator::room::headroom;
 use exact2048_game::Layer;
-use exact2048_solution::{Commit, Phase};
+use exact2048_solution::{Commit, Holding, Holdings, LayerRange, Phase, Recipe};
 
 use crate::truth::Truth;
 
@@ -35,6 +36,8 @@ pub enum Entry {
 pub struct LiveCommit {
     pub commit: Commit,
     pub shards: Vec<ShardName>,
+    /// Whether its reach was not removed.
+    pub is_stored: bool,
 }
 
 #[derive(Default)]
@@ -44,21 +47,39 @@ pub struct Journal {
     pub has_lost: bool,
 }
 
+impl Journal {
+    pub fn holdings(&self) -> Holdings {
+        let holding = |live: &LiveCommit| Holding { commit: live.commit.clone(), is_stored: live.is_stored };
+        Holdings::new(self.live.iter().map(holding).collect())
+    }
+
+    fn stored(&self) -> impl Iterator<Item = &LiveCommit> {
+        self.live.iter().filter(|live| live.is_stored)
+    }
+}
+
+/// What a file takes of the disk beside what is in it.
+pub const FILE_BYTES: u64 = 100;
+
 pub struct Store {
     pub fence: u64,
     pub journals: BTreeMap<JobId, Journal>,
-    pub shards: BTreeSet<ShardName>,
+    /// With what they take of the disk.
+    pub shards: BTreeMap<ShardName, u64>,
+    /// How much the shards of a job may take, if nothing goes wrong.
+    limit: Option<u64>,
     lost: BTreeSet<ShardName>,
     /// Layers of epochs of which a member took in something else than was sent to it.
     spoilt: BTreeSet<(u64, Layer)>,
 }
 
 impl Store {
-    pub fn new() -> Self {
+    pub fn new(limit: Option<u64>) -> Self {
         Self {
             fence: 0,
             journals: BTreeMap::new(),
-            shards: BTreeSet::new(),
+            shards: BTreeMap::new(),
+            limit,
             lost: BTreeSet::new(),
             spoilt: BTreeSet::new(),
         }
@@ -70,11 +91,53 @@ impl Store {
     }
 
     /// Takes the journal of a job for a coordinator: whoever had it before cannot append any more. Returns the number of
-    /// entries, and the live commits.
-    pub fn open(&mut self, job: &JobId, fence: u64) -> (usize, Vec<Commit>) {
+    /// entries.
+    pub fn open(&mut self, job: &JobId, fence: u64) -> usize {
         let journal = self.journals.entry(job.clone()).or_default();
         journal.entries.push(Entry::Fence(fence));
-        (journal.entries.len(), journal.live.iter().map(|live| live.commit.clone()).collect())
+        journal.entries.len()
+    }
+
+    /// Removes the shards of a job that no commit names.
+    pub fn clean(&mut self, job: &JobId) {
+        let journal = self.journals.entry(job.clone()).or_default();
+        let named: BTreeSet<&ShardName> = journal.live.iter().flat_map(|live| &live.shards).collect();
+        self.shards.retain(|name, _| name.job != *job || named.contains(name));
+    }
+
+    /// Removes what the run of a job does not need, and what can be enumerated again until `times` times the usual room is
+    /// free.
+    pub fn make_room(&mut self, truth: &Truth, job: &JobId, limit: u64, times: u64) {
+        let holdings = self.journals[job].holdings();
+        let recipe = Recipe::new(&truth.params, &holdings);
+        self.remove(truth, job, &recipe.passed());
+        for range in recipe.repeatable() {
+            if limit.saturating_sub(self.taken(job)) >= times * headroom(limit) {
+                break;
+            }
+            self.remove(truth, job, &[range]);
+        }
+    }
+
+    /// What the committed shards of a job take.
+    pub fn taken(&self, job: &JobId) -> u64 {
+        let stored = self.journals[job].stored();
+        stored.flat_map(|live| &live.shards).filter_map(|name| self.shards.get(name)).sum()
+    }
+
+    fn remove(&mut self, truth: &Truth, job: &JobId, removed: &[LayerRange]) {
+        let journal = self.journals.get_mut(job).unwrap();
+        for range in removed {
+            let mut layers = (range.first.0..=range.last.0).step_by(2).map(Layer);
+            assert!(layers.all(|layer| !truth.params.keeps_reach(layer)), "I13: {range:?} is to be kept");
+            let is_of_it = |live: &&mut LiveCommit| {
+                live.is_stored && live.commit.phase == Phase::Enumerate && range.covers(&live.commit)
+            };
+            for live in journal.live.iter_mut().filter(is_of_it) {
+                live.is_stored = false;
+                self.shards.retain(|name, _| !live.shards.contains(name));
+            }
+        }
     }
 
     /// Creates entry `slot` of a journal if there is none. Whether the entry there is this one now.
@@ -95,21 +158,26 @@ impl Store {
         self.journals.entry(job.clone()).or_default().entries.push(Entry::Foreign);
     }
 
-    /// Writes a shard.
-    pub fn write(&mut self, name: ShardName) {
+    /// Writes a shard with so many bytes of blocks.
+    pub fn write(&mut self, name: ShardName, bytes: u64) {
         let journal = self.journals.get(&name.job);
         let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
         assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");
-        self.shards.insert(name);
+        let of_job = self.shards.iter().filter(|(other, _)| other.job == name.job);
+        let taken = of_job.map(|(_, bytes)| bytes).sum::<u64>() + bytes + FILE_BYTES;
+        let limit = self.limit.unwrap_or(u64::MAX);
+        assert!(taken <= limit, "I14: {taken} bytes are taken with {name:?}, and {limit} may be");
+        self.shards.insert(name, bytes + FILE_BYTES);
     }
 
     /// Loses a shard of a live commit.
     pub fn lose(&mut self, job: &JobId, choice: u64) {
         let Some(journal) = self.journals.get_mut(job) else { return };
-        if journal.live.is_empty() {
+        let stored: Vec<&LiveCommit> = journal.stored().collect();
+        if stored.is_empty() {
             return;
         }
-        let live = &journal.live[choice as usize % journal.live.len()];
+        let live = stored[choice as usize % stored.len()];
         let shard = &live.shards[(choice >> 32) as usize % live.shards.len()];
         self.shards.remove(shard);
         self.lost.insert(shard.clone());
@@ -118,8 +186,8 @@ impl Store {
 
     /// Any live commit of a job.
     pub fn any_commit(&self, job: &JobId, choice: u64) -> Option<Commit> {
-        let live = &self.journals.get(job)?.live;
-        live.get(choice as usize % live.len().max(1)).map(|live| live.commit.clone())
+        let stored: Vec<_> = self.journals.get(job)?.stored().collect();
+        stored.get(choice as usize % stored.len().max(1)).map(|live| live.commit.clone())
     }
 
     /// Live commits of a job with a lost shard.
@@ -128,7 +196,7 @@ impl Store {
             return Vec::new();
         };
         let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| self.lost.contains(shard));
-        journal.live.iter().filter(is_damaged).map(|live| live.commit.clone()).collect()
+        journal.stored().filter(is_damaged).map(|live| live.commit.clone()).collect()
     }
 
     fn check_and_apply(&mut self, truth: &Truth, job: &JobId, append: &Append) {
@@ -144,10 +212,10 @@ impl Store {
                     Entry::Append(Append::Commit { epoch, .. } | Append::Retract { epoch, .. }) => {
                         Some(*epoch)
                     }
-                    Entry::Fence(_) | Entry::Foreign => None,
+                    Entry::Append(Append::Remove { .. }) | Entry::Fence(_) | Entry::Foreign => None,
                 });
                 assert!(earlier.max().is_none_or(|earlier| earlier <= *epoch), "I4: epochs never go back");
-                for live in journal.live.iter().filter(|live| live.commit.phase == commit.phase) {
+                for live in journal.stored().filter(|live| live.commit.phase == commit.phase) {
                     let apart = live.commit.last < commit.first || live.commit.first > commit.last;
                     assert!(apart, "I1: {commit:?} overlaps {:?}", live.commit);
                 }
@@ -166,17 +234,18 @@ impl Store {
                 let names: Vec<ShardName> = shards.iter().map(|shard| name(shard.worker)).collect();
                 for (name, shard) in names.iter().zip(shards) {
                     assert_eq!(format!("{name:?}"), shard.record, "I6: the record of another shard");
-                    assert!(self.shards.contains(name), "I6: {name:?} is not in the store");
+                    assert!(self.shards.contains_key(name), "I6: {name:?} is not in the store");
                 }
-                journal.live.push(LiveCommit { commit: commit.clone(), shards: names });
+                journal.live.push(LiveCommit { commit: commit.clone(), shards: names, is_stored: true });
             }
             Append::Retract { epoch, commit, .. } => {
                 assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the last coordinator retracts");
-                let at = journal.live.iter().position(|live| live.commit == *commit);
+                let at = journal.live.iter().position(|live| live.is_stored && live.commit == *commit);
                 let live = journal.live.swap_remove(at.expect("I3: what is retracted was live"));
                 let lost = live.shards.iter().any(|shard| self.lost.contains(shard));
                 assert!(lost, "I3: {commit:?} is retracted though all of it is there");
             }
+            Append::Remove { removed, .. } => self.remove(truth, job, removed),
         }
     }
 }
@@ -189,15 +258,26 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
         };
         journal.live.iter().any(covers)
     };
+    let stores = |layer: u32| {
+        let covers = |live: &LiveCommit| {
+            live.commit.phase == Phase::Enumerate
+                && (live.commit.first.0..=live.commit.last.0).contains(&layer)
+        };
+        journal.stored().any(covers)
+    };
     let last = truth.params.last_layer().0;
     match commit.phase {
         Phase::Enumerate => {
             let first = commit.first.0;
             assert!((4..first).step_by(2).all(|below| holds(Phase::Enumerate, below)), "I2: {commit:?}");
+            let mut below = (4..first).step_by(2).rev().take(2);
+            assert!(below.all(stores), "I13: reach below {commit:?} is removed");
         }
         Phase::BackUp => {
             assert!((4..=last).step_by(2).all(|layer| holds(Phase::Enumerate, layer)), "I2: {commit:?}");
             let first = commit.first;
+            let mut above = (first.0..=last.min(commit.last.0 + 4)).step_by(2);
+            assert!(above.all(stores), "I13: reach of {commit:?} is removed");
             assert!(truth.params.kept.is_cut(first) || first.0 == 4, "I2: {commit:?} does not end in a cut");
             let above = (commit.last.0 + 2..=last).step_by(2);
             assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
+use exact2048_coordinator::room::{BESIDE_FRAMES, with_headroom};
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4, lane};
 use exact2048_solution::{LayerCounts, Owners, Phase};
 
 use crate::random::mix;
+use crate::store::FILE_BYTES;
 
 /// A board small enough for thousands of runs, and its blocks.
 pub struct Truth {
     pub params: Params,
+    /// Bytes of a block are multiples of it.
+    block_bytes: u64,
     lanes: BTreeMap<Layer, Vec<Lane>>,
 }
 
@@ -29,7 +33,9 @@ impl Truth {
                 lanes.entry(Layer(layer)).or_default().push(lane);
             }
         }
-        Self { params, lanes }
+        // Where the disk is limited, files take little beside what is in them.
+        let block_bytes = if kept == "2/16" { 1000 } else { 1 };
+        Self { params, block_bytes, lanes }
     }
 
     /// What one member has to report of a layer. Each sends every block to every other member.
@@ -56,6 +62,24 @@ impl Truth {
         part
     }
 
+    /// A limit of the disk with which most of a run has to be enumerated twice, where it keeps few layers.
+    pub fn tight_limit(&self, most_members: u64) -> Option<u64> {
+        let kept = self.params.kept;
+        if kept.period() <= 4 {
+            return None;
+        }
+        let layers: Vec<Layer> = self.lanes.keys().copied().collect();
+        let bytes = |phase, layer| self.layer(phase, layer).totals.sealed_bytes;
+        let of_kept = layers.iter().filter(|&&layer| kept.keeps(layer));
+        let kept_bytes: u64 =
+            of_kept.map(|&layer| bytes(Phase::Enumerate, layer) + bytes(Phase::BackUp, layer)).sum();
+        // From a cut to the next two layers that are kept.
+        let between = layers.windows(kept.period() as usize + 2);
+        let reach = between.map(|layers| layers.iter().map(|&layer| bytes(Phase::Enumerate, layer)).sum());
+        let files = 2 * layers.len() as u64 * most_members * FILE_BYTES;
+        Some(with_headroom(kept_bytes + reach.max().unwrap_or(0) + files + most_members * BESIDE_FRAMES))
+    }
+
     /// What a layer holds in all.
     pub fn layer(&self, phase: Phase, layer: Layer) -> LayerPart {
         self.sum(phase, layer, self.lanes[&layer].iter())
@@ -67,6 +91,7 @@ impl Truth {
     }
 
     fn sum<'a>(&self, phase: Phase, layer: Layer, lanes: impl Iterator<Item = &'a Lane>) -> LayerPart {
+        let is_stored = phase == Phase::Enumerate || self.params.kept.keeps(layer);
         let mut part = LayerPart { layer, totals: Totals::default(), sent: 0, received: 0 };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
@@ -76,7 +101,7 @@ impl Truth {
                 states: counts % 2,
                 afterstates: counts >> 1 & 1,
                 fingerprint: u128::from(hash) << 64 | u128::from(mix(hash)),
-                sealed_bytes: hash % 500,
+                sealed_bytes: if is_stored { hash % 500 * self.block_bytes } else { 0 },
             };
         }
         part

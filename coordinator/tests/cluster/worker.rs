@@ -188,7 +188,12 @@ impl Worker {
             let range = working.range(shard);
             assert!(range.end <= working.position, "I8: ordered to write what is not done");
             let record = format!("{name:?}");
-            store.write(name);
+            let part = |position| {
+                let layer = share.segment.layer(position);
+                let members = share.members.len();
+                truth.part(share.segment.phase, layer, &working.owners, working.member, members)
+            };
+            store.write(name, range.clone().map(|position| part(position).totals.sealed_bytes).sum());
             working.written = range.end;
             self.reports.push_back(WorkerReport::ShardWritten { shard, record });
         }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Cluster, ClusterConfig, Errand, Event, Examined, JobId, JobState,
-    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Submission,
-    WorkerFailure, WorkerId,
+    Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, Errand, Event, Examined, JobId, JobState,
+    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Stored,
+    Submission, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};
 
 use crate::random::{Random, mix};
-use crate::store::{EPOCHS, Store};
+use crate::store::{EPOCHS, Journal, Store};
 use crate::truth::Truth;
 use crate::worker::Worker;
 pub use trouble::Faults;
@@ -24,6 +24,9 @@ use trouble::config;
 
 /// Milliseconds of a step.
 const STEP: u64 = 50;
+
+/// Workers at once.
+const MOST_WORKERS: u64 = 9;
 
 enum Message {
     Pull {
@@ -62,6 +65,7 @@ enum Message {
     Open {
         by: usize,
         job: JobId,
+        times: u64,
     },
     Examine {
         by: usize,
@@ -87,6 +91,8 @@ pub struct World {
     pub now: u64,
     pub events: u64,
     truth: Truth,
+    /// How much the runs of jobs may take of the disk.
+    limit: Option<u64>,
     store: Store,
     faults: Faults,
     config: ClusterConfig,
@@ -113,15 +119,18 @@ pub struct World {
 impl World {
     pub fn new(board: &str, seed: u64, workers: u64, faults: Faults) -> Self {
         let truth = Truth::new(board, seed);
+        let limit = truth.tight_limit(MOST_WORKERS);
+        let is_sound = faults == Faults::default();
         let mut world = Self {
             now: 0,
             events: 0,
             workload: Arc::new(Workload::new(&truth.params)),
             cost: Arc::new(PassCost::new(&truth.params, 1 << 18)),
             truth,
+            limit,
             queue: BTreeMap::new(),
             locked: BTreeMap::new(),
-            store: Store::new(),
+            store: Store::new(limit.filter(|_| is_sound)),
             faults,
             config: config(seed),
             random: Random::new(seed),
@@ -258,7 +267,7 @@ impl World {
                 }
             }
             Message::Append { by, slot, append, answered, .. } => {
-                let job = job_of(&append);
+                let job = append.job().clone();
                 let done = self.store.append(&self.truth, &job, slot, &append);
                 if answered {
                     let at = self.now + self.random.below(200);
@@ -279,9 +288,10 @@ impl World {
                     let answered = coordinator.answered.entry(job.clone()).or_default();
                     if *answered < ticket {
                         *answered = ticket;
-                        *coordinator.slots.entry(job).or_default() += 1;
+                        *coordinator.slots.entry(job.clone()).or_default() += 1;
                     }
-                    coordinator.cluster.committed(now, ticket, 0);
+                    let stored = stored(&self.store, &job, self.limit);
+                    coordinator.cluster.committed(now, ticket, stored);
                 }
                 self.act(by);
             }
@@ -291,7 +301,7 @@ impl World {
                     self.act(by);
                 }
             }
-            Message::Open { by, job } => self.open(by, job),
+            Message::Open { by, job, times } => self.open(by, job, times),
             Message::Examine { by, claim } => {
                 let hit = |commit: &Commit| {
                     commit.phase == claim.phase && commit.first <= claim.last && commit.last >= claim.first
@@ -313,17 +323,17 @@ impl World {
     }
 
     /// Opens the journal of a job for a coordinator, once the appends to it that are under way are answered.
-    fn open(&mut self, by: usize, job: JobId) {
+    fn open(&mut self, by: usize, job: JobId, times: u64) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
-            Message::Append { by: of, append, is_copy: false, .. } => *of == by && job_of(append) == job,
+            Message::Append { by: of, append, is_copy: false, .. } => *of == by && *append.job() == job,
             Message::Appended { by: of, job: other, .. } | Message::Unknown { by: of, job: other, .. } => {
                 *of == by && *other == job
             }
             _ => false,
         });
         if is_busy {
-            return self.put(self.now + STEP, Message::Open { by, job });
+            return self.put(self.now + STEP, Message::Open { by, job, times });
         }
         let coordinator = &mut self.coordinators[by];
         if !coordinator.alive {
@@ -334,14 +344,19 @@ impl World {
         } else if self.random.per_mille(self.faults.append) {
             coordinator.cluster.not_opened(now, &job, NotOpened::Later("no answer".to_owned()));
         } else {
-            let (slot, commits) = self.store.open(&job, self.store.fence);
+            let slot = self.store.open(&job, self.store.fence);
+            self.store.clean(&job);
+            if let Some(limit) = self.limit {
+                self.store.make_room(&self.truth, &job, limit, times);
+            }
             coordinator.slots.insert(job.clone(), slot);
             let issued = coordinator.issued.get(&job).copied().unwrap_or(0);
             coordinator.answered.insert(job.clone(), issued);
             let least_memory = Arc::new(LeastMemory::new(vec![(1, 100)]));
             let (workload, cost) = (Arc::clone(&self.workload), Arc::clone(&self.cost));
-            let (holdings, committed_bytes) = (commits.into(), 0);
-            let opened = Opened { holdings, committed_bytes, least_memory, workload, cost };
+            let holdings = self.store.journals[&job].holdings();
+            let stored = stored(&self.store, &job, self.limit);
+            let opened = Opened { holdings, stored, missing_bytes: 0, least_memory, workload, cost };
             coordinator.cluster.opened(now, &job, opened);
         }
         self.act(by);
@@ -378,19 +393,19 @@ impl World {
         for errand in self.coordinators[by].cluster.take_errands() {
             let at = self.now + self.random.below(300);
             match errand {
-                Errand::Open { job } => self.put(at, Message::Open { by, job }),
+                Errand::Open { job, times } => self.put(at, Message::Open { by, job, times }),
                 Errand::Examine(claim) => self.put(at, Message::Examine { by, claim }),
             }
         }
         for append in self.coordinators[by].cluster.take_appends() {
             // A job that was done is opened for the append.
-            let job = job_of(&append);
+            let job = append.job().clone();
             if !self.coordinators[by].slots.contains_key(&job) {
                 if self.store.fence != self.coordinators[by].fence {
                     self.coordinators[by].cluster.fence(Duration::from_millis(self.now));
                     continue;
                 }
-                let slot = self.store.open(&job, self.store.fence).0;
+                let slot = self.store.open(&job, self.store.fence);
                 self.coordinators[by].slots.insert(job.clone(), slot);
             }
             let slot = self.coordinators[by].slots[&job];
@@ -481,6 +496,7 @@ impl World {
         Submission {
             job: job.clone(),
             params: self.truth.params.clone(),
+            disk_limit: self.limit,
             least_memory: None,
             state: JobState::Queued,
             summary: JobSummary::default(),
@@ -494,8 +510,14 @@ impl World {
     }
 }
 
-fn job_of(append: &Append) -> JobId {
-    match append {
-        Append::Commit { job, .. } | Append::Retract { job, .. } => job.clone(),
-    }
+/// What the run of a job takes, as who has it open counts it.
+fn stored(store: &Store, job: &JobId, limit: Option<u64>) -> Stored {
+    let taken = store.taken(job);
+    let disk = limit.map(|limit_bytes| DiskUse {
+        limit_bytes,
+        taken_bytes: taken,
+        peak_bytes: taken,
+        free_bytes: limit_bytes.saturating_sub(taken),
+    });
+    Stored { committed_bytes: taken, disk }
 }

@@ -1,44 +1,10 @@
 //! What is removed from the disk so that a run keeps within its limit: what the recipe needs no more, as soon as that
 //! is so; and where that is not enough, reach that can be enumerated again.
 
+use exact2048_coordinator::room::headroom;
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
-use exact2048_storage::{Allowance, file_cost};
-
-/// The most bytes that are left free for what is written next: shards do not wait for room.
-const MOST_HEADROOM: u64 = 64 << 20;
-
-/// At most one part in this many of a limit is left free.
-const HEADROOM_SHARE: u64 = 8;
-
-/// A range is worth a shard once it takes one part in `SHARD_SHARE` of a limit, or less; reach that may be removed is
-/// worth shards of its own from one part in `APART_SHARE` on, or less.
-const SHARD_SHARE: u64 = 32;
-const APART_SHARE: u64 = 256;
-
-/// Bytes of reach that are worth shards of their own, where the limit is large.
-const MOST_APART: u64 = 1 << 20;
-
-/// How many bytes of a limit are left free for what is written next.
-pub fn headroom(limit_bytes: u64) -> u64 {
-    (limit_bytes / HEADROOM_SHARE).min(MOST_HEADROOM)
-}
-
-/// The least limit that leaves this many bytes beside its headroom.
-pub fn with_headroom(bytes: u64) -> u64 {
-    let share = bytes.div_ceil(HEADROOM_SHARE - 1);
-    bytes + share.min(MOST_HEADROOM)
-}
-
-/// Bytes from which on a range is worth a shard.
-pub fn shard_bytes(allowance: Option<&Allowance>) -> u64 {
-    allowance.map_or(SHARD_BYTES, |allowance| (allowance.limit_bytes() / SHARD_SHARE).min(SHARD_BYTES))
-}
-
-/// Bytes from which on reach that may be removed is written apart from that of kept layers.
-pub fn least_apart(allowance: Option<&Allowance>) -> Option<u64> {
-    allowance.map(|allowance| (allowance.limit_bytes() / APART_SHARE).min(MOST_APART))
-}
+use exact2048_storage::file_cost;
 
 /// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
 /// until there is room for what is written next.

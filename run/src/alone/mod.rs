@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use exact2048_coordinator::room::MOST_SHORT;
 use exact2048_game::Layer;
 use exact2048_solution::{LayerCounts, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Place};
@@ -121,6 +122,3 @@ pub fn solve(
         }
     }
 }
-
-/// How often in a row more room is made than last time, before a limit counts as too small.
-const MOST_SHORT: u64 = 4;

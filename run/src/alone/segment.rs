@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_coordinator::{COMMIT_INTERVAL, Ranges, Totals, Worth};
+use exact2048_coordinator::{COMMIT_INTERVAL, Ordered, Ranges, SHARD_BYTES, Totals, Worth, room};
 use exact2048_game::Layer;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
@@ -40,16 +40,22 @@ pub fn run_segment(
     watch: &dyn SolveWatch,
 ) -> Result<SegmentEnd, CrewError> {
     let seat = Seat::alone(run.params(), segment);
-    let allowance = run.dir().allowance().map(|allowance| &**allowance);
-    let (shard_bytes, least_apart) = (disk::shard_bytes(allowance), disk::least_apart(allowance));
-    let ranges = Ranges::new(segment, run.params().kept, 1, Duration::ZERO).apart(least_apart);
+    let limit = run.dir().allowance().map(|allowance| allowance.limit_bytes());
+    let shard_bytes = room::range_bytes(limit, SHARD_BYTES);
+    let ranges = Ranges::new(segment, run.params().kept, 1, Duration::ZERO).apart(room::least_apart(limit));
     let leader = OwnLeader {
         worker: Arc::clone(worker),
         watch,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
         // Ranges do not grow while writing lags: computing waits for it.
-        worth: Worth { least_bytes: shard_bytes, most_bytes: shard_bytes, interval: COMMIT_INTERVAL },
+        worth: Worth {
+            least_bytes: shard_bytes,
+            most_bytes: shard_bytes,
+            interval: COMMIT_INTERVAL,
+            // Where there is none, the write says so.
+            room_bytes: None,
+        },
         ranges: Mutex::new(ranges),
         changed: Condvar::new(),
         journal: Mutex::new(Journal { run, begun: Instant::now() }),
@@ -106,7 +112,7 @@ impl Leader for OwnLeader<'_> {
 
     fn next_range(&self, is_over: bool) -> Next {
         let mut ranges = self.ranges();
-        if let Some(range) = ranges.order(&self.worth, is_over, self.begun.elapsed()) {
+        if let Ordered::Range(range) = ranges.order(&self.worth, is_over, self.begun.elapsed()) {
             Next::Write(range)
         } else if is_over || ranges.is_written() {
             Next::End

@@ -270,7 +270,7 @@ impl<L: Leader> Crew<L> {
             }
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(kind_of(phase), layer)?;
-                totals.sealed_bytes = sealed.encoded_bytes();
+                totals.sealed_bytes = sealed.most_bytes();
                 self.dispatch.layer_sealed(layer, sealed.frames);
             }
         }

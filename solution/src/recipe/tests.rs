@@ -93,6 +93,11 @@ fn what_is_passed_needs_no_reach() {
     assert_eq!(Recipe::new(&params, &held).passed(), [range(20, 30)]);
     assert_eq!(steps(&params, &held), []);
     assert_eq!(held.counts().len(), 29);
+    // The reach of kept layers was lost: it is enumerated again on that of the layers below, which stays until then.
+    let mut lost = held.clone();
+    lost.take(|commit| *commit == self::commit(up(32, 34)));
+    assert_eq!(steps(&params, &lost), [up(32, 34)]);
+    assert_eq!(Recipe::new(&params, &lost).passed(), []);
     // Where nothing but reach is wanted, all of it is kept.
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(60)).unwrap();

@@ -34,6 +34,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.allowance.as_ref()
     }
 
+    /// Counts shards that other processes have written towards what the run may take, where that is limited.
+    pub fn count_shards(&self, shards: &[ShardRecord]) {
+        if let Some(allowance) = &self.allowance {
+            allowance.add(shards.iter().map(|shard| file_cost(shard.bytes)).sum());
+        }
+    }
+
     /// A folder for scratch files that count towards what the run may take.
     #[must_use]
     pub fn scratch(&self) -> ScratchPlace {

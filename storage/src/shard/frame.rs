@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
+use super::index;
 use crate::{ItemKey, MappedFile, Place, ScratchPlace, StorageError};
 
 /// A compressed, checksummed group of items, ready to be written.
@@ -77,6 +78,12 @@ impl Frame {
             FrameBytes::Heap(bytes) => bytes.len(),
             FrameBytes::Spilled { range, .. } => range.len(),
         }
+    }
+
+    /// Bytes the frame will take in the file at most, with its entries in the index, which is compressed.
+    #[must_use]
+    pub fn most_bytes(&self) -> usize {
+        self.encoded_bytes() + index::FRAME_BYTES + self.items.len() * index::ITEM_BYTES
     }
 
     /// Header and payload.

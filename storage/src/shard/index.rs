@@ -10,10 +10,10 @@ use crate::bytes::{Fields, index};
 use crate::{ItemKey, Place, StorageError};
 
 /// Bytes per frame: the offset of its block and a copy of the header of that block.
-const FRAME_BYTES: usize = 8 + BLOCK_HEADER_BYTES;
+pub(super) const FRAME_BYTES: usize = 8 + BLOCK_HEADER_BYTES;
 
 /// Bytes per item: layer, lane, part, length.
-const ITEM_BYTES: usize = 4 + 8 + 4 + 4;
+pub(super) const ITEM_BYTES: usize = 4 + 8 + 4 + 4;
 
 /// The index is read as a whole on opening, so it pays to have it small.
 const LEVEL: i32 = 3;

@@ -90,7 +90,7 @@ fn after_failures_commits_come_sooner() {
         worker.pull(&mut cluster, *now);
         let appends = cluster.take_appends();
         let [Append::Commit { ticket, .. }] = appends.as_slice() else { panic!("{appends:?}") };
-        cluster.committed(*now, *ticket, 0);
+        cluster.committed(*now, *ticket, Stored::default());
     };
     written_after(&mut now, worker, [4, 6], interval / 4);
     written_after(&mut now, worker, [8, 10], interval / 4);
@@ -226,7 +226,7 @@ fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
 fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let (mut cluster, workers, now) = cluster(workers);
     cluster.submit(now, submission("job")).unwrap();
-    let [Errand::Open { job }] = &cluster.take_errands()[..] else { panic!("its run is opened") };
+    let [Errand::Open { job, .. }] = &cluster.take_errands()[..] else { panic!("its run is opened") };
     let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
     let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
     cluster.opened(now, job, Opened { holdings: vec![commit].into(), ..empty(100) });
@@ -250,7 +250,7 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     cluster.examined(now, &claim, Examined::Lost);
     let appends = cluster.take_appends();
     let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
-    cluster.committed(now, *ticket, 0);
+    cluster.committed(now, *ticket, Stored::default());
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
     assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "nobody is to blame");
 }

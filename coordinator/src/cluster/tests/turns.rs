@@ -113,7 +113,7 @@ fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut large = submission("large");
     large.least_memory = Some(Arc::new(LeastMemory::new(vec![(1, 3 << 30)])));
     cluster.submit(Duration::ZERO, large).unwrap();
-    let [Errand::Open { job }] = &cluster.take_errands()[..] else { panic!("there are no workers yet") };
+    let [Errand::Open { job, .. }] = &cluster.take_errands()[..] else { panic!("there are no workers yet") };
     cluster.opened(Duration::ZERO, job, empty(3 << 30));
     submit(&mut cluster, Duration::ZERO, "small");
     let mut worker = Worker::new(1);
@@ -134,17 +134,17 @@ fn a_run_that_others_have_open_is_tried_again_later() {
     cluster.submit(now, submission("job")).unwrap();
     cluster.submit(now, submission("other")).unwrap();
     let id = JobId("job".to_owned());
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: id.clone() }], "one at a time");
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: id.clone(), times: 1 }], "one at a time");
     cluster.not_opened(now, &id, NotOpened::Later("process 7 has it".to_owned()));
     assert_eq!(states(&cluster, now), [("job".to_owned(), "queued"), ("other".to_owned(), "running")]);
     let other = JobId("other".to_owned());
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: other.clone() }]);
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: other.clone(), times: 1 }]);
     cluster.not_opened(now, &other, NotOpened::Never("it is damaged".to_owned()));
     assert_eq!(states(&cluster, now)[1].1, "failed");
     assert_eq!(cluster.take_errands(), []);
     now += ClusterConfig::default().reopen;
     workers[0].pull(&mut cluster, now);
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: id }]);
+    assert_eq!(cluster.take_errands(), [Errand::Open { job: id, times: 1 }]);
 }
 
 #[test]

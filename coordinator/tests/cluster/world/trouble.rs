@@ -3,7 +3,7 @@
 use super::*;
 
 /// How often things go wrong, in a thousand.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Faults {
     /// Messages that are lost, that arrive twice, and that are late.
     pub lost: u64,

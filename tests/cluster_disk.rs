@@ -1,0 +1,147 @@
+//! Jobs of clusters whose disk is limited: the same as of one process, with the coordinator removing what has to go.
+
+use crate::common;
+use crate::disk::{
+    JOB, answers_as_usual, begin, enumerated_again, is_stored_whole, records, solve_failing, taken,
+};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::cluster::Cluster;
+use common::{solve, text, whole};
+use serde_json::Value;
+
+/// Solves a job while what its run takes is looked at, over and over. Returns its status, and the most that was seen.
+fn watched(cluster: &Cluster, options: &str) -> (Value, u64) {
+    let run = cluster.run("watched");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                most = most.max(taken(&run));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            most
+        });
+        let status = cluster.wait(&cluster.submit(&format!("{options} --name watched")));
+        is_over.store(true, Ordering::Relaxed);
+        (status, watcher.join().unwrap())
+    })
+}
+
+/// Requires that the run of a job that is done holds what it usually does.
+fn is_whole(cluster: &Cluster, job: &str) {
+    is_stored_whole(&cluster.run(job), &cluster.fingerprint(job));
+}
+
+/// The options of the job without those of one process.
+fn job() -> &'static str {
+    JOB.split(" --threads").next().unwrap()
+}
+
+/// With room for all reach, and with so little that most layers are enumerated twice.
+#[test]
+fn the_limit_holds_and_values_stay_the_same() {
+    for (options, limit, is_tight) in [("", 6_000_000u64, false), (" --keep 128", 1_800_000, true)] {
+        let cluster = Cluster::new(2);
+        let (status, most) = watched(&cluster, &format!("{}{options} --disk {limit}", job()));
+        let counted = [&status["disk_bytes"], &status["disk_peak_bytes"]].map(whole);
+        assert!(most <= limit && counted[1] <= limit, "{most} seen, {counted:?} counted, {limit} allowed");
+        assert!(counted[0] < counted[1] && whole(&status["disk_limit_bytes"]) == limit, "{status}");
+        let run = cluster.run("watched");
+        is_whole(&cluster, "watched");
+        if !is_tight {
+            // Between fewer layers that would take a minute; what is kept is the same in both.
+            answers_as_usual(&run);
+        }
+        assert_eq!(enumerated_again(&run) > 50, is_tight, "{}", cluster.logs());
+        let removed = records(&run).iter().filter(|record| !record["removed"].is_null()).count();
+        assert!(removed > 1, "{removed}");
+        assert!(taken(&run) <= counted[0], "{} there, {counted:?} counted", taken(&run));
+        let shown = cluster.client(&["status", "watched"]).exits(0);
+        assert!(shown.stdout.contains(", at most ") && shown.stdout.contains("disk "), "{}", shown.stdout);
+    }
+}
+
+/// Killed between a commit and the removal that follows from it, between the record of a removal and the first file, and
+/// after the first of several files.
+#[test]
+fn a_coordinator_that_is_killed_while_it_removes_goes_on() {
+    for point in ["journal.folder_synced", "removal.committed", "removal.begun"] {
+        let mut cluster = Cluster::new(2);
+        cluster.restart_coordinator_failing(&format!("{point}=20*off->return"));
+        let job = cluster.submit(&format!("{} --keep 128 --disk 1800000", job()));
+        let patience = std::time::Instant::now();
+        while cluster.coordinator.runs() {
+            assert!(patience.elapsed() < Duration::from_secs(120), "{point}: {}", cluster.logs());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        cluster.restart_coordinator();
+        let status = cluster.wait(&job);
+        assert_eq!(whole(&status["disk_limit_bytes"]), 1_800_000, "it is in the queue");
+        is_whole(&cluster, &job);
+    }
+}
+
+/// What one process began within a limit a cluster finishes within it, and the other way round.
+#[test]
+fn runs_are_handed_over() {
+    let mut cluster = Cluster::new(2);
+    let run = cluster.run("begun");
+    begin(&run, "64");
+    let died = solve_failing(&run, &format!("{JOB} --disk 2MB"), "removal.begun=5*off->return");
+    assert_eq!(died.signal, Some(6), "{died:?}");
+    // It goes on to keep what it keeps, though by the limit other layers would be chosen.
+    let job_name = cluster.submit(&format!("{} --disk 2MB --name begun", job()));
+    assert_eq!(text(&cluster.wait(&job_name)["keep"]), "64");
+    is_whole(&cluster, &job_name);
+
+    let job_name = cluster.submit(&format!("{} --keep 128 --disk 1800000 --name handed-over", job()));
+    let is_some =
+        |status: &Value| text(&status["phase"]) == "back_up" && whole(&status["states"]) > 1_000_000;
+    cluster.wait_until(&job_name, |status| is_some(status));
+    cluster.client(&["cancel", &job_name]).exits(0);
+    cluster.wait_until(&job_name, |status| status["state"] == "cancelled");
+    let run = cluster.run(&job_name);
+    cluster.workers.drain(..).for_each(|worker| drop(worker.stop()));
+    cluster.coordinator.kill();
+    let summary = solve(&run, &format!("{JOB} --disk 1800000"));
+    assert!(whole(&summary["peak_disk_bytes"]) <= 1_800_000);
+    is_stored_whole(&run, text(&summary["fingerprint"]));
+}
+
+/// The least is told before anything is made; a run that keeps more than fits fails with what it needs, and goes on with
+/// more.
+#[test]
+fn too_little_is_told_and_more_goes_on() {
+    let cluster = Cluster::new(2);
+    for options in ["--disk 100kB", "--disk 2MB --keep 16"] {
+        let args = format!("submit {} {options}", job());
+        let args: Vec<&str> = args.split_whitespace().collect();
+        cluster.client(&args).exits(2).says(&["--disk", "is too small", "at least about"]);
+    }
+    assert!(std::fs::read_dir(cluster.store()).unwrap().count() <= 1, "there is no run");
+
+    let run = cluster.run("large");
+    begin(&run, "4");
+    let job_name = cluster.submit(&format!("{} --disk 3MB --name large", job()));
+    let failed = loop {
+        let status = cluster.status(&job_name);
+        assert_ne!(text(&status["state"]), "done", "{status}");
+        if status["state"] == "failed" {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    };
+    let failure = text(&failed["failure"]);
+    for said in ["a limit of the disk of 2.8 MiB is too small", "submit it again with a larger --disk"] {
+        assert!(failure.contains(said), "{failure}");
+    }
+    assert!(taken(&run) <= 3_000_000);
+    cluster.client(&["forget", &job_name]).exits(0);
+    let job_name = cluster.submit(&format!("{} --disk 40MB --name large", job()));
+    cluster.wait(&job_name);
+    is_whole(&cluster, &job_name);
+}
