@@ -108,13 +108,13 @@ async fn a_browser_shows_jobs_as_they_go_on() {
         let given = [&["--coordinator", &server.url][..], &with_token].concat();
         exact2048([&args[..1], &given, &args[1..]].concat()).exits(0);
     };
-    client(&["submit", "--board", "3x3", "--objective", "reach:512"]);
+    client(&["submit", "--board", "3x3", "--objective", "reach:512", "--disk", "6MB"]);
     browser.until("document.querySelector('.job .state')?.textContent === 'waiting for workers'").await;
     let worker = start_worker(&server.url, &place.join("cache"), &with_token);
     browser.until("document.querySelector('#workers td')?.textContent.length > 0").await;
     browser.until("document.querySelector('.job .state')?.textContent === 'done'").await;
     let card = browser.js("document.querySelector('.job').innerText").await;
-    for words in ["3x3-reach512", "reach:512", "14,314,189", "e8321969"] {
+    for words in ["3x3-reach512-keep16", "reach:512", "14,314,189", "e8321969", ", at most "] {
         assert!(text(&card).contains(words), "{words:?} is missing: {card}");
     }
     let summary = browser.text("summary").await;

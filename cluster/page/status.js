@@ -20,7 +20,8 @@ const RATES = 90;
  * @typedef {{job: string, state: string, failure?: string, cancelling: boolean, checking: boolean, trouble: string,
  *   board: string, objective: string, phase: string | null, layer: number | null, last_layer: number | null,
  *   states: number, states_total: number | null, states_per_second: number, done: number,
- *   job_eta_seconds: number | null, bytes: number, retries: number, worker_count: number, fingerprint?: string}} Job
+ *   job_eta_seconds: number | null, bytes: number, disk_bytes?: number, disk_peak_bytes?: number, disk_limit_bytes?: number,
+ *   retries: number, worker_count: number, fingerprint?: string}} Job
  * @typedef {{worker: string, address: string, threads: number, memory_bytes: number, activity: string, job?: string,
  *   first_layer?: number, last_layer?: number, reason?: string, backoff_seconds?: number,
  *   silent_seconds: number}} Worker
@@ -88,6 +89,16 @@ function ofJob(job) {
   return element("li", { class: "job" }, ...children);
 }
 
+/**
+ * What the run of a job takes.
+ * @param {Job} job @returns {[string, string]}
+ */
+function taken(job) {
+  if (job.disk_bytes === undefined) return ["Written", size(job.bytes)];
+  const [most, limit] = [size(job.disk_peak_bytes ?? 0), size(job.disk_limit_bytes ?? 0)];
+  return ["Disk", `${size(job.disk_bytes)}, at most ${most} of ${limit}`];
+}
+
 /** @param {Job} job */
 function factsOf(job) {
   const isRunning = job.state === "running";
@@ -98,7 +109,7 @@ function factsOf(job) {
   if (isRunning && job.layer !== null) facts.push(["Layer", `${count(job.layer)} of ${count(job.last_layer ?? 0)}`]);
   if (isRunning) facts.push(["Time left", job.job_eta_seconds === null ? "unknown" : about(job.job_eta_seconds)]);
   if (isRunning) facts.push(["Rate", rateOf(job)]);
-  facts.push(["States", count(job.states) + total], ["Written", size(job.bytes)]);
+  facts.push(["States", count(job.states) + total], taken(job));
   if (isRunning) facts.push(["Workers", count(job.worker_count)]);
   if (job.retries > 0) facts.push(["Retries", count(job.retries)]);
   if (job.fingerprint) facts.push(["Fingerprint", job.fingerprint]);

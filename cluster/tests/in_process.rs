@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_cluster::coordinator::{self, Gate, Shell};
+use exact2048_cluster::coordinator::{self, Gate, Shell, WantedJob};
 use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{ClusterConfig, JobId};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
@@ -82,7 +82,8 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let params =
         Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap().with_kept(kept);
     let job = JobId("job".to_owned());
-    Arc::clone(&shell).submit(job.clone(), params).await.unwrap();
+    let wanted = WantedJob { params, disk_limit: None, any_kept: false };
+    Arc::clone(&shell).submit(job.clone(), wanted).await.unwrap();
     loop {
         let status = shell.look_at(&job).unwrap();
         match status.state() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, Cluster, ClusterConfig, ClusterError, EpochStage, Errand, Event, JobId, JobState, JobSummary,
-    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Stored, Submission,
+    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Submission,
     WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{PassCost, Totals, Workload};
@@ -42,7 +42,7 @@ fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: 
         let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
         let cost = Arc::new(PassCost::new(&params, 1 << 18));
         let holdings = commits.clone().into();
-        let stored = Stored { committed_bytes, disk: None };
+        let stored = RunBytes { committed_bytes, disk: None };
         let opened = Opened { holdings, stored, missing_bytes: 0, least_memory, workload, cost };
         cluster.opened(at(now), &job, opened);
     }
@@ -173,7 +173,7 @@ fn what_can_never_be_committed_is_done_again() {
     let second = cluster.signal().epoch.unwrap();
     assert!(second > first);
     let append = to_commit(&mut cluster, 4100, second, 2);
-    cluster.committed(at(4200), append.ticket(), Stored { committed_bytes: 10, disk: None });
+    cluster.committed(at(4200), append.ticket(), RunBytes { committed_bytes: 10, disk: None });
     let status = cluster.status(at(4200));
     assert_eq!((status.jobs[0].state.name(), status.jobs[0].retries, status.states), ("done", 1, 4));
 }
@@ -196,7 +196,7 @@ fn events_tell_the_story() {
     };
     let epoch = share.epoch;
     let append = to_commit(&mut cluster, 2100, epoch, 0);
-    cluster.committed(at(2200), append.ticket(), Stored { committed_bytes: 10, disk: None });
+    cluster.committed(at(2200), append.ticket(), RunBytes { committed_bytes: 10, disk: None });
     let expected = [
         Event::Appended(append),
         Event::EpochEnded { job: job("a"), epoch },

@@ -330,13 +330,17 @@ proptest! {
         let ours = identity(run.run_id());
         let mut writer = ShardWriter::create(&run, ours).unwrap();
         let all: Vec<(ItemKey, &[u8])> = items.iter().rev().map(|(key, payload)| (*key, &payload[..])).collect();
+        let mut most_bytes = 0;
         for group in all.chunks(per_frame) {
             let frame = Frame::encode(group, level).unwrap();
             prop_assert_eq!(frame.raw_bytes(), group.iter().map(|(_, payload)| payload.len()).sum::<usize>());
             prop_assert!(frame.encoded_bytes() <= frame.raw_bytes() + 24);
+            most_bytes += frame.most_bytes() as u64;
             writer.push(frame).unwrap();
         }
         let record = writer.finish().unwrap();
+        // Beside the header and that of the index.
+        prop_assert!(record.bytes <= most_bytes + 104 + 24, "{} bytes, at most {most_bytes}", record.bytes);
         let path = shard_path(&run, &record.file);
         let mapped = ShardReader::open(&path, &ours).unwrap();
         let owned = ShardReader::from_bytes(&path, std::fs::read(&path).unwrap(), Some(&ours)).unwrap();

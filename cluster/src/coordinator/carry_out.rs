@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, Stored, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, RunBytes, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -99,7 +99,7 @@ impl Shell {
     }
 
     /// Makes an append, and returns what the run takes after it.
-    fn append(self: &Arc<Self>, append: &Append) -> Result<Stored, Refused> {
+    fn append(self: &Arc<Self>, append: &Append) -> Result<RunBytes, Refused> {
         let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(append.job())?;
         let mut run = lock(&run);

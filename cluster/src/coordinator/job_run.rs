@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{DiskUse, Stored};
+use exact2048_coordinator::cluster::{DiskUse, RunBytes};
 use exact2048_game::Params;
 use exact2048_net::text::with_causes;
 use exact2048_run::alone::disk;
@@ -42,7 +42,7 @@ pub struct Contents {
     /// What is committed and not retracted.
     pub holdings: Holdings,
     /// What it takes.
-    pub stored: Stored,
+    pub stored: RunBytes,
 }
 
 impl Contents {
@@ -54,7 +54,7 @@ impl Contents {
 }
 
 /// What an open run takes.
-fn stored(run: &Run) -> Stored {
+fn stored(run: &Run) -> RunBytes {
     let committed_bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
     let disk = run.dir().allowance().map(|allowance| DiskUse {
         limit_bytes: allowance.limit_bytes(),
@@ -62,7 +62,7 @@ fn stored(run: &Run) -> Stored {
         peak_bytes: allowance.peak_bytes(),
         free_bytes: u64::try_from(allowance.free_bytes()).unwrap_or(0),
     });
-    Stored { committed_bytes, disk }
+    RunBytes { committed_bytes, disk }
 }
 
 /// How much a run may take of the disk.
@@ -159,7 +159,7 @@ impl JobRun {
 
     /// What it takes; nothing while the run could not be opened again after a failure.
     #[must_use]
-    pub fn stored(&self) -> Stored {
+    pub fn stored(&self) -> RunBytes {
         self.journal.journal().map(stored).unwrap_or_default()
     }
 
@@ -269,7 +269,7 @@ fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
 mod tests {
     use super::*;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_solution::{LayerCounts, Phase};
+    use exact2048_solution::{LayerCounts, LayerRange, Phase};
     use exact2048_storage::{Attempt, RunDir, ShardRecord, ShardWriter};
     use serde_json::{Value, json};
 
@@ -295,7 +295,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, contents, _) = JobRun::begin(&location, &params(), None).unwrap();
-        let empty = (params(), Holdings::default(), Stored::default());
+        let empty = (params(), Holdings::default(), RunBytes::default());
         assert_eq!((contents.params, contents.holdings, contents.stored), empty);
         run.append(&record(8), || panic!("nothing has failed")).unwrap();
         // The append was not made.
@@ -350,6 +350,41 @@ mod tests {
         let sound = commit(&run, |_| {});
         run.append(&sound, || panic!("nothing has failed")).unwrap();
         assert_eq!(journal(&location).len(), 1);
+    }
+
+    /// Shards count when they are committed, and no longer when they were removed; also after the run was opened again.
+    #[test]
+    fn what_is_taken_of_a_limit_is_known_after_each_append() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let limit = DiskLimit { bytes: 1 << 20, times: 1 };
+        let (mut run, contents, missing_bytes) = JobRun::begin(&location, &params(), Some(limit)).unwrap();
+        assert_eq!(missing_bytes, 0);
+        let disk = |stored: RunBytes| {
+            let disk = stored.disk.unwrap();
+            assert_eq!(disk.limit_bytes, 1 << 20);
+            assert!(
+                disk.taken_bytes <= disk.peak_bytes && disk.free_bytes < disk.limit_bytes - disk.taken_bytes
+            );
+            disk
+        };
+        let empty = disk(contents.stored);
+        let sound = commit(&run, |_| {});
+        let JournalRecord::Commit(Record { shards, .. }) = &sound else { panic!() };
+        let file = place.path().join("job/shards").join(&shards[0].file);
+        run.append(&sound, || panic!("nothing has failed")).unwrap();
+        let with_shard = disk(run.stored());
+        assert!(with_shard.taken_bytes >= empty.taken_bytes + shards[0].bytes && file.exists());
+        // Counted anew.
+        run.journal.lose_answer(&record(8), true);
+        run.append(&record(8), || Ok(())).unwrap();
+        let again = disk(run.stored()).taken_bytes;
+        assert!((with_shard.taken_bytes..with_shard.taken_bytes + 20_000).contains(&again), "{again}");
+        let removed = vec![LayerRange { first: Layer(4), last: Layer(4) }];
+        run.append(&JournalRecord::Removal(Removal { removed }), || Ok(())).unwrap();
+        // The record takes as much as the shard took.
+        assert!(disk(run.stored()).taken_bytes <= again && !file.exists());
+        assert_eq!(run.stored().committed_bytes, 0);
     }
 
     #[test]

@@ -42,6 +42,7 @@ use exact2048_storage::StorageError;
 pub use gate::Gate;
 pub use observe::describe;
 pub use queue::QueueError;
+pub use requests::WantedJob;
 pub use serve::serve;
 pub use shell::Shell;
 

@@ -33,8 +33,8 @@ impl Shell {
     /// # Errors
     ///
     /// Those of the calls of the service.
-    pub async fn submit(self: Arc<Self>, job: JobId, wanted: Wanted) -> Result<v1::Job, Status> {
-        let Wanted { params, disk_limit, .. } = wanted.clone();
+    pub async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
+        let WantedJob { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
         let _one = self.changing.lock().await;
         self.check(&job, &least)?;
@@ -118,7 +118,7 @@ impl Shell {
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, Wanted { params, disk_limit: None, any_kept: false }).await.map(drop)
+        look(location, WantedJob { params, disk_limit: None, any_kept: false }).await.map(drop)
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -192,7 +192,7 @@ impl Shell {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedJob {
     /// What is to be computed.
     pub params: Params,
     /// How many bytes the run may take of the disk, if there is a limit.
@@ -210,9 +210,9 @@ struct Found {
 }
 
 /// Looks what is in the place of a job's run, and changes nothing.
-async fn look(location: Location, wanted: Wanted) -> Result<Found, Status> {
+async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let Wanted { params: wanted, any_kept, .. } = wanted;
+        let WantedJob { params: wanted, any_kept, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok(Found { params: wanted, summary: None });

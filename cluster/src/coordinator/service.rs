@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
-use super::requests::Wanted;
+use super::requests::WantedJob;
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
@@ -74,7 +74,7 @@ impl Coordinator for CoordinatorService {
         if disk_limit == Some(0) {
             return Err(invalid_argument("disk_bytes", "it is 0: leave it out where there is no limit"));
         }
-        let wanted = Wanted { params, disk_limit, any_kept };
+        let wanted = WantedJob { params, disk_limit, any_kept };
         let job = Self::change(Arc::clone(&self.0).submit(job, wanted)).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
     Append, Cluster, ClusterConfig, EpochStage, JobId, JobState, JobSummary, LayerPart, LeastMemory, Opened,
-    PROTOCOL_VERSION, Pull, PullReply, Secret, Secrets, Share, Stored, Submission, WorkerId, WorkerReport,
+    PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share, Submission, WorkerId, WorkerReport,
     WriteShard,
 };
 use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
@@ -141,7 +141,7 @@ impl<'a> World<'a> {
         self.cluster.submit(self.now, submission).expect("the first job");
         let opened = Opened {
             holdings: Holdings::default(),
-            stored: Stored::default(),
+            stored: RunBytes::default(),
             missing_bytes: 0,
             least_memory: Arc::new(LeastMemory::new(Vec::new())),
             workload: Arc::new(Workload::new(&self.job.params)),
@@ -193,7 +193,7 @@ impl<'a> World<'a> {
                     .push(WorkerReport::ShardWritten { shard, record: String::new() });
             }
             Event::Appended(ticket) => {
-                self.cluster.committed(self.now, ticket, Stored::default());
+                self.cluster.committed(self.now, ticket, RunBytes::default());
                 self.act();
             }
         }

@@ -40,7 +40,7 @@ pub struct Opened {
     /// What the journal says is committed and not retracted.
     pub holdings: Holdings,
     /// What it takes.
-    pub stored: Stored,
+    pub stored: RunBytes,
     /// Bytes by which its limit is too small for what is left, as far as is known.
     pub missing_bytes: u64,
     /// Least memory of a worker.
@@ -53,7 +53,7 @@ pub struct Opened {
 
 /// What a run takes, as whoever has it open counts it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Stored {
+pub struct RunBytes {
     /// Bytes of the committed shards.
     pub committed_bytes: u64,
     /// What it takes of its limit; `None` where it has none.
@@ -253,7 +253,7 @@ impl Job {
     }
 
     /// Notes what its run takes.
-    pub fn takes(&mut self, stored: Stored) {
+    pub fn takes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
         let before = self.disk.map_or(0, |disk| disk.peak_bytes);
         self.disk = stored.disk.map(|disk| DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
@@ -400,7 +400,7 @@ pub(super) fn over_disk(limit_bytes: u64, missing_bytes: u64) -> String {
     };
     format!(
         "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with a \
-         larger --disk",
+         higher one",
         sizes::available(limit_bytes)
     )
 }

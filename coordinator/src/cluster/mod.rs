@@ -36,7 +36,7 @@ use journal::Journal;
 use roster::Roster;
 
 pub use events::Event;
-pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, Stored, Submission};
+pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
     MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
@@ -422,7 +422,7 @@ impl Cluster {
     }
 
     /// Notes that the append with this ticket is in the journal, and what its run takes now.
-    pub fn committed(&mut self, now: Duration, ticket: u64, stored: Stored) {
+    pub fn committed(&mut self, now: Duration, ticket: u64, stored: RunBytes) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
             && !self.fenced

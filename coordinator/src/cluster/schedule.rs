@@ -10,7 +10,7 @@ use super::counts::Possible;
 use super::epoch::{Epoch, WrittenRange, Wrong};
 use super::events::Event;
 use super::job::JobState;
-use super::job::{Job, Stored, over_disk, too_small};
+use super::job::{Job, RunBytes, over_disk, too_small};
 use super::messages::{
     Append, AppendFailure, Claim, EpochMember, Errand, Examined, JobId, Share, WorkerFailure, WorkerId,
     WorkerReport,
@@ -177,7 +177,7 @@ impl Cluster {
     }
 
     /// Acts on an append that is in the journal: only now does it count.
-    pub(super) fn appended(&mut self, append: Append, stored: Stored) {
+    pub(super) fn appended(&mut self, append: Append, stored: RunBytes) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
         self.changed.insert(id.clone());

@@ -39,7 +39,7 @@ fn cost() -> PassCost {
 fn empty(least_bytes: u64) -> Opened {
     Opened {
         holdings: Holdings::default(),
-        stored: Stored::default(),
+        stored: RunBytes::default(),
         missing_bytes: 0,
         least_memory: Arc::new(LeastMemory::new(vec![(1, least_bytes)])),
         workload: Arc::new(Workload::new(&params())),
@@ -203,7 +203,7 @@ fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
     assert_eq!(late.pull(&mut cluster, now).share, None);
     let appends = cluster.take_appends();
     let [Append::Commit { ticket, .. }] = appends.as_slice() else { panic!("{appends:?}") };
-    cluster.committed(now, *ticket, Stored::default());
+    cluster.committed(now, *ticket, RunBytes::default());
     for worker in &mut workers {
         let reply = worker.pull(&mut cluster, now);
         let share = reply.share.expect("the next share in the first reply after the commit");
@@ -263,7 +263,7 @@ fn what_was_finished_before_a_cancel_is_committed() {
         for append in cluster.take_appends() {
             if let Append::Commit { ticket, commit, .. } = append {
                 committed.push((commit.first, commit.last));
-                cluster.committed(now, ticket, Stored::default());
+                cluster.committed(now, ticket, RunBytes::default());
             }
         }
         if reply.withdrawn == Some(epoch) {
@@ -331,7 +331,7 @@ fn the_time_left_is_told_in_both_passes() {
         worker.pull(&mut cluster, now);
         let status = cluster.status(now).jobs.remove(0);
         if let [Append::Commit { ticket, .. }] = cluster.take_appends().as_slice() {
-            cluster.committed(now, *ticket, Stored::default());
+            cluster.committed(now, *ticket, RunBytes::default());
         }
         status
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, Errand, Event, Examined, JobId, JobState,
-    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, Secret, Secrets, Share, Stored,
+    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, RunBytes, Secret, Secrets, Share,
     Submission, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
@@ -511,7 +511,7 @@ impl World {
 }
 
 /// What the run of a job takes, as who has it open counts it.
-fn stored(store: &Store, job: &JobId, limit: Option<u64>) -> Stored {
+fn stored(store: &Store, job: &JobId, limit: Option<u64>) -> RunBytes {
     let taken = store.taken(job);
     let disk = limit.map(|limit_bytes| DiskUse {
         limit_bytes,
@@ -519,5 +519,5 @@ fn stored(store: &Store, job: &JobId, limit: Option<u64>) -> Stored {
         peak_bytes: taken,
         free_bytes: limit_bytes.saturating_sub(taken),
     });
-    Stored { committed_bytes: taken, disk }
+    RunBytes { committed_bytes: taken, disk }
 }

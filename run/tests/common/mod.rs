@@ -17,7 +17,8 @@ use exact2048_worker::{BytesList, Tuning, new_worker};
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Small, so that there are several ranges.
-const WORTH: Worth = Worth { least_bytes: 10_000, most_bytes: 20_000, interval: Duration::MAX };
+const WORTH: Worth =
+    Worth { least_bytes: 10_000, most_bytes: 20_000, interval: Duration::MAX, room_bytes: None };
 
 /// What a member has sent.
 enum Message {

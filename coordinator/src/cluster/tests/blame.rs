@@ -90,7 +90,7 @@ fn after_failures_commits_come_sooner() {
         worker.pull(&mut cluster, *now);
         let appends = cluster.take_appends();
         let [Append::Commit { ticket, .. }] = appends.as_slice() else { panic!("{appends:?}") };
-        cluster.committed(*now, *ticket, Stored::default());
+        cluster.committed(*now, *ticket, RunBytes::default());
     };
     written_after(&mut now, worker, [4, 6], interval / 4);
     written_after(&mut now, worker, [8, 10], interval / 4);
@@ -250,7 +250,7 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     cluster.examined(now, &claim, Examined::Lost);
     let appends = cluster.take_appends();
     let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
-    cluster.committed(now, *ticket, Stored::default());
+    cluster.committed(now, *ticket, RunBytes::default());
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
     assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "nobody is to blame");
 }
