@@ -12,8 +12,9 @@ use common::cluster::Cluster;
 use common::{solve, text, whole};
 use serde_json::Value;
 
-/// Solves a job while what its run takes is looked at, over and over. Returns its status, and the most that was seen.
-fn watched(cluster: &Cluster, options: &str) -> (Value, u64) {
+/// Solves a job while what its run takes is looked at, over and over. `meanwhile` is called when it is submitted, with its
+/// name. Returns its status, and the most that was seen.
+fn watched(cluster: &mut Cluster, options: &str, meanwhile: impl FnOnce(&mut Cluster, &str)) -> (Value, u64) {
     let run = cluster.run("watched");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -25,7 +26,9 @@ fn watched(cluster: &Cluster, options: &str) -> (Value, u64) {
             }
             most
         });
-        let status = cluster.wait(&cluster.submit(&format!("{options} --name watched")));
+        let job = cluster.submit(&format!("{options} --name watched"));
+        meanwhile(cluster, &job);
+        let status = cluster.wait(&job);
         is_over.store(true, Ordering::Relaxed);
         (status, watcher.join().unwrap())
     })
@@ -45,9 +48,10 @@ fn job() -> &'static str {
 #[test]
 fn the_limit_holds_and_values_stay_the_same() {
     for (options, limit, is_tight) in [("", 6_000_000u64, false), (" --keep 128", 1_800_000, true)] {
-        let cluster = Cluster::new(2);
-        let (status, most) = watched(&cluster, &format!("{}{options} --disk {limit}", job()));
-        let counted = [&status["disk_bytes"], &status["disk_peak_bytes"]].map(whole);
+        let mut cluster = Cluster::new(2);
+        let options = format!("{}{options} --disk {limit}", job());
+        let (status, most) = watched(&mut cluster, &options, |_, _| {});
+        let counted = [&status["bytes_on_disk"], &status["peak_disk_bytes"]].map(whole);
         assert!(most <= limit && counted[1] <= limit, "{most} seen, {counted:?} counted, {limit} allowed");
         assert!(counted[0] < counted[1] && whole(&status["disk_limit_bytes"]) == limit, "{status}");
         let run = cluster.run("watched");
@@ -63,6 +67,25 @@ fn the_limit_holds_and_values_stay_the_same() {
         let shown = cluster.client(&["status", "watched"]).exits(0);
         assert!(shown.stdout.contains(", at most ") && shown.stdout.contains("disk "), "{}", shown.stdout);
     }
+}
+
+/// What killed workers have written of a range that nobody commits counts as well, and goes.
+#[test]
+fn the_limit_holds_where_workers_are_killed() {
+    let mut cluster = Cluster::new(3);
+    let options = format!("{} --keep 128 --disk 1800000", job());
+    let (status, most) = watched(&mut cluster, &options, |cluster, job| {
+        for kill in 0..3 {
+            let is_on = |status: &Value| status["state"] == "done" || whole(&status["worker_count"]) > 0;
+            cluster.wait_until(job, is_on);
+            std::thread::sleep(Duration::from_millis(300));
+            cluster.kill_worker(kill % cluster.workers.len());
+            cluster.add_worker(&[]);
+        }
+    });
+    assert!(most <= 1_800_000, "{most} seen");
+    assert!(whole(&status["retries"]) > 0, "the job was over before the kills: {status}");
+    is_whole(&cluster, "watched");
 }
 
 /// Killed between a commit and the removal that follows from it, between the record of a removal and the first file, and

@@ -9,6 +9,7 @@ mod clients;
 mod cluster;
 #[cfg(feature = "net")]
 mod cluster_attacks;
+#[cfg(feature = "net")]
 mod cluster_disk;
 #[cfg(feature = "net")]
 mod cluster_faults;

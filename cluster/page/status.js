@@ -20,7 +20,7 @@ const RATES = 90;
  * @typedef {{job: string, state: string, failure?: string, cancelling: boolean, checking: boolean, trouble: string,
  *   board: string, objective: string, phase: string | null, layer: number | null, last_layer: number | null,
  *   states: number, states_total: number | null, states_per_second: number, done: number,
- *   job_eta_seconds: number | null, bytes: number, disk_bytes?: number, disk_peak_bytes?: number, disk_limit_bytes?: number,
+ *   job_eta_seconds: number | null, bytes: number, bytes_on_disk?: number, peak_disk_bytes?: number, disk_limit_bytes?: number,
  *   retries: number, worker_count: number, fingerprint?: string}} Job
  * @typedef {{worker: string, address: string, threads: number, memory_bytes: number, activity: string, job?: string,
  *   first_layer?: number, last_layer?: number, reason?: string, backoff_seconds?: number,
@@ -94,9 +94,9 @@ function ofJob(job) {
  * @param {Job} job @returns {[string, string]}
  */
 function taken(job) {
-  if (job.disk_bytes === undefined) return ["Written", size(job.bytes)];
-  const [most, limit] = [size(job.disk_peak_bytes ?? 0), size(job.disk_limit_bytes ?? 0)];
-  return ["Disk", `${size(job.disk_bytes)}, at most ${most} of ${limit}`];
+  if (job.bytes_on_disk === undefined) return ["Written", size(job.bytes)];
+  const [most, limit] = [size(job.peak_disk_bytes ?? 0), size(job.disk_limit_bytes ?? 0)];
+  return ["Disk", `${size(job.bytes_on_disk)}, at most ${most} of ${limit}`];
 }
 
 /** @param {Job} job */

@@ -45,9 +45,9 @@ pub struct JobView {
     bytes: u64,
     /// What the run takes of its limit; only where it has one and was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    disk_bytes: Option<u64>,
+    bytes_on_disk: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    disk_peak_bytes: Option<u64>,
+    peak_disk_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     disk_limit_bytes: Option<u64>,
     retries: u64,
@@ -150,8 +150,8 @@ impl From<&Job> for JobView {
             eta_seconds: job.eta_seconds,
             job_eta_seconds: job.job_eta_seconds,
             bytes: job.bytes,
-            disk_bytes: job.disk.map(|disk| disk.bytes),
-            disk_peak_bytes: job.disk.map(|disk| disk.peak_bytes),
+            bytes_on_disk: job.disk.map(|disk| disk.bytes),
+            peak_disk_bytes: job.disk.map(|disk| disk.peak_bytes),
             disk_limit_bytes: job.disk.map(|disk| disk.limit_bytes),
             retries: job.retries,
             epochs: job.epochs,

@@ -206,6 +206,11 @@ impl Ranges {
         self.ordered.map(|end| self.segment.range(self.written..end))
     }
 
+    /// Bytes of the range that is being written; 0 where there is none.
+    pub fn ordered_bytes(&self) -> u64 {
+        self.ordered_bytes
+    }
+
     /// Whether at least `ranges` more ranges, each of about the size of the one that is being written, wait for it.
     /// Never while none is being written: then there is nothing to wait for.
     pub fn is_behind(&self, ranges: u64, worth: &Worth) -> bool {

@@ -242,7 +242,7 @@ impl Catalog {
 
     /// Adds the next record of the journal. A commit takes the place of all older ranges of its phase that have any of
     /// its layers: those were lost, or the commit would not have been made. Ranges whose shards were removed stay, for
-    /// their counts.
+    /// their counts, also where a range of the same layers was enumerated again and is retracted.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl Catalog {
         let record = match record {
             JournalRecord::Commit(record) => record,
             JournalRecord::Retraction(Retraction { retracted }) => {
-                self.retain(|range| *range.commit != retracted);
+                self.retain(|range| !range.is_stored() || *range.commit != retracted);
                 return Ok(());
             }
             JournalRecord::Amendment(_) if self.has_values() => {

@@ -6,6 +6,7 @@
 //! kept layers always have theirs, so that every cut is a checkpoint.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use exact2048_game::{Layer, Params};
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,10 @@ impl Holdings {
         self.ranges.push(Holding { commit, is_stored: true });
     }
 
-    /// Takes out the commits for which `hit` is true.
+    /// Takes out the commits whose shards count and for which `hit` is true, and returns them.
     pub fn take(&mut self, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
-        self.ranges.extract_if(.., |held| hit(&held.commit)).map(|held| held.commit).collect()
+        let taken = self.ranges.extract_if(.., |held| held.is_stored && hit(&held.commit));
+        taken.map(|held| held.commit).collect()
     }
 
     /// Notes that the reach of each enumerated range that lies within one of `removed` is not stored any more.
@@ -190,9 +192,8 @@ impl<'a> Recipe<'a> {
     /// the way down its own, and the values of all layers above.
     pub fn has_inputs(&self, segment: Segment) -> bool {
         let (first, last) = (segment.first.number() as usize, segment.last.number() as usize);
-        let have_reach = |mut layers: std::ops::Range<usize>| {
-            layers.all(|n| self.layers.get(n).is_none_or(|layer| layer.has_reach))
-        };
+        let have_reach =
+            |mut layers: Range<usize>| layers.all(|n| self.layers.get(n).is_none_or(|layer| layer.has_reach));
         match segment.phase {
             Phase::Enumerate => have_reach(first.saturating_sub(LED_FROM)..first),
             Phase::BackUp => {
@@ -215,17 +216,24 @@ impl<'a> Recipe<'a> {
     /// The committed ranges of reach that nothing needs any more: their layers have values, or follow from those of
     /// other layers, and the next step does not begin on them.
     pub fn passed(&self) -> Vec<LayerRange> {
+        let begun_on = self.begun_on();
+        self.ranges_of_reach(|n| {
+            self.layers[n].is_backed_up && !self.keeps_reach(n) && !begun_on.contains(&n)
+        })
+    }
+
+    /// The layers whose reach the next step begins on, if it enumerates.
+    fn begun_on(&self) -> Range<usize> {
         let first = match self.steps().first() {
             Some(Segment { phase: Phase::Enumerate, first, .. }) => number(*first),
             _ => 0,
         };
-        let below = first.saturating_sub(LED_FROM)..first;
-        self.ranges_of_reach(|n| self.layers[n].is_backed_up && !self.keeps_reach(n) && !below.contains(&n))
+        first.saturating_sub(LED_FROM)..first
     }
 
     /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
     /// them. First come those that are needed last on the way down. Ranges above the highest cut whose reach is stored
-    /// are left out, since the way up goes on from there.
+    /// are left out, since the way up goes on from there, and those that the next step begins on.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint = |n: usize| self.params.kept.is_cut(layer(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())
@@ -233,7 +241,9 @@ impl<'a> Recipe<'a> {
             .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
         let Some(highest) = highest else { return Vec::new() };
         let is_passed = |n: usize| self.layers[n].is_backed_up;
-        let mut ranges = self.ranges_of_reach(|n| n < highest && !self.keeps_reach(n));
+        let begun_on = self.begun_on();
+        let is_one = |n: usize| n < highest && !self.keeps_reach(n) && !begun_on.contains(&n);
+        let mut ranges = self.ranges_of_reach(is_one);
         ranges.retain(|range| (number(range.first)..=number(range.last)).any(|n| !is_passed(n)));
         ranges.sort_by_key(|range| range.first);
         ranges

@@ -35,8 +35,8 @@ pub struct Args {
     place: CoordinatorPlace,
     #[command(flatten)]
     job: JobArgs,
-    /// Disk that the run may take in the store, for example 60GB: never exceeded, journal included; scratch files of workers
-    /// are on their own disks. What is kept is chosen so that it fits, unless --keep says it; reach that is not needed is
+    /// Disk that the run may take in the store, for example 60GB, journal included; scratch files of workers are on their
+    /// own disks. What is kept is chosen so that it fits, unless --keep says it; reach that is not needed is
     /// removed, and where room is short enumerated again
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,

@@ -146,6 +146,10 @@ impl Shell {
 
     /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
     fn open_for(self: &Arc<Self>, job: &JobId, times: u64) {
+        if !self.with(|state, _| state.cluster.is_opening(job)) {
+            // It was cancelled meanwhile, or was opened for an earlier request.
+            return;
+        }
         match self.open_run(job, times) {
             Ok(opened) => self.with(|state, now| state.cluster.opened(now, job, opened)),
             Err(AppendError::Fenced(reason)) => self.fence(reason),

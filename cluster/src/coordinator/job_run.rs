@@ -102,6 +102,11 @@ pub struct JobRun {
     journal: OwnedJournal<Run>,
     /// How many bytes it may take of the disk, if there is a limit.
     limit_bytes: Option<u64>,
+    /// The commit whose shards are counted already, though it is not appended: all files were counted after they were
+    /// written.
+    counted: Option<Commit>,
+    /// The shards of the removal that is being appended, which go when it is known to be there.
+    needless: Vec<ShardRecord>,
 }
 
 impl JobRun {
@@ -148,7 +153,8 @@ impl JobRun {
     fn new(location: &Location, run: Run, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
         let opened = opened(run)?;
         let contents = Contents::of(&opened.journal);
-        Ok((Self { journal: OwnedJournal::new(location.clone(), opened), limit_bytes }, contents))
+        let journal = OwnedJournal::new(location.clone(), opened);
+        Ok((Self { journal, limit_bytes, counted: None, needless: Vec::new() }, contents))
     }
 
     /// The number of the opening record, which workers name in their shards.
@@ -184,29 +190,42 @@ impl JobRun {
         if self.journal.is_uncertain() {
             confirm()?;
         }
-        let mut needless = Vec::new();
         match self.journal.heal() {
             Ok((run, found)) => {
-                limit(run, self.limit_bytes).map_err(AppendError::from)?;
+                let is_counted_anew = limit(run, self.limit_bytes).map_err(AppendError::from)?;
+                if let (JournalRecord::Commit(record), true) = (record, is_counted_anew) {
+                    self.counted = Some(record.commit.clone());
+                }
                 if found.as_ref() == Some(record) {
+                    self.is_appended(record);
                     return Ok(());
                 }
                 match record {
                     JournalRecord::Commit(record) => look(run, record)?,
-                    JournalRecord::Removal(Removal { removed }) => needless = run.catalog().reach_of(removed),
+                    JournalRecord::Removal(Removal { removed }) => {
+                        self.needless = run.catalog().reach_of(removed);
+                    }
                     _ => {}
                 }
             }
             Err(broken) => return Err(self.not_appended(broken)),
         }
         self.journal.append(record).map_err(|broken| self.not_appended(broken))?;
-        if let Some(run) = self.journal.journal() {
-            if let JournalRecord::Commit(record) = record {
+        self.is_appended(record);
+        Ok(())
+    }
+
+    /// Counts what a record has added, and removes what it lets go of.
+    fn is_appended(&mut self, record: &JournalRecord) {
+        let Some(run) = self.journal.journal() else { return };
+        let counted = self.counted.take();
+        match record {
+            JournalRecord::Commit(record) if counted.as_ref() != Some(&record.commit) => {
                 run.dir().count_shards(&record.shards);
             }
-            remove(run, &needless);
+            JournalRecord::Removal(_) => remove(run, &std::mem::take(&mut self.needless)),
+            _ => {}
         }
-        Ok(())
     }
 
     fn not_appended(&self, broken: Broken<RunError>) -> NotAppended {
@@ -227,11 +246,11 @@ impl JobRun {
     }
 }
 
-/// Limits what a run takes of the disk, unless that is done.
-fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<(), RunError> {
+/// Limits what a run takes of the disk, unless that is done. Returns whether its files were counted for that.
+fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<bool, RunError> {
     match limit_bytes.filter(|_| run.dir().allowance().is_none()) {
-        Some(bytes) => run.limit_disk(bytes),
-        None => Ok(()),
+        Some(bytes) => run.limit_disk(bytes).map(|()| true),
+        None => Ok(false),
     }
 }
 
@@ -380,11 +399,44 @@ mod tests {
         run.append(&record(8), || Ok(())).unwrap();
         let again = disk(run.stored()).taken_bytes;
         assert!((with_shard.taken_bytes..with_shard.taken_bytes + 20_000).contains(&again), "{again}");
+        // Where the answer to a removal was lost, its shards go all the same.
         let removed = vec![LayerRange { first: Layer(4), last: Layer(4) }];
-        run.append(&JournalRecord::Removal(Removal { removed }), || Ok(())).unwrap();
-        // The record takes as much as the shard took.
-        assert!(disk(run.stored()).taken_bytes <= again && !file.exists());
+        let open = run.journal.heal().unwrap().0;
+        let needless = open.catalog().reach_of(&removed);
+        let removal = JournalRecord::Removal(Removal { removed });
+        Run::append(open, removal.clone()).unwrap();
+        run.needless = needless;
+        run.journal.lose_answer(&removal, true);
+        run.append(&removal, || Ok(())).unwrap();
+        // The record takes as much as the shard took, and another opening record.
+        assert!(disk(run.stored()).taken_bytes <= again + 5_000 && !file.exists());
         assert_eq!(run.stored().committed_bytes, 0);
+    }
+
+    /// Where an append fails, files are counted with the shards that are not committed yet: they count once.
+    #[test]
+    fn shards_of_a_commit_that_was_repeated_count_once() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let limit = Some(DiskLimit { bytes: 1 << 20, times: 1 });
+        let (mut run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let sound = commit(&run, |_| {});
+        run.journal.lose_answer(&sound, true);
+        // It is opened again, and then the shard is not seen for a moment.
+        let JournalRecord::Commit(Record { shards, .. }) = &sound else { panic!() };
+        let file = place.path().join("job/shards").join(&shards[0].file);
+        let aside = place.path().join("aside");
+        std::fs::copy(&file, &aside).unwrap();
+        std::fs::write(&file, b"another").unwrap();
+        assert!(run.append(&sound, || Ok(())).is_err());
+        std::fs::copy(&aside, &file).unwrap();
+        run.append(&sound, || Ok(())).unwrap();
+        let taken = run.stored().disk.unwrap().taken_bytes;
+        drop(run);
+        let (run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let counted = run.stored().disk.unwrap().taken_bytes;
+        // To open it has added a file, which takes as much as the shard.
+        assert!(taken + 4_000 < counted, "{taken} is not what is there, {counted}");
     }
 
     #[test]

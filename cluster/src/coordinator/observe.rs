@@ -162,6 +162,10 @@ pub fn tell(event: &Event) {
             let (first, last) = (removed.first().map(|r| r.first.0), removed.last().map(|r| r.last.0));
             tracing::info!(%job, ranges, first, last, "removed reach that is not needed now");
         }
+        Event::RanShort { job, epoch, times } => {
+            let epoch = spell_epoch(*epoch);
+            tracing::info!(%job, epoch, times, "no room is left of its limit of the disk: more is made");
+        }
         Event::Misread(claim) => {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
             tracing::warn!(%worker, %job, file, "a worker cannot read a shard that is whole");

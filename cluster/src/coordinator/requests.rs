@@ -12,7 +12,7 @@ use exact2048_game::Params;
 use exact2048_net::status::unavailable;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
-use exact2048_solution::{Run, RunError};
+use exact2048_solution::{Recipe, Run, RunError};
 use exact2048_storage::{ErrorKind, Location, RunDir};
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
@@ -212,7 +212,7 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, .. } = wanted;
+        let WantedJob { params: wanted, any_kept, disk_limit } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok(Found { params: wanted, summary: None });
@@ -220,7 +220,9 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         let run = Run::open(&location)?;
         let wanted = if any_kept { wanted.with_kept(run.params().kept) } else { wanted };
         let params = run.continued_as(&wanted)?;
-        let is_done = run.missing().is_empty() && run.absent()?.is_empty();
+        let holdings = run.holdings();
+        let is_tidy = disk_limit.is_none() || Recipe::new(run.params(), &holdings).passed().is_empty();
+        let is_done = run.missing().is_empty() && is_tidy && run.absent()?.is_empty();
         if !is_done {
             run.require_own_format()?;
         }

@@ -188,22 +188,26 @@ impl Epoch {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written, if one is worth it, or `all` is set. Returns whether one would be, but there is
-    /// no room for it.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> bool {
+    /// Orders the next range to be written, if one is worth it, or `all` is set.
+    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
         let ordered = self.ranges.order(worth, all, now);
         if let Ordered::Range(_) = ordered {
             self.ordered = now;
             self.records.fill(None);
         }
-        ordered == Ordered::NoRoom
+        ordered
+    }
+
+    /// What the range that is being written takes at most, without what is beside the frames of its shards.
+    pub fn ordered_bytes(&self) -> Option<u64> {
+        self.has_order().then(|| self.ranges.ordered_bytes())
     }
 
     /// Orders what was finished when this was first called, where a range may end there and there is room, and closes after
     /// that: what members finish meanwhile is not waited for.
     pub fn order_last(&mut self, worth: &Worth, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
-        let _ = self.order(worth, true, now);
+        self.order(worth, true, now);
         let ordered = self.ranges.ordered().map_or(0, |range| self.ranges.written() + range.layers());
         self.closing = !self.has_order() || ordered >= to_order;
     }

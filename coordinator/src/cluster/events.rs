@@ -60,6 +60,15 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// What is finished of a job does not fit the limit of its disk: its epoch is over.
+    RanShort {
+        /// The job.
+        job: JobId,
+        /// The epoch's number.
+        epoch: u64,
+        /// How often in a row that was so.
+        times: u64,
+    },
     /// A worker could not read a shard that is whole.
     Misread(Claim),
     /// A job is not in the queue any more.

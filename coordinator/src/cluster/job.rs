@@ -189,10 +189,13 @@ pub(super) struct Job {
     pub summary: JobSummary,
     /// What its run takes of its limit, as of when it was last open.
     pub disk: Option<DiskUse>,
+    /// Bytes that members of failed epochs may still write, or have written, since its run was opened: no commit will name
+    /// them, and they are not counted.
+    pub stray_bytes: u64,
     /// How often in a row there was no room for what was to be written.
     pub short: u64,
-    /// Whether no epoch has begun since its run was opened.
-    pub is_fresh: bool,
+    /// Whether its run is to be opened again before the next epoch.
+    pub is_stale: bool,
     /// Epochs in a row that failed without a commit.
     pub failures: u32,
     /// When the last of them was counted.
@@ -228,8 +231,9 @@ impl Job {
             plan: None,
             summary,
             disk: None,
+            stray_bytes: 0,
             short: 0,
-            is_fresh: false,
+            is_stale: false,
             failures: 0,
             failed_at: Duration::ZERO,
             haste: 0,
@@ -245,15 +249,15 @@ impl Job {
     /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
         let Opened { holdings, stored, least_memory, workload, cost, .. } = opened;
-        (self.opening, self.is_fresh) = (false, true);
+        (self.opening, self.is_stale, self.stray_bytes) = (false, false, 0);
         self.least_memory = Some(least_memory);
-        self.takes(stored);
+        self.note_bytes(stored);
         self.plan = Some(Plan::new(&self.params, holdings, workload, cost));
         self.sum_up();
     }
 
     /// Notes what its run takes.
-    pub fn takes(&mut self, stored: RunBytes) {
+    pub fn note_bytes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
         let before = self.disk.map_or(0, |disk| disk.peak_bytes);
         self.disk = stored.disk.map(|disk| DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
@@ -393,14 +397,14 @@ impl Plan {
 }
 
 /// Says that a limit of the disk is too small, and what to do; `missing_bytes` is 0 where it is not known by how much.
-pub(super) fn over_disk(limit_bytes: u64, missing_bytes: u64) -> String {
+pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> String {
     let least = match missing_bytes {
         0 => String::new(),
         missing => format!(": what is left needs at least {}", sizes::needed(limit_bytes + missing)),
     };
     format!(
-        "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with a \
-         higher one",
+        "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with \
+         a higher one, under the name {id}",
         sizes::available(limit_bytes)
     )
 }

@@ -373,12 +373,13 @@ pub enum AppendFailure {
     Foreign(String),
 }
 
-/// What the shell has to find out, while it makes appends and goes on other errands. Each errand is answered, in any
-/// order.
+/// What the shell has to find out, while it makes appends and goes on other errands. They are answered in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
-    /// To open the run of a job for writing, to make room in it where its disk has a limit, and to keep it open while [`holds`](super::Cluster::holds) says so. Answered
-    /// by [`opened`](super::Cluster::opened) or [`not_opened`](super::Cluster::not_opened).
+    /// To open the run of a job for writing, to make room in it where its disk has a limit, and to keep it open while
+    /// [`holds`](super::Cluster::holds) says so. Answered by [`opened`](super::Cluster::opened) or
+    /// [`not_opened`](super::Cluster::not_opened), or not at all once it is not
+    /// [`is_opening`](super::Cluster::is_opening) any more.
     Open {
         /// The job.
         job: JobId,

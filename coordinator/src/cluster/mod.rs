@@ -276,15 +276,15 @@ impl Cluster {
     /// Notes that the run of a job is open for writing, and what it holds.
     pub fn opened(&mut self, now: Duration, id: &JobId, opened: Opened) {
         self.pass_time(now);
-        let is_active = self.active.as_ref() == Some(id);
-        if let Some(job) = self.jobs.get_mut(id).filter(|job| is_active && job.opening) {
+        let is_opening = self.is_opening(id);
+        if let Some(job) = self.jobs.get_mut(id).filter(|_| is_opening) {
             let missing_bytes = opened.missing_bytes;
             job.open(opened);
             self.changed.insert(id.clone());
             // A forecast may be wrong, but an epoch has found no room.
             let over = job.disk.filter(|_| job.short > 0 && missing_bytes > 0);
             if let Some(disk) = over {
-                let reason = job::over_disk(disk.limit_bytes, missing_bytes);
+                let reason = job::over_disk(id, disk.limit_bytes, missing_bytes);
                 self.end_job(id, JobState::Failed { reason });
             }
         }
@@ -294,14 +294,18 @@ impl Cluster {
     /// Notes that the run of a job cannot be opened: another job has its turn.
     pub fn not_opened(&mut self, now: Duration, id: &JobId, why: NotOpened) {
         self.pass_time(now);
-        let is_active = self.active.as_ref() == Some(id);
-        if self.jobs.get(id).is_some_and(|job| is_active && job.opening) {
+        if self.is_opening(id) {
             match why {
                 NotOpened::Later(reason) => self.step_aside(id, reason, self.now + self.config.reopen),
                 NotOpened::Never(reason) => self.end_job(id, JobState::Failed { reason }),
             }
         }
         self.advance();
+    }
+
+    /// Whether the run of a job is to be opened, and was not yet.
+    pub fn is_opening(&self, id: &JobId) -> bool {
+        self.active.as_ref() == Some(id) && self.jobs.get(id).is_some_and(|job| job.opening)
     }
 
     /// Whether the run of a job is to be kept open: it is being worked on, or something is to be appended to its journal.

@@ -17,7 +17,7 @@ use super::messages::{
 };
 use super::roster::Registered;
 use super::{Cluster, ClusterError};
-use crate::ranges::Worth;
+use crate::ranges::{Ordered, Worth};
 use crate::room;
 
 /// How often the time between commits is halved at most: from 10 to 0.6 seconds.
@@ -183,7 +183,7 @@ impl Cluster {
         self.changed.insert(id.clone());
         self.choose_at = Duration::ZERO;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.takes(stored);
+        job.note_bytes(stored);
         job.obstacle = None;
         match append {
             Append::Commit { commit, .. } => {
@@ -290,7 +290,6 @@ impl Cluster {
     fn advance_epoch(&mut self) {
         let Some(epoch) = &mut self.epoch else { return };
         let job = self.jobs.get(&epoch.share.job);
-        let cancelling = job.is_some_and(|job| job.cancelling);
         // Epochs that fail sooner than they commit would get nowhere.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
@@ -314,37 +313,48 @@ impl Cluster {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
             return self.fail_epoch(reason);
         }
-        let disk = job.and_then(|job| job.disk);
-        // What is to be appended changes what there is room for.
-        let may_order = disk.is_none() || self.journal.is_idle(&epoch.share.job);
-        if !epoch.closing && may_order {
-            let members = epoch.share.members.len() as u64;
-            let limit = disk.map(|disk| disk.limit_bytes);
-            let least_bytes = room::range_bytes(limit, self.config.shard_bytes * members);
-            let room_bytes = disk.map(|disk| disk.free_bytes.saturating_sub(members * room::BESIDE_FRAMES));
-            let most_bytes = MOST_GROWTH * least_bytes;
-            let worth = Worth { least_bytes, most_bytes, interval: commit_interval, room_bytes };
-            if cancelling {
-                epoch.order_last(&worth, self.now);
-            } else if epoch.order(&worth, false, self.now) {
-                let id = epoch.share.job.clone();
-                return self.run_short(&id);
-            }
+        if !self.order_range(commit_interval) {
+            return self.run_short();
         }
+        let Some(epoch) = &self.epoch else { return };
         let is_over = epoch.closing || epoch.is_written();
         if is_over && !epoch.has_order() && self.journal.is_idle(&epoch.share.job) {
             self.end_epoch();
         }
     }
 
+    /// Orders the next range to be written, if one is worth it and there is room. Returns whether there is room.
+    fn order_range(&mut self, interval: Duration) -> bool {
+        let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.closing) else { return true };
+        let Some(job) = self.jobs.get(&epoch.share.job) else { return true };
+        // What is to be appended changes what there is room for.
+        if job.disk.is_some() && !self.journal.is_idle(&epoch.share.job) {
+            return true;
+        }
+        let members = epoch.share.members.len() as u64;
+        let limit = job.disk.map(|disk| disk.limit_bytes);
+        let least_bytes = room::range_bytes(limit, self.config.shard_bytes * members);
+        let others_bytes = job.stray_bytes + members * room::BESIDE_FRAMES;
+        let room_bytes = job.disk.map(|disk| disk.free_bytes.saturating_sub(others_bytes));
+        let worth = Worth { least_bytes, most_bytes: MOST_GROWTH * least_bytes, interval, room_bytes };
+        if job.cancelling {
+            epoch.order_last(&worth, self.now);
+            return true;
+        }
+        epoch.order(&worth, false, self.now) != Ordered::NoRoom
+    }
+
     /// There is no room for what is finished: the epoch ends, and more room is made before the next one, unless that was done
     /// often enough.
-    fn run_short(&mut self, id: &JobId) {
-        let Some(job) = self.jobs.get_mut(id) else { return };
+    fn run_short(&mut self) {
+        let Some(epoch) = &self.epoch else { return };
+        let (id, number) = (epoch.share.job.clone(), epoch.number());
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         job.short += 1;
+        self.events.push(Event::RanShort { job: id.clone(), epoch: number, times: job.short });
         if let Some(disk) = job.disk.filter(|_| job.short > room::MOST_SHORT) {
-            let reason = over_disk(disk.limit_bytes, 0);
-            return self.end_job(id, JobState::Failed { reason });
+            let reason = over_disk(&id, disk.limit_bytes, 0);
+            return self.end_job(&id, JobState::Failed { reason });
         }
         self.end_epoch();
     }
@@ -436,6 +446,13 @@ impl Cluster {
         let Some(epoch) = self.epoch.take() else { return };
         self.in_step = epoch.is_written();
         let (id, number) = (epoch.share.job.clone(), epoch.number());
+        if let Some(job) = self.jobs.get_mut(&id) {
+            let members = epoch.share.members.len() as u64;
+            let stray_bytes = epoch.ordered_bytes().map_or(0, |bytes| bytes + members * room::BESIDE_FRAMES);
+            job.stray_bytes += stray_bytes;
+            // Members may be at their shards yet: what they leave is cleared after the next epoch.
+            job.is_stale = stray_bytes == 0;
+        }
         self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });
         self.changed.insert(id.clone());
         if self.jobs.get(&id).is_some_and(|job| job.cancelling) {
@@ -516,8 +533,8 @@ impl Cluster {
             return true;
         }
         let Some(segment) = segment else { return false };
-        if job.disk_limit.is_some() && !job.is_fresh {
-            // It is opened again before each epoch, which removes what failed epochs left, and makes room for the rest.
+        if job.disk_limit.is_some() && job.is_stale {
+            // That clears what failed epochs left, and makes room for the rest.
             self.open_run(&id);
             return true;
         }
@@ -550,7 +567,6 @@ impl Cluster {
         let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.epochs += 1;
-            job.is_fresh = false;
             // The time in which nobody was at it says nothing of its speed.
             job.states_rate.begin(self.now);
             job.pace.resume(self.now);

@@ -2,6 +2,7 @@
 
 mod blame;
 mod presence;
+mod short;
 mod turns;
 
 use std::sync::Arc;

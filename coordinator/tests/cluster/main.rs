@@ -11,7 +11,8 @@ mod world;
 use world::{Faults, World};
 
 /// Runs a schedule for each seed: first with faults, then without, until everything is done. In some the disk is
-/// limited, so that of all but the smallest boards much has to be enumerated twice. What fails names its seed; a range of that seed alone repeats it.
+/// limited, so that of all but the smallest boards much has to be enumerated twice. What fails names its seed; a range
+/// of that seed alone repeats it.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let (mut events, mut enumerated_again) = (0, 0);
     for seed in seeds {

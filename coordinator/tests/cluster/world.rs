@@ -336,7 +336,7 @@ impl World {
             return self.put(self.now + STEP, Message::Open { by, job, times });
         }
         let coordinator = &mut self.coordinators[by];
-        if !coordinator.alive {
+        if !coordinator.alive || !coordinator.cluster.is_opening(&job) {
             return;
         }
         if self.store.fence != coordinator.fence {
