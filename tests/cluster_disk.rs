@@ -94,7 +94,7 @@ fn the_limit_holds_where_workers_are_killed() {
 fn a_coordinator_that_is_killed_while_it_removes_goes_on() {
     for point in ["journal.folder_synced", "removal.committed", "removal.begun"] {
         let mut cluster = Cluster::new(2);
-        cluster.restart_coordinator_failing(&format!("{point}=20*off->return"));
+        cluster.restart_coordinator_failing(&format!("{point}=6*off->return"));
         let job = cluster.submit(&format!("{} --keep 128 --disk 1800000", job()));
         let patience = std::time::Instant::now();
         while cluster.coordinator.runs() {
