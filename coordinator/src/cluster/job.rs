@@ -259,8 +259,10 @@ impl Job {
     /// Notes what its run takes.
     pub fn note_bytes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
-        let before = self.disk.map_or(0, |disk| disk.peak_bytes);
-        self.disk = stored.disk.map(|disk| DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
+        if let Some(disk) = stored.disk {
+            let before = self.disk.map_or(0, |disk| disk.peak_bytes);
+            self.disk = Some(DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
+        }
     }
 
     /// The reach to be removed next, where the disk has a limit: what nothing needs any more; and on the way up, one range
