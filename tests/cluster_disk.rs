@@ -6,7 +6,7 @@ use crate::disk::{
 };
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
 use common::{solve, text, whole};
@@ -92,20 +92,21 @@ fn the_limit_holds_where_workers_are_killed() {
 /// after the first of several files.
 #[test]
 fn a_coordinator_that_is_killed_while_it_removes_goes_on() {
-    for point in ["journal.folder_synced", "removal.committed", "removal.begun"] {
-        let mut cluster = Cluster::new(2);
-        cluster.restart_coordinator_failing(&format!("{point}=6*off->return"));
-        let job = cluster.submit(&format!("{} --keep 128 --disk 1800000", job()));
-        let patience = std::time::Instant::now();
+    let mut cluster = Cluster::new(2);
+    let failpoint = |point: &str| format!("{point}=4*off->return");
+    cluster.restart_coordinator_failing(&failpoint("removal.begun"));
+    let job = cluster.submit(&format!("{} --keep 128 --disk 1800000", job()));
+    for next in ["removal.committed", "journal.folder_synced", ""] {
+        let begun = Instant::now();
         while cluster.coordinator.runs() {
-            assert!(patience.elapsed() < Duration::from_secs(120), "{point}: {}", cluster.logs());
+            assert!(begun.elapsed() < Duration::from_secs(120), "before {next}: {}", cluster.logs());
             std::thread::sleep(Duration::from_millis(20));
         }
-        cluster.restart_coordinator();
-        let status = cluster.wait(&job);
-        assert_eq!(whole(&status["disk_limit_bytes"]), 1_800_000, "it is in the queue");
-        is_whole(&cluster, &job);
+        cluster.restart_coordinator_failing(&if next.is_empty() { String::new() } else { failpoint(next) });
     }
+    let status = cluster.wait(&job);
+    assert_eq!(whole(&status["disk_limit_bytes"]), 1_800_000, "it is in the queue");
+    is_whole(&cluster, &job);
 }
 
 /// What one process began within a limit a cluster finishes within it, and the other way round.
