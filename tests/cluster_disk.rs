@@ -2,7 +2,8 @@
 
 use crate::common;
 use crate::disk::{
-    JOB, answers_as_usual, begin, enumerated_again, is_stored_whole, records, solve_failing, taken,
+    JOB, answers_as_usual, begin, enumerated_again, is_stored_whole, records, shards_of_reach, solve_failing,
+    taken,
 };
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,6 +135,25 @@ fn runs_are_handed_over() {
     let summary = solve(&run, &format!("{JOB} --disk 1800000"));
     assert!(whole(&summary["peak_disk_bytes"]) <= 1_800_000);
     is_stored_whole(&run, text(&summary["fingerprint"]));
+}
+
+/// Of a run that lacks nothing, what is not needed goes; for that no worker is needed.
+#[test]
+fn a_limit_for_a_run_that_is_done_removes_reach() {
+    let cluster = Cluster::new(0);
+    let run = cluster.run("done");
+    begin(&run, "64");
+    let died = solve_failing(&run, &format!("{JOB} --disk 2MB"), "removal.begun=5*off->return");
+    assert_eq!(died.signal, Some(6), "{died:?}");
+    // Without a limit the rest of the reach stays.
+    solve(&run, JOB);
+    let before = (shards_of_reach(&run), taken(&run));
+    let job_name = cluster.submit(&format!("{} --disk 2MB --name done", job()));
+    let status = cluster.wait(&job_name);
+    let after = (shards_of_reach(&run), taken(&run));
+    assert!(after.0 < before.0 && after.1 < before.1, "{before:?}, {after:?}");
+    assert!(after.1 <= whole(&status["bytes_on_disk"]), "{after:?}, {status}");
+    is_whole(&cluster, &job_name);
 }
 
 /// The least is told before anything is made; a run that keeps more than fits fails with what it needs, and goes on with

@@ -112,7 +112,7 @@ fn crashes_while_shards_are_published() {
 /// A shard of states, and some of best moves with few values.
 #[test]
 fn crashes_between_shards_of_best_moves() {
-    let job = "--board 3x3 --objective reach:512 --values best-move --keep 16";
+    let job = "--board 3x3 --objective reach:256 --values best-move --keep 16";
     check_publishing(job, &["shard.synced", "shard.folder_synced", "journal.linked"], |publications| {
         vec![publications - 1]
     });

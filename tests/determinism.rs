@@ -211,7 +211,7 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     assert!(lasting(&run).starts_with(&before), "{job} lost or rewrote a shard");
     let how: &[&str] = match () {
         // Without all reach not all states can be gone through.
-        () if job.contains("--disk") => &["--sample", "5"],
+        () if job.contains("--disk") => &["--sample", "2"],
         // Of a run that keeps few layers all states take no longer than samples.
         () if job.contains("--keep") || job.contains("best-move") => &[],
         () => &["--sample", "2000"],

@@ -27,6 +27,9 @@ pub fn file_cost(bytes: u64) -> u64 {
 pub struct Allowance {
     place: Place,
     limit_bytes: u64,
+    /// How far the journal may go. Where more is taken than may be from the beginning, beyond the limit: what has to go is
+    /// recorded first.
+    journal_limit_bytes: u64,
     taken: AtomicU64,
     peak: AtomicU64,
 }
@@ -34,7 +37,9 @@ pub struct Allowance {
 impl Allowance {
     /// The allowance of a run that takes `taken` bytes already.
     pub(crate) fn new(place: Place, limit_bytes: u64, taken: u64) -> Self {
-        Self { place, limit_bytes, taken: taken.into(), peak: taken.into() }
+        let beyond = taken + JOURNAL_BYTES;
+        let journal_limit_bytes = if taken > limit_bytes { beyond } else { limit_bytes };
+        Self { place, limit_bytes, journal_limit_bytes, taken: taken.into(), peak: taken.into() }
     }
 
     /// How much the run may take.
@@ -70,7 +75,7 @@ impl Allowance {
 
     /// Counts bytes of the journal that are to be written.
     pub(crate) fn take_for_journal(&self, bytes: u64) -> Result<(), StorageError> {
-        self.take_up_to(self.limit_bytes, bytes)
+        self.take_up_to(self.journal_limit_bytes, bytes)
     }
 
     fn take(&self, bytes: u64) -> Result<(), StorageError> {
@@ -205,6 +210,17 @@ mod tests {
         let free = 20_000 - JOURNAL_BYTES.cast_signed();
         assert_eq!((allowance.taken_bytes(), allowance.free_bytes()), (10_000 + JOURNAL_BYTES, free));
         assert_eq!(allowance.peak_bytes(), 10_000 + 4096 + 256 + JOURNAL_BYTES);
+    }
+
+    /// What has to go is recorded first; nothing else is written.
+    #[test]
+    fn a_limit_below_what_is_there_leaves_the_journal_room() {
+        let allowance = allowance(8_000);
+        assert!(matches!(allowance.take(1), Err(StorageError::OverLimit { .. })));
+        allowance.take_for_journal(JOURNAL_BYTES).unwrap();
+        assert!(matches!(allowance.take_for_journal(1), Err(StorageError::OverLimit { .. })));
+        allowance.give_back(10_000);
+        assert!(allowance.free_bytes() < 0);
     }
 
     #[test]
