@@ -197,7 +197,7 @@ impl JobRun {
                     self.counted = Some(record.commit.clone());
                 }
                 if found.as_ref() == Some(record) {
-                    self.is_appended(record);
+                    self.note_appended(record);
                     return Ok(());
                 }
                 match record {
@@ -211,12 +211,12 @@ impl JobRun {
             Err(broken) => return Err(self.not_appended(broken)),
         }
         self.journal.append(record).map_err(|broken| self.not_appended(broken))?;
-        self.is_appended(record);
+        self.note_appended(record);
         Ok(())
     }
 
     /// Counts what a record has added, and removes what it lets go of.
-    fn is_appended(&mut self, record: &JournalRecord) {
+    fn note_appended(&mut self, record: &JournalRecord) {
         let Some(run) = self.journal.journal() else { return };
         let counted = self.counted.take();
         match record {
