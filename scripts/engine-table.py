@@ -137,8 +137,9 @@ def measure(row, program, folder, options):
             # It refuses a limit that is too small, and says the least.
             refused = [program, "solve", "--board", "4x3", "--threads", "2", "--memory", "1MiB"]
             said = subprocess.run([*refused, "--run", os.path.join(folder, "none")], capture_output=True, text=True).stderr
-            found = re.search(r"needs at least ([\d.]+) GiB", said) or fail(f"least-memory: not understood: {said}")
-            return float(found.group(1)), f"{found.group(1)} GiB"
+            found = re.search(r"needs at least ([\d.]+) ?([MG])iB", said) or fail(f"least-memory: not understood: {said}")
+            gib = float(found.group(1)) / {"M": 1024, "G": 1}[found.group(2)]
+            return gib, f"{gib:.1f} GiB"
         case "4x4-reach32":
             limits = ["--memory", "8GiB", "--threads", "2"]
             seconds, peak = solve(program, folder, "--board", "4x4", "--objective", "reach:32", *limits)
