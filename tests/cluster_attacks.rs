@@ -14,7 +14,7 @@ use common::{Place, Solved, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
-    LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerReport, WriteShard,
+    EpochId, Incarnation, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerReport, WriteShard,
 };
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
@@ -29,7 +29,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Code, Status};
 
 /// The number of the first epoch of a store's first coordinator: anybody can work it out.
-const FIRST_EPOCH: u64 = 1 << 32;
+const FIRST_EPOCH: EpochId = EpochId::first_of(1);
 
 /// How long anything may take here: a bound for what hangs, not a measure.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,8 +46,9 @@ fn empty_block(layer: Layer, lane: Lane) -> Content {
     })
 }
 
-fn hello(epoch: u64, worker: u64, secret: &[u8]) -> Content {
-    Content::Hello(PushHello { protocol_version: PROTOCOL_VERSION, epoch, worker, secret: secret.to_vec() })
+fn hello(epoch: EpochId, worker: u64, secret: &[u8]) -> Content {
+    let (protocol_version, secret) = (PROTOCOL_VERSION, secret.to_vec());
+    Content::Hello(PushHello { protocol_version, epoch: epoch.0, worker, secret })
 }
 
 /// What becomes of a stream with these messages.
@@ -84,7 +85,7 @@ async fn who_is_no_member_puts_no_block_into_an_epoch() {
     let id = |worker: &Value| u64::from_str_radix(text(&worker["worker"]), 16).unwrap();
     let mut forgers = Vec::new();
     for (victim, other) in [(0, 1), (1, 0)] {
-        for epoch in FIRST_EPOCH..FIRST_EPOCH + 2 {
+        for epoch in [FIRST_EPOCH, EpochId(FIRST_EPOCH.0 + 1)] {
             for secret in [vec![0; 16], id(&workers[other]).to_be_bytes().repeat(2), vec![]] {
                 let url = text(&workers[victim]["address"]).to_owned();
                 let mut contents = vec![hello(epoch, id(&workers[other]), &secret)];
@@ -249,7 +250,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
     let mut attacker = Script::new(&cluster.coordinator.url, 1).await;
     for secret in [[bytes, bytes].concat(), [bytes, [0; 8]].concat(), [[0; 8], bytes].concat()] {
         attacker.secret = Secret::new(secret.try_into().unwrap());
-        let last = u64::MAX;
+        let last = Incarnation(u64::MAX);
         // Too small for any job: it is not to take part, only to speak.
         attacker.pull = Pull { incarnation: last, memory_bytes: 1, first_report: 0, ..attacker.pull };
         let failure = WorkerFailure::Other("I am not well".to_owned());
@@ -266,7 +267,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
 }
 
 /// A coordinator with a job of one layer, and its only worker, which has reported that layer.
-async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, u64, Option<WriteShard>) {
+async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, EpochId, Option<WriteShard>) {
     std::fs::create_dir(place.join("store")).unwrap();
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
     let mut worker = Script::new(&coordinator.url, 1).await;
@@ -313,7 +314,7 @@ async fn shards_that_are_made_up_are_not_committed() {
         assert_eq!(worker.pull().await.unwrap_err().code(), Code::InvalidArgument);
     }
     // There is none.
-    let file = format!("reach-000004-000004-000001-{epoch:x}.{me:x}.shard");
+    let file = format!("reach-000004-000004-000001-{:x}.{me:x}.shard", epoch.0);
     let made_up = record(&file, "0000000000000007", 100);
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
@@ -330,7 +331,7 @@ async fn shards_that_are_made_up_are_not_committed() {
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
     let run = Run::open(&store).unwrap();
     let identity = run.catalog().identity(Phase::Enumerate, shard.first, shard.last);
-    let attempt = Attempt { opening: assignment.opening, epoch, member: me };
+    let attempt = Attempt { opening: assignment.opening.0, epoch: epoch.0, member: me };
     let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
     worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: json!(written).to_string() });
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
@@ -383,7 +384,7 @@ async fn make_up_workers(coordinator: String, address: String, first: u128, is_o
     while !is_over.load(Ordering::Relaxed) {
         number += 1;
         script.secret = Secret::new(number.to_be_bytes());
-        script.pull = Pull { address: address.clone(), incarnation: 1, ..script.pull };
+        script.pull = Pull { address: address.clone(), incarnation: Incarnation(1), ..script.pull };
         let refused = script.pull().await.unwrap_err();
         assert_eq!(refused.code(), Code::Unavailable, "{refused}");
         made_up += 1;
@@ -398,7 +399,7 @@ async fn made_up_workers_get_no_work_and_keep_no_job_up() {
     let url = cluster.coordinator.url.clone();
     // One that is somebody else: it answers, and not to this challenge.
     let (other, elsewhere) = Port::open().await;
-    other.is_of(Secret::new([1; 16]), 1);
+    other.is_of(Secret::new([1; 16]), Incarnation(1));
     // One that takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("http://{}", silent.local_addr().unwrap());

@@ -12,7 +12,9 @@ use common::serving::Server;
 use common::{Finished, Place, exact2048, text, whole};
 use exact2048_cluster::wire::{pull_message, refusal_of};
 use exact2048_coordinator::Totals;
-use exact2048_coordinator::cluster::{LayerPart, PROTOCOL_VERSION, Refusal, WorkerFailure, WorkerReport};
+use exact2048_coordinator::cluster::{
+    EpochId, Incarnation, LayerPart, PROTOCOL_VERSION, Refusal, WorkerFailure, WorkerReport,
+};
 use exact2048_net::status::field_of;
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
@@ -81,7 +83,7 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
     assert_eq!(first, second, "a share is the same for all");
     assert_eq!(first.run_url, format!("file://{}/store/3x2", coordinator.place.path().display()));
     assert_eq!((first.share.job.0.as_str(), first.share.members.len()), ("3x2", 2));
-    assert!(first.share.epoch > 0);
+    assert!(first.share.epoch > EpochId(0));
     let status = coordinator.status("3x2");
     assert_eq!((whole(&status["worker_count"]), whole(&status["retries"])), (2, 0));
     assert_eq!(status["workers"][0]["activity"], "working");
@@ -146,7 +148,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     assert!(worker.pull.reports.is_empty(), "they are acknowledged");
     assert_eq!(whole(&coordinator.status("2x2-to8")["states"]), 6);
     let me = worker.pull.worker.0;
-    let file = format!("reach-000004-000008-000001-{epoch:x}.{me:x}.shard");
+    let file = format!("reach-000004-000008-000001-{:x}.{me:x}.shard", epoch.0);
     let record = |file: &str, last: u32| {
         serde_json::json!({
             "file": file, "kind": "reach", "first_layer": 4, "last_layer": last, "bytes": 100, "frames": 1, "items": 3,
@@ -168,7 +170,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     }
     let run = Run::open(Location::from(&*coordinator.place.join("store/2x2-to8"))).unwrap();
     let identity = run.catalog().identity(assignment.share.segment.phase, order.first, order.last);
-    let attempt = Attempt { opening: assignment.opening, epoch, member: me };
+    let attempt = Attempt { opening: assignment.opening.0, epoch: epoch.0, member: me };
     let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
     let good = serde_json::json!(written).to_string();
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: good }];
@@ -195,7 +197,7 @@ async fn what_can_never_be_committed_fails_its_epoch() {
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
     let record = serde_json::json!({
-        "file": format!("values-000004-000004-000001-{epoch:x}.{:x}.shard", worker.pull.worker.0),
+        "file": format!("values-000004-000004-000001-{:x}.{:x}.shard", epoch.0, worker.pull.worker.0),
         "kind": "values", "first_layer": 4, "last_layer": 4,
         "bytes": 100, "frames": 1, "items": 3, "header_checksum": "0123456789abcdef",
     });
@@ -268,18 +270,20 @@ async fn other_versions_and_old_processes_are_refused() {
         assert_eq!(refusal_of(&refused), Some(expected));
         assert!(refused.message().contains(&version.to_string()), "{refused:?}");
     }
-    worker.pull.incarnation = 5;
+    worker.pull.incarnation = Incarnation(5);
     worker.pull().await.unwrap();
-    worker.pull.incarnation = 4;
+    worker.pull.incarnation = Incarnation(4);
     let refused = worker.pull().await.unwrap_err();
     assert_eq!(refused.code(), Code::Aborted);
-    let expected = Refusal::OldIncarnation { worker: worker.pull.worker, expected: 5, got: 4 };
-    assert_eq!(refusal_of(&refused), Some(expected));
-    worker.pull.incarnation = 5;
-    worker.pull.epoch = Some(1 << 60);
+    let (expected, got) = (Incarnation(5), Incarnation(4));
+    let old = Refusal::OldIncarnation { worker: worker.pull.worker, expected, got };
+    assert_eq!(refusal_of(&refused), Some(old));
+    worker.pull.incarnation = Incarnation(5);
+    let epoch = EpochId(1 << 60);
+    worker.pull.epoch = Some(epoch);
     let refused = worker.pull().await.unwrap_err();
     assert_eq!(refused.code(), Code::OutOfRange);
-    assert_eq!(refusal_of(&refused), Some(Refusal::Superseded { epoch: 1 << 60 }));
+    assert_eq!(refusal_of(&refused), Some(Refusal::Superseded { epoch }));
     coordinator.server.stop();
 }
 

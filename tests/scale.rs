@@ -14,7 +14,7 @@ use common::cluster::start_coordinator;
 use common::script::Port;
 use common::serving::Server;
 use exact2048_cluster::wire::{Answer, pull_message, worker_of};
-use exact2048_coordinator::cluster::{EpochStage, PROTOCOL_VERSION, Pull, Secret};
+use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, Secret};
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use tonic::Code;
@@ -47,11 +47,12 @@ async fn submit(mut client: Client, name: String) {
 async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>, pulls: Arc<AtomicU64>) {
     let secret = Secret::new(u128::from(number + 1).to_be_bytes());
     let (port, address) = Port::open().await;
-    port.is_of(secret, 1);
+    let incarnation = Incarnation(1);
+    port.is_of(secret, incarnation);
     let mut pull = Pull {
         version: PROTOCOL_VERSION,
         worker: worker_of(&secret),
-        incarnation: 1,
+        incarnation,
         threads: 1,
         memory_bytes: 8 << 30,
         address,

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, Cluster, ClusterConfig, ClusterError, EpochStage, Errand, Event, JobId, JobState, JobSummary,
-    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Submission,
-    WorkerId, WorkerReport,
+    Append, Cluster, ClusterConfig, ClusterError, EpochId, EpochStage, Errand, Event, Incarnation, JobId,
+    JobState, JobSummary, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes,
+    Secret, Secrets, Submission, WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{PassCost, Totals, Workload};
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Commit, LayerCounts, Phase};
+
+/// The first epoch of the first coordinator.
+const FIRST_EPOCH: EpochId = EpochId::first_of(1);
 
 fn at(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
@@ -59,7 +62,7 @@ fn secrets() -> Secrets {
 
 /// A cluster with one worker that has been there for a while.
 fn cluster() -> Cluster {
-    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     pull(&mut cluster, 2000, None, 0, vec![]);
     cluster.take_events();
@@ -69,14 +72,14 @@ fn cluster() -> Cluster {
 fn pull(
     cluster: &mut Cluster,
     now: u64,
-    epoch: Option<u64>,
+    epoch: Option<EpochId>,
     first_report: u64,
     reports: Vec<WorkerReport>,
 ) -> PullReply {
     let pull = Pull {
         version: PROTOCOL_VERSION,
         worker: WorkerId(1),
-        incarnation: 1,
+        incarnation: Incarnation(1),
         threads: 1,
         memory_bytes: 1000,
         address: String::new(),
@@ -105,7 +108,7 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
 
 #[test]
 fn what_others_committed_meanwhile_counts() {
-    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
     open(&mut cluster, 0, vec![], 0);
     cluster.cancel(at(0), &job("a")).unwrap();
@@ -119,7 +122,7 @@ fn what_others_committed_meanwhile_counts() {
 /// What became of jobs long ago is no event, and known without their runs.
 #[test]
 fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
-    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     let summary =
         JobSummary { states_done: 110, done: 1.0, bytes: 7, fingerprint: Some(9), ..JobSummary::default() };
     let failed = JobState::Failed { reason: "worn out".to_owned() };
@@ -139,7 +142,7 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
 }
 
 /// Leads the cluster's worker to the commit of the one layer of a job.
-fn to_commit(cluster: &mut Cluster, now: u64, epoch: u64, first_report: u64) -> Append {
+fn to_commit(cluster: &mut Cluster, now: u64, epoch: EpochId, first_report: u64) -> Append {
     let part = LayerPart {
         layer: Layer(4),
         totals: Totals { states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 },
@@ -180,7 +183,7 @@ fn what_can_never_be_committed_is_done_again() {
 
 #[test]
 fn events_tell_the_story() {
-    let mut cluster = Cluster::new(1 << 32, ClusterConfig::default(), secrets(), at(0));
+    let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
     cluster.submit(at(2000), submission("a", 1)).unwrap();
@@ -218,14 +221,14 @@ fn the_signal_changes_with_what_workers_wait_for() {
     cluster.submit(at(2000), submission("a", 1)).unwrap();
     open(&mut cluster, 2000, vec![], 0);
     let began = cluster.signal();
-    assert_eq!((began.epoch, began.write), (Some(1 << 32), None));
+    assert_eq!((began.epoch, began.write), (Some(FIRST_EPOCH), None));
     let part = LayerPart {
         layer: Layer(4),
         totals: Totals { states: 2, afterstates: 2, fingerprint: 0, sealed_bytes: 5 },
         sent: 0,
         received: 0,
     };
-    pull(&mut cluster, 2100, began.epoch, 0, vec![WorkerReport::LayerDone { epoch: 1 << 32, part }]);
+    pull(&mut cluster, 2100, began.epoch, 0, vec![WorkerReport::LayerDone { epoch: FIRST_EPOCH, part }]);
     let ordered = cluster.signal();
     assert!(ordered.write.is_some() && ordered.progress != began.progress);
     cluster.fence(at(2100));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use exact2048_cluster::wire::{Answer, proof_of, pull_message, worker_of};
-use exact2048_coordinator::cluster::{EpochStage, PROTOCOL_VERSION, Pull, Secret};
+use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, Secret};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
 use exact2048_proto::v1::{
@@ -25,7 +25,7 @@ pub struct Script {
 
 /// The port of a worker that shows that it is there, takes whatever comes, and keeps nothing.
 #[derive(Clone, Default)]
-pub struct Port(Arc<Mutex<Option<(Secret, u64)>>>);
+pub struct Port(Arc<Mutex<Option<(Secret, Incarnation)>>>);
 
 impl Port {
     /// Listens on loopback; returns the URL as well.
@@ -39,7 +39,7 @@ impl Port {
     }
 
     /// From now on this process of this worker is there.
-    pub fn is_of(&self, secret: Secret, incarnation: u64) {
+    pub fn is_of(&self, secret: Secret, incarnation: Incarnation) {
         *self.0.lock().unwrap() = Some((secret, incarnation));
     }
 }
@@ -71,11 +71,12 @@ impl Script {
     pub async fn new(coordinator: &str, number: u8) -> Self {
         let secret = Secret::new([number; 16]);
         let (port, address) = Port::open().await;
-        port.is_of(secret, 1);
+        let incarnation = Incarnation(1);
+        port.is_of(secret, incarnation);
         let pull = Pull {
             version: PROTOCOL_VERSION,
             worker: worker_of(&secret),
-            incarnation: 1,
+            incarnation,
             threads: 2,
             memory_bytes: 8 << 30,
             address,

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Secret};
+use exact2048_coordinator::cluster::{Incarnation, PROTOCOL_VERSION, Pull, Secret};
 use exact2048_net::client::{ClientOptions, connect};
 use exact2048_net::share::PermitPool;
 use exact2048_net::text::plain_words;
@@ -125,7 +125,7 @@ impl Gate {
 }
 
 /// Whether whoever answers at an address is the worker that registered with it, and no other process.
-async fn meet(client: &ClientOptions, incarnation: u64, secret: &Secret) -> Result<bool, String> {
+async fn meet(client: &ClientOptions, incarnation: Incarnation, secret: &Secret) -> Result<bool, String> {
     let challenge = random::secret().map_err(|error| with_causes(&error))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;
     let request = MeetRequest { protocol_version: PROTOCOL_VERSION, challenge: challenge.bytes().to_vec() };
@@ -162,7 +162,7 @@ mod tests {
         let pull = Pull {
             version: PROTOCOL_VERSION,
             worker: worker_of(&secret),
-            incarnation: 1,
+            incarnation: Incarnation(1),
             threads: 1,
             memory_bytes: 1 << 30,
             address,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{EpochProgress, PullReply, WriteShard};
+use exact2048_coordinator::cluster::{EpochId, EpochProgress, Incarnation, PullReply, WriteShard};
 
 /// For how long what is not urgent is gathered.
 const GATHER: Duration = Duration::from_millis(10);
@@ -15,9 +15,9 @@ const GATHER: Duration = Duration::from_millis(10);
 /// What an answer says, as far as the next answer has to be compared with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
-    incarnation: u64,
-    share: Option<u64>,
-    withdrawn: Option<u64>,
+    incarnation: Incarnation,
+    share: Option<EpochId>,
+    withdrawn: Option<EpochId>,
     write: Option<WriteShard>,
     progress: Option<EpochProgress>,
 }
@@ -25,7 +25,7 @@ pub struct Told {
 impl Told {
     /// What a reply to this process of a worker says.
     #[must_use]
-    pub fn of(incarnation: u64, reply: &PullReply) -> Self {
+    pub fn of(incarnation: Incarnation, reply: &PullReply) -> Self {
         Self {
             incarnation,
             share: reply.share.as_ref().map(|share| share.epoch),
@@ -75,8 +75,10 @@ mod tests {
 
     const MOST: Duration = Duration::from_millis(100);
 
+    const EPOCH: EpochId = EpochId(1);
+
     fn told() -> Told {
-        Told { incarnation: 1, share: None, withdrawn: None, write: None, progress: None }
+        Told { incarnation: Incarnation(1), share: None, withdrawn: None, write: None, progress: None }
     }
 
     fn held(before: Told, now: Told) -> Hold {
@@ -85,10 +87,10 @@ mod tests {
 
     #[test]
     fn what_is_urgent_is_told_at_once_and_once() {
-        let write = WriteShard { epoch: 1, first: Layer(4), last: Layer(8) };
+        let write = WriteShard { epoch: EPOCH, first: Layer(4), last: Layer(8) };
         for urgent in [
-            Told { share: Some(1), ..told() },
-            Told { withdrawn: Some(1), ..told() },
+            Told { share: Some(EPOCH), ..told() },
+            Told { withdrawn: Some(EPOCH), ..told() },
             Told { write: Some(write), ..told() },
         ] {
             assert_eq!(held(told(), urgent), Hold::Answer);
@@ -98,12 +100,12 @@ mod tests {
             assert_eq!(held(urgent, told()), Hold::Wait(MOST));
         }
         assert_eq!(hold(None, &told(), false, Duration::ZERO, MOST), Hold::Answer);
-        assert_eq!(held(told(), Told { incarnation: 2, ..told() }), Hold::Answer);
+        assert_eq!(held(told(), Told { incarnation: Incarnation(2), ..told() }), Hold::Answer);
     }
 
     #[test]
     fn the_rest_is_gathered() {
-        let progress = Some(EpochProgress { epoch: 1, finished_layers: 3, written_layers: 0 });
+        let progress = Some(EpochProgress { epoch: EPOCH, finished_layers: 3, written_layers: 0 });
         assert_eq!(held(told(), Told { progress, ..told() }), Hold::Gather(GATHER));
         let waited = |has_reports, waited| hold(Some(&told()), &told(), has_reports, waited, MOST);
         assert_eq!(waited(true, Duration::ZERO), Hold::Gather(GATHER));

@@ -13,6 +13,7 @@ use exact2048_storage::{Location, ShardRecord, StorageError};
 
 use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
+use crate::wire::OpeningId;
 
 /// For how long a shard may stay unseen that its worker has written: file systems on a network show files late.
 const SHOWN_WITHIN: Duration = Duration::from_secs(2);
@@ -91,7 +92,7 @@ impl Journal for Run {
 
 /// Fences earlier writers off.
 fn opened(mut run: Run) -> Result<OpenJournal<Run>, RunError> {
-    let (opening, records) = (run.share()?, run.records() as u64);
+    let (opening, records) = (OpeningId(run.share()?), run.records() as u64);
     let last = run.last_record().cloned();
     Ok(OpenJournal { journal: run, opening, found: records, last, entries: records })
 }
@@ -157,9 +158,9 @@ impl JobRun {
         Ok((Self { journal, limit_bytes, counted: None, needless: Vec::new() }, contents))
     }
 
-    /// The number of the opening record, which workers name in their shards.
+    /// The opening record, which workers name in their shards.
     #[must_use]
-    pub fn opening(&self) -> u64 {
+    pub fn opening(&self) -> OpeningId {
         self.journal.opening()
     }
 
@@ -337,7 +338,7 @@ mod tests {
         let open = Run::open(run.journal.location()).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
         let identity = open.catalog().identity(phase, first, last);
-        let attempt = Attempt { opening: run.opening(), epoch: 1, member: 1 };
+        let attempt = Attempt { opening: run.opening().0, epoch: 1, member: 1 };
         let mut shard =
             ShardWriter::create_as(open.catalog().files(), identity, attempt).unwrap().finish().unwrap();
         change(&mut shard);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId, spell_epoch};
+use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId};
 use exact2048_net::logs::Seldom;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
@@ -116,7 +116,7 @@ pub fn tell(event: &Event) {
         }
         Event::WorkerFailed { worker, epoch, failure } => {
             if let Some(left_out) = FAILED.passes(Instant::now()) {
-                let epoch = epoch.map(spell_epoch);
+                let epoch = epoch.map(|epoch| epoch.to_string());
                 tracing::warn!(%worker, epoch, %failure, left_out, "a worker failed");
             }
         }
@@ -127,35 +127,33 @@ pub fn tell(event: &Event) {
         }
         Event::EpochBegan(share) => {
             counter!(EPOCHS).increment(1);
-            let (job, epoch, segment) = (&share.job, spell_epoch(share.epoch), share.segment);
+            let (job, epoch, segment) = (&share.job, share.epoch, share.segment);
             let (first, last, workers) = (segment.first.0, segment.last.0, share.members.len());
-            tracing::info!(%job, epoch, phase = segment.phase.name(), first, last, workers, "an epoch began");
+            tracing::info!(%job, %epoch, phase = segment.phase.name(), first, last, workers, "an epoch began");
             for member in &share.members {
                 let (worker, threads, address) = (member.worker, member.threads, &member.address);
-                tracing::debug!(%job, epoch, %worker, threads, address, "a member of the epoch");
+                tracing::debug!(%job, %epoch, %worker, threads, address, "a member of the epoch");
             }
         }
         Event::EpochEnded { job, epoch } => {
-            tracing::info!(%job, epoch = spell_epoch(*epoch), "an epoch ended");
+            tracing::info!(%job, %epoch, "an epoch ended");
         }
         Event::EpochFailed { job, epoch, reason } => {
             counter!(EPOCHS_FAILED).increment(1);
-            let epoch = spell_epoch(*epoch);
-            tracing::warn!(%job, epoch, reason, "an epoch failed: what it had not committed is done again");
+            tracing::warn!(%job, %epoch, reason, "an epoch failed: what it had not committed is done again");
         }
         Event::Appended(Append::Commit { job, epoch, commit, shards, .. }) => {
             let bytes = records::bytes(shards);
             counter!(COMMITS).increment(1);
             counter!(WRITTEN, "kind" => kind_of(commit.phase).to_string()).increment(bytes);
             let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
-            let (epoch, shards) = (spell_epoch(*epoch), shards.len());
-            tracing::info!(%job, epoch, phase, first, last, shards, bytes, "committed");
+            let shards = shards.len();
+            tracing::info!(%job, %epoch, phase, first, last, shards, bytes, "committed");
         }
         Event::Appended(Append::Retract { job, epoch, commit, .. }) => {
             counter!(RETRACTIONS).increment(1);
             let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
-            let epoch = spell_epoch(*epoch);
-            tracing::warn!(%job, epoch, phase, first, last, "a shard was lost: its range is done again");
+            tracing::warn!(%job, %epoch, phase, first, last, "a shard was lost: its range is done again");
         }
         Event::Appended(Append::Remove { job, removed, .. }) => {
             let ranges = removed.len();
@@ -163,8 +161,7 @@ pub fn tell(event: &Event) {
             tracing::info!(%job, ranges, first, last, "removed reach that is not needed now");
         }
         Event::RanShort { job, epoch, times } => {
-            let epoch = spell_epoch(*epoch);
-            tracing::info!(%job, epoch, times, "no room is left of its limit of the disk: more is made");
+            tracing::info!(%job, %epoch, times, "no room is left of its limit of the disk: more is made");
         }
         Event::Misread(claim) => {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
@@ -185,7 +182,7 @@ pub fn append_failed(append: &Append, error: &RunError) {
     counter!(APPENDS_FAILED).increment(1);
     let (job, error) = (append.job(), with_causes(error));
     let epoch = match append {
-        Append::Commit { epoch, .. } | Append::Retract { epoch, .. } => Some(spell_epoch(*epoch)),
+        Append::Commit { epoch, .. } | Append::Retract { epoch, .. } => Some(epoch.to_string()),
         Append::Remove { .. } => None,
     };
     tracing::warn!(%job, epoch, error, "an append failed");

@@ -6,6 +6,8 @@
 
 use exact2048_storage::Location;
 
+use crate::wire::OpeningId;
+
 /// A journal that is open for writing: no earlier writer can append to it any more.
 pub trait Journal: Sized {
     /// What it holds.
@@ -33,8 +35,8 @@ pub trait Journal: Sized {
 pub struct OpenJournal<J: Journal> {
     /// The journal.
     pub journal: J,
-    /// The number of its opening record.
-    pub opening: u64,
+    /// Its opening record.
+    pub opening: OpeningId,
     /// Entries before it was opened.
     pub found: u64,
     /// The last of them, if it is a record.
@@ -68,7 +70,7 @@ pub struct OwnedJournal<J: Journal> {
     location: Location,
     /// `None` while it could not be opened again after a failure.
     open: Option<J>,
-    opening: u64,
+    opening: OpeningId,
     /// Entries that are known to be there.
     entries: u64,
     /// The record whose append has failed: it may be the next entry.
@@ -87,8 +89,8 @@ impl<J: Journal> OwnedJournal<J> {
         &self.location
     }
 
-    /// The number of the latest opening record.
-    pub fn opening(&self) -> u64 {
+    /// The latest opening record.
+    pub fn opening(&self) -> OpeningId {
         self.opening
     }
 
@@ -205,7 +207,7 @@ mod tests {
             let before = ENTRIES.with_borrow(records);
             let found = before.len() as u64;
             call(None)?;
-            let opening = ENTRIES.with_borrow(|entries| entries.len() as u64) - 1;
+            let opening = OpeningId(ENTRIES.with_borrow(|entries| entries.len() as u64) - 1);
             Ok(OpenJournal { journal: Self, opening, found, last: before.last().copied(), entries: found })
         }
 

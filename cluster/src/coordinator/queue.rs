@@ -11,6 +11,7 @@ use serde_json::json;
 use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::names;
+use crate::wire::OpeningId;
 
 /// What the queue's journal holds. A kind of record that a later version adds has another name, so that this one
 /// refuses it instead of overlooking it.
@@ -236,9 +237,9 @@ fn opened(
     mut journal: TypedRun<QueueRecord>,
     last: Option<(u64, QueueRecord)>,
 ) -> Result<OpenJournal<TypedRun<QueueRecord>>, StorageError> {
-    let opening = journal.share()?;
-    let last = last.filter(|(number, _)| number + 1 == opening).map(|(_, record)| record);
-    Ok(OpenJournal { journal, opening, found: opening, last, entries: opening + 1 })
+    let found = journal.share()?;
+    let last = last.filter(|(number, _)| number + 1 == found).map(|(_, record)| record);
+    Ok(OpenJournal { journal, opening: OpeningId(found), found, last, entries: found + 1 })
 }
 
 /// The queue, open for writing.
@@ -275,7 +276,7 @@ impl Queue {
         let jobs = replay(dir.take_records())
             .map_err(|what| QueueError::Record { place: location.place(), what })?;
         let opened = opened(dir, None)?;
-        let fence = opened.opening + 1;
+        let fence = opened.opening.0 + 1;
         Ok((Self { journal: OwnedJournal::new(location, opened), fence, fenced: None }, jobs))
     }
 

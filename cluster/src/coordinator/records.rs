@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard, spell_epoch};
+use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
 use exact2048_solution::{JournalRecord, Record, Removal, Retraction, Took, kind_of};
 use exact2048_storage::{Attempt, ShardRecord};
 
@@ -22,11 +22,8 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
     if !record.file.ends_with(".shard") || record.file.len() > 255 || !record.file.bytes().all(plain) {
         return Err("its file has no name of a shard".to_owned());
     }
-    if !Attempt::has_made(&record.file, shard.epoch, worker.0) {
-        return Err(format!(
-            "its file has not the name of what this worker makes in epoch {}",
-            spell_epoch(shard.epoch)
-        ));
+    if !Attempt::has_made(&record.file, shard.epoch.0, worker.0) {
+        return Err(format!("its file has not the name of what this worker makes in epoch {}", shard.epoch));
     }
     Ok(record)
 }
@@ -76,7 +73,7 @@ pub fn bytes(shards: &[MemberShard]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_coordinator::cluster::JobId;
+    use exact2048_coordinator::cluster::{EpochId, JobId, Ticket};
     use exact2048_game::Layer;
     use exact2048_solution::{Commit, Phase};
     use exact2048_storage::ShardKind;
@@ -105,9 +102,9 @@ mod tests {
         };
         let (phase, first, last) = (Phase::BackUp, Layer(4), Layer(8));
         Append::Commit {
-            ticket: 1,
+            ticket: Ticket(1),
             job: JobId("a".to_owned()),
-            epoch: 1,
+            epoch: EpochId(1),
             commit: Commit { phase, first, last, layers: vec![], fingerprint: Some(3) },
             shards: records.iter().enumerate().map(shard).collect(),
             took: Duration::from_millis(1_500),

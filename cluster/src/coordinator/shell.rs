@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Cluster, ClusterConfig, ClusterError, EpochProgress, Errand, Event, JobId, Pull, PullReply, Refusal,
-    Secrets, Signal, WorkerId,
+    Cluster, ClusterConfig, ClusterError, EpochId, EpochProgress, Errand, Event, JobId, Pull, PullReply,
+    Refusal, Secrets, Signal, WorkerId,
 };
 use exact2048_game::Params;
 use exact2048_net::text::with_causes;
@@ -24,7 +24,7 @@ use super::holding::{Hold, Told, hold};
 use super::job_run::JobRun;
 use super::queue::Queue;
 use super::{AppendError, observe};
-use crate::wire::{Answer, cluster_status};
+use crate::wire::{Answer, OpeningId, cluster_status};
 
 /// How often the shell looks whether another coordinator has taken over: appends would notice it only when there is
 /// something to append.
@@ -110,8 +110,8 @@ pub(super) struct Known {
 #[derive(Clone)]
 pub(super) struct Held {
     pub run: Arc<Mutex<JobRun>>,
-    /// The number of the latest opening record.
-    pub opening: u64,
+    /// The latest opening record.
+    pub opening: OpeningId,
 }
 
 /// Whether the shards of a job that is done are being read again.
@@ -157,7 +157,8 @@ impl Shell {
     ) -> Self {
         let ((work, to_do), (ends, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         // Epochs are numbered above 0: to workers 0 means no epoch.
-        let cluster = Cluster::new(queue.fence() << 32, config.clone(), secrets, Duration::ZERO);
+        let first_epoch = EpochId::first_of(queue.fence());
+        let cluster = Cluster::new(first_epoch, config.clone(), secrets, Duration::ZERO);
         let state = State { cluster, jobs: BTreeMap::new(), told: HashMap::new() };
         Self {
             store,

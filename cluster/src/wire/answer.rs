@@ -1,23 +1,22 @@
 //! Answers to workers.
 use exact2048_coordinator::cluster::{
-    EpochMember, EpochProgress, PROTOCOL_VERSION, PullReply, Share, WorkerId,
+    EpochId, EpochMember, EpochProgress, PROTOCOL_VERSION, PullReply, Share, WorkerId,
 };
 use exact2048_proto::v1;
 use exact2048_solution::Segment;
 
 use super::{
-    Answer, Assignment, WireError, address_of, check_version, job_of, layers_of, params_of, pass_message,
-    pass_of, secret_of, threads_of, write_message, write_of,
+    Answer, Assignment, OpeningId, WireError, address_of, check_version, job_of, layers_of, params_of,
+    pass_message, pass_of, secret_of, threads_of, write_message, write_of,
 };
 
 /// Most members of an epoch: the rule that deals lanes to them knows no more.
 const MAX_MEMBERS: usize = 1 << 16;
 
 impl Answer {
-    /// The reply of the pure code, with what its shell knows of the job: where its run is, and the number of the
-    /// opening record.
+    /// The reply of the pure code, with what its shell knows of the job: where its run is, and the opening record.
     #[must_use]
-    pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, u64)>) -> Self {
+    pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, OpeningId)>) -> Self {
         let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;
         let assignment = share.and_then(|share| {
             let (run_url, opening) = place(&share)?;
@@ -32,10 +31,10 @@ impl From<&Answer> for v1::PullResponse {
         Self {
             protocol_version: PROTOCOL_VERSION,
             acknowledged: answer.acknowledged,
-            withdrawn: answer.withdrawn,
+            withdrawn: answer.withdrawn.map(|epoch| epoch.0),
             share: answer.assignment.as_ref().map(share_message),
             progress: answer.progress.map(|progress| v1::EpochProgress {
-                epoch: progress.epoch,
+                epoch: progress.epoch.0,
                 finished_layers: progress.finished_layers,
                 written_layers: progress.written_layers,
             }),
@@ -53,13 +52,13 @@ impl TryFrom<v1::PullResponse> for Answer {
         let assignment = message.share.map(assignment_of).transpose();
         let write = message.write.map(write_of).transpose();
         let progress = message.progress.map(|progress| EpochProgress {
-            epoch: progress.epoch,
+            epoch: EpochId(progress.epoch),
             finished_layers: progress.finished_layers,
             written_layers: progress.written_layers,
         });
         Ok(Self {
             acknowledged: message.acknowledged,
-            withdrawn: message.withdrawn,
+            withdrawn: message.withdrawn.map(EpochId),
             assignment: assignment.map_err(|error| error.within("share"))?,
             progress,
             write: write.map_err(|error| error.within("write"))?,
@@ -78,14 +77,14 @@ fn share_message(assignment: &Assignment) -> v1::Share {
     v1::Share {
         job: share.job.0.clone(),
         parameters: Some((&share.params).into()),
-        epoch: share.epoch,
+        epoch: share.epoch.0,
         pass: pass_message(share.segment.phase).into(),
         first_layer: share.segment.first.0,
         last_layer: share.segment.last.0,
         members: share.members.iter().map(member).collect(),
         window_layers: share.window_layers,
         run_url: run_url.clone(),
-        opening: *opening,
+        opening: opening.0,
         secret: share.secret.bytes().to_vec(),
     }
 }
@@ -111,13 +110,13 @@ fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
     let share = Share {
         job: job_of("job", &message.job)?,
         params,
-        epoch: message.epoch,
+        epoch: EpochId(message.epoch),
         segment: Segment { phase: pass_of("pass", message.pass)?, first, last },
         members: members.collect::<Result<_, _>>()?,
         window_layers: message.window_layers,
         secret: secret_of("secret", &message.secret)?,
     };
-    Ok(Assignment { share, run_url: message.run_url, opening: message.opening })
+    Ok(Assignment { share, run_url: message.run_url, opening: OpeningId(message.opening) })
 }
 
 fn member_of(message: v1::Member) -> Result<EpochMember, WireError> {
@@ -152,18 +151,19 @@ mod tests {
                 let segment = Segment { phase, first: layer(a.min(b)), last: layer(a.max(b)) };
                 let job = JobId("some-job".to_owned());
                 let secret = Secret::new(u128::from(epoch).to_be_bytes());
+                let epoch = EpochId(epoch);
                 let share = Share { job, params, epoch, segment, members, window_layers, secret };
-                Assignment { share, run_url, opening }
+                Assignment { share, run_url, opening: OpeningId(opening) }
             },
         )
     }
 
     fn any_answer() -> impl Strategy<Value = Answer> {
         let progress = (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(epoch, finished, written)| {
-            EpochProgress { epoch, finished_layers: finished, written_layers: written }
+            EpochProgress { epoch: EpochId(epoch), finished_layers: finished, written_layers: written }
         });
         let write = (any::<u64>(), 2u32..500, 0u32..500).prop_map(|(epoch, first, more)| WriteShard {
-            epoch,
+            epoch: EpochId(epoch),
             first: Layer(2 * first),
             last: Layer(2 * (first + more)),
         });
@@ -172,7 +172,7 @@ mod tests {
         (numbers, assignment, prop::option::of(progress), prop::option::of(write)).prop_map(
             |((acknowledged, withdrawn, needed_memory), assignment, progress, write)| Answer {
                 acknowledged,
-                withdrawn,
+                withdrawn: withdrawn.map(EpochId),
                 assignment,
                 progress,
                 write,

@@ -10,7 +10,7 @@ mod refusal;
 mod secret;
 mod status;
 
-use exact2048_coordinator::cluster::{EpochProgress, JobId, PROTOCOL_VERSION, Share, WriteShard};
+use exact2048_coordinator::cluster::{EpochId, EpochProgress, JobId, PROTOCOL_VERSION, Share, WriteShard};
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
 use exact2048_net::text::plain_words;
@@ -27,6 +27,10 @@ pub use refusal::{
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
+/// Number of an opening record of a journal: shards are made on behalf of the writer that appended it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct OpeningId(pub u64);
+
 /// What a worker has to work on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
@@ -34,8 +38,8 @@ pub struct Assignment {
     pub share: Share,
     /// Where the job's run is: a path, or a URL as `Location::parse` reads it.
     pub run_url: String,
-    /// Number of the opening record that the worker names in the `Attempt`s of its shards.
-    pub opening: u64,
+    /// The opening record that the worker names in the `Attempt`s of its shards.
+    pub opening: OpeningId,
 }
 
 /// The answer to a pull, as a worker sees it. See `PullReply` of the pure code for the fields that both have.
@@ -44,7 +48,7 @@ pub struct Answer {
     /// Reports with lower numbers have arrived and may be forgotten.
     pub acknowledged: u64,
     /// The epoch of the pull is over: drop everything of it.
-    pub withdrawn: Option<u64>,
+    pub withdrawn: Option<EpochId>,
     /// What to work on; repeated until the worker says that it is in that epoch.
     pub assignment: Option<Assignment>,
     /// How far the worker's epoch is, where it is in the current one.
@@ -169,9 +173,9 @@ fn layers_of(first: u32, last: u32) -> Result<(Layer, Layer), WireError> {
 
 fn write_of(message: v1::WriteShard) -> Result<WriteShard, WireError> {
     let (first, last) = layers_of(message.first_layer, message.last_layer)?;
-    Ok(WriteShard { epoch: message.epoch, first, last })
+    Ok(WriteShard { epoch: EpochId(message.epoch), first, last })
 }
 
 fn write_message(write: WriteShard) -> v1::WriteShard {
-    v1::WriteShard { epoch: write.epoch, first_layer: write.first.0, last_layer: write.last.0 }
+    v1::WriteShard { epoch: write.epoch.0, first_layer: write.first.0, last_layer: write.last.0 }
 }

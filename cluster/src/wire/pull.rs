@@ -2,7 +2,8 @@
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
-    EpochStage, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerId, WorkerReport,
+    EpochId, EpochStage, Incarnation, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerId,
+    WorkerReport,
 };
 use exact2048_game::Layer;
 use exact2048_net::text::plain_words;
@@ -21,12 +22,12 @@ pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
     v1::PullRequest {
         protocol_version: pull.version,
         secret: secret.bytes().to_vec(),
-        incarnation: pull.incarnation,
+        incarnation: pull.incarnation.0,
         threads: pull.threads,
         memory_bytes: pull.memory_bytes,
         address: pull.address.clone(),
         leaving: pull.leaving,
-        epoch: pull.epoch,
+        epoch: pull.epoch.map(|epoch| epoch.0),
         stage: stage_message(pull.stage).into(),
         first_report: pull.first_report,
         reports: pull.reports.iter().map(report_message).collect(),
@@ -53,12 +54,12 @@ pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
     Ok(Pull {
         version: PROTOCOL_VERSION,
         worker: worker_of(&secret_of("secret", &message.secret)?),
-        incarnation: message.incarnation,
+        incarnation: Incarnation(message.incarnation),
         threads: threads_of(message.threads)?,
         memory_bytes: message.memory_bytes,
         address: address_of(message.address)?,
         leaving: message.leaving,
-        epoch: message.epoch,
+        epoch: message.epoch.map(EpochId),
         stage: stage_of(message.stage, message.epoch.is_some())?,
         first_report: message.first_report,
         reports: reports.collect::<Result<_, _>>()?,
@@ -90,7 +91,7 @@ fn report_message(report: &WorkerReport) -> v1::WorkerReport {
     let report = match report {
         WorkerReport::LayerDone { epoch, part: LayerPart { layer, totals, sent, received } } => {
             Report::LayerDone(v1::LayerDone {
-                epoch: *epoch,
+                epoch: epoch.0,
                 layer: layer.0,
                 states: totals.states,
                 afterstates: totals.afterstates,
@@ -107,7 +108,7 @@ fn report_message(report: &WorkerReport) -> v1::WorkerReport {
         }),
         WorkerReport::Failed { epoch, failure } => {
             let failure = Some(failure_message(failure));
-            Report::Failed(v1::WorkerFailed { epoch: *epoch, failure })
+            Report::Failed(v1::WorkerFailed { epoch: epoch.map(|epoch| epoch.0), failure })
         }
         WorkerReport::Well => Report::Well(v1::WorkerWell {}),
     };
@@ -119,14 +120,14 @@ fn report_of(message: v1::WorkerReport) -> Result<WorkerReport, WireError> {
         None => Err(WireError::field("report", "none that this version knows")),
         Some(Report::LayerDone(done)) => {
             let part = part_of(&done).map_err(|error| error.within("layer_done"))?;
-            Ok(WorkerReport::LayerDone { epoch: done.epoch, part })
+            Ok(WorkerReport::LayerDone { epoch: EpochId(done.epoch), part })
         }
         Some(Report::ShardWritten(written)) => {
             written_of(written).map_err(|error| error.within("shard_written"))
         }
         Some(Report::Failed(failed)) => {
             let failure = failure_of(failed.failure).map_err(|error| error.within("failed"))?;
-            Ok(WorkerReport::Failed { epoch: failed.epoch, failure })
+            Ok(WorkerReport::Failed { epoch: failed.epoch.map(EpochId), failure })
         }
         Some(Report::Well(v1::WorkerWell {})) => Ok(WorkerReport::Well),
     }
@@ -243,14 +244,15 @@ mod tests {
                     let layer = Layer(layer);
                     let totals = Totals { states, afterstates, fingerprint, sealed_bytes };
                     let part = LayerPart { layer, totals, sent, received };
-                    WorkerReport::LayerDone { epoch, part }
+                    WorkerReport::LayerDone { epoch: EpochId(epoch), part }
                 }
             ),
             (any::<u64>(), any_layers(), ".{0,40}").prop_map(|(epoch, (first, last), record)| {
+                let epoch = EpochId(epoch);
                 WorkerReport::ShardWritten { shard: WriteShard { epoch, first, last }, record }
             }),
             (any::<Option<u64>>(), any_failure())
-                .prop_map(|(epoch, failure)| WorkerReport::Failed { epoch, failure }),
+                .prop_map(|(epoch, failure)| WorkerReport::Failed { epoch: epoch.map(EpochId), failure }),
             Just(WorkerReport::Well),
         ]
     }
@@ -277,12 +279,12 @@ mod tests {
                     let pull = Pull {
                         version: PROTOCOL_VERSION,
                         worker: worker_of(&secret),
-                        incarnation,
+                        incarnation: Incarnation(incarnation),
                         threads,
                         memory_bytes,
                         address,
                         leaving,
-                        epoch,
+                        epoch: epoch.map(EpochId),
                         stage,
                         first_report,
                         reports,

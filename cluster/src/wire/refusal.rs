@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use exact2048_coordinator::cluster::{ClusterError, Refusal, WorkerId};
+use exact2048_coordinator::cluster::{ClusterError, EpochId, Incarnation, Refusal, WorkerId};
 use exact2048_net::status::invalid_argument;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -59,13 +59,13 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
         Refusal::OldIncarnation { worker, expected, got } => {
             let values = [
                 ("worker", worker.0.to_string()),
-                ("expected", expected.to_string()),
-                ("got", got.to_string()),
+                ("expected", expected.0.to_string()),
+                ("got", got.0.to_string()),
             ];
             status(Code::Aborted, OLD_INCARNATION, refusal, values)
         }
         Refusal::Superseded { epoch } => {
-            status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.to_string())])
+            status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.0.to_string())])
         }
         Refusal::Fenced => status(Code::Unavailable, FENCED, refusal, []),
         Refusal::Stranger { worker } => {
@@ -84,10 +84,10 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
         PROTOCOL_VERSION => Some(Refusal::Version { expected: version("expected")?, got: version("got")? }),
         OLD_INCARNATION => Some(Refusal::OldIncarnation {
             worker: WorkerId(value("worker")?),
-            expected: value("expected")?,
-            got: value("got")?,
+            expected: Incarnation(value("expected")?),
+            got: Incarnation(value("got")?),
         }),
-        SUPERSEDED => Some(Refusal::Superseded { epoch: value("epoch")? }),
+        SUPERSEDED => Some(Refusal::Superseded { epoch: EpochId(value("epoch")?) }),
         FENCED => Some(Refusal::Fenced),
         STRANGER => Some(Refusal::Stranger { worker: WorkerId(value("worker")?) }),
         _ => None,
@@ -132,10 +132,11 @@ mod tests {
     #[test]
     fn refusals_survive_as_statuses() {
         let worker = WorkerId(u64::MAX);
+        let (expected, got) = (Incarnation(u64::MAX - 1), Incarnation(9));
         for (refusal, code) in [
             (Refusal::Version { expected: 1, got: 2 }, Code::FailedPrecondition),
-            (Refusal::OldIncarnation { worker, expected: 9, got: u64::MAX - 1 }, Code::Aborted),
-            (Refusal::Superseded { epoch: 7 << 32 }, Code::OutOfRange),
+            (Refusal::OldIncarnation { worker, expected, got }, Code::Aborted),
+            (Refusal::Superseded { epoch: EpochId::first_of(7) }, Code::OutOfRange),
             (Refusal::Fenced, Code::Unavailable),
         ] {
             let status = refusal_status(&refusal);

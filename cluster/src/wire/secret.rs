@@ -1,6 +1,6 @@
 //! Secrets on their way, and the name that follows from a worker's.
 
-use exact2048_coordinator::cluster::{Secret, WorkerId};
+use exact2048_coordinator::cluster::{Incarnation, Secret, WorkerId};
 use sha2::{Digest, Sha256};
 
 use super::WireError;
@@ -24,9 +24,9 @@ pub fn worker_of(secret: &Secret) -> WorkerId {
 
 /// What a process of a worker answers to a challenge, which nobody can who does not know its secret.
 #[must_use]
-pub fn proof_of(secret: &Secret, incarnation: u64, challenge: &[u8]) -> [u8; 32] {
+pub fn proof_of(secret: &Secret, incarnation: Incarnation, challenge: &[u8]) -> [u8; 32] {
     let sum = Sha256::new().chain_update(MEETING).chain_update(secret.bytes());
-    sum.chain_update(incarnation.to_be_bytes()).chain_update(challenge).finalize().into()
+    sum.chain_update(incarnation.0.to_be_bytes()).chain_update(challenge).finalize().into()
 }
 
 /// The secret in a field of a message.
@@ -52,13 +52,12 @@ mod tests {
 
     #[test]
     fn a_proof_is_of_one_process_and_one_challenge() {
-        let proof = proof_of(&Secret::new([1; 16]), 2, &[3; 16]);
-        assert_eq!(proof, proof_of(&Secret::new([1; 16]), 2, &[3; 16]));
-        for other in [
-            proof_of(&Secret::new([2; 16]), 2, &[3; 16]),
-            proof_of(&Secret::new([1; 16]), 1, &[3; 16]),
-            proof_of(&Secret::new([1; 16]), 2, &[4; 16]),
-        ] {
+        let proof_of = |secret: u8, incarnation: u64, challenge: u8| {
+            super::proof_of(&Secret::new([secret; 16]), Incarnation(incarnation), &[challenge; 16])
+        };
+        let proof = proof_of(1, 2, 3);
+        assert_eq!(proof, proof_of(1, 2, 3));
+        for other in [proof_of(2, 2, 3), proof_of(1, 1, 3), proof_of(1, 2, 4)] {
             assert_ne!(proof, other);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use exact2048_coordinator::cluster::{EpochProgress, Share, WorkerId, WriteShard};
+use exact2048_coordinator::cluster::{EpochId, EpochProgress, Share, WorkerId, WriteShard};
 use exact2048_game::Layer;
 use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_solution::Catalog;
@@ -19,7 +19,7 @@ use super::outbox::Outbox;
 /// What others may do to an epoch while it runs.
 pub trait Epoch: Send + Sync {
     /// Its number.
-    fn number(&self) -> u64;
+    fn number(&self) -> EpochId;
 
     /// What its members show each other.
     fn membership(&self) -> Membership;
@@ -158,7 +158,7 @@ fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochF
 }
 
 impl Epoch for Running {
-    fn number(&self) -> u64 {
+    fn number(&self) -> EpochId {
         self.share.epoch
     }
 

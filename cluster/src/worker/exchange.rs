@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use exact2048_coordinator::cluster::{PROTOCOL_VERSION, WorkerId, spell_epoch};
+use exact2048_coordinator::cluster::{EpochId, PROTOCOL_VERSION, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::exchange_server::Exchange;
@@ -74,16 +74,14 @@ impl ExchangeService {
     }
 
     /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
-    async fn epoch(&self, number: u64) -> Result<Option<Arc<dyn Epoch>>, Status> {
+    async fn epoch(&self, number: EpochId) -> Result<Option<Arc<dyn Epoch>>, Status> {
         let mut current = self.current.subscribe();
         let reached = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= number);
         let waited = tokio::time::timeout(PATIENCE, current.wait_for(reached)).await;
         match waited {
             Ok(Ok(epoch)) => Ok(epoch.clone().filter(|epoch| epoch.number() == number)),
             Ok(Err(_)) => Err(Status::unavailable("this worker is stopping")),
-            Err(_) => {
-                Err(Status::unavailable(format!("this worker is not in epoch {}", spell_epoch(number))))
-            }
+            Err(_) => Err(Status::unavailable(format!("this worker is not in epoch {number}"))),
         }
     }
 
@@ -130,7 +128,7 @@ impl Exchange for ExchangeService {
     async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<CopyPieces>, Status> {
         let request = request.into_inner();
         require_version(request.protocol_version)?;
-        let shown = Membership::shown(request.epoch, &request.secret)?;
+        let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
         admit(&self.joined, shown, FETCH_PATIENCE).await?;
         self.copies.give(request).await.map(Response::new)
     }
@@ -150,8 +148,8 @@ impl Exchange for ExchangeService {
         };
         let PushHello { protocol_version, epoch, worker, secret } = hello;
         require_version(protocol_version)?;
-        let shown = Membership::shown(epoch, &secret)?;
-        let Some(epoch) = self.epoch(epoch).await? else {
+        let shown = Membership::shown(EpochId(epoch), &secret)?;
+        let Some(epoch) = self.epoch(shown.epoch).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
         };
         if epoch.membership() != shown {
@@ -159,7 +157,7 @@ impl Exchange for ExchangeService {
         }
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
-            let what = format!("worker {worker} is no other member of epoch {}", spell_epoch(epoch.number()));
+            let what = format!("worker {worker} is no other member of epoch {}", epoch.number());
             return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {

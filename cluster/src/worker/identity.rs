@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{Secret, WorkerId};
+use exact2048_coordinator::cluster::{Incarnation, Secret, WorkerId};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
@@ -24,8 +24,8 @@ pub struct Identity {
     pub id: WorkerId,
     /// What shows the coordinator that it is this one: the name follows from it.
     pub secret: Secret,
-    /// How often a worker of this name was started before.
-    pub incarnation: u64,
+    /// Which start of a worker of this name it is.
+    pub incarnation: Incarnation,
     /// The lock on the name.
     _held: File,
 }
@@ -48,8 +48,8 @@ impl Identity {
                 Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
             }
             let (secret, incarnation) = match read(&mut file).with_context(failed)? {
-                Some((secret, incarnation)) => (secret, incarnation + 1),
-                None => (random::secret()?, 0),
+                Some((secret, incarnation)) => (secret, incarnation.next()),
+                None => (random::secret()?, Incarnation::FIRST),
             };
             write(&mut file, secret, incarnation).with_context(failed)?;
             return Ok(Self { id: worker_of(&secret), secret, incarnation, _held: file });
@@ -81,21 +81,22 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The secret and the incarnation in a file; `None` where the file is new, or was not written to its end.
-fn read(file: &mut File) -> io::Result<Option<(Secret, u64)>> {
+fn read(file: &mut File) -> io::Result<Option<(Secret, Incarnation)>> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text)?;
     let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
     Ok(words.and_then(|(secret, incarnation)| {
         let bits = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 2 * Secret::BYTES)?;
-        Some((Secret::new(bits.to_be_bytes()), u64::from_str_radix(incarnation, 16).ok()?))
+        let incarnation = u64::from_str_radix(incarnation, 16).ok()?;
+        Some((Secret::new(bits.to_be_bytes()), Incarnation(incarnation)))
     }))
 }
 
-fn write(file: &mut File, secret: Secret, incarnation: u64) -> io::Result<()> {
+fn write(file: &mut File, secret: Secret, incarnation: Incarnation) -> io::Result<()> {
     file.rewind()?;
     file.set_len(0)?;
     let bits = u128::from_be_bytes(*secret.bytes());
-    file.write_all(format!("{bits:032x} {incarnation:x}\n").as_bytes())?;
+    file.write_all(format!("{bits:032x} {:x}\n", incarnation.0).as_bytes())?;
     file.sync_all()
 }
 
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(id, worker_of(&secret));
         drop(first);
         let again = Identity::take(folder.path()).unwrap();
-        assert_eq!((again.id, again.secret, again.incarnation), (id, secret, 1));
+        assert_eq!((again.id, again.secret, again.incarnation), (id, secret, Incarnation::FIRST.next()));
         // A file that was not finished is a new name.
         drop(again);
         let file = folder.path().join("worker-0");
@@ -121,7 +122,7 @@ mod tests {
             fs::write(&file, unfinished).unwrap();
             let anew = Identity::take(folder.path()).unwrap();
             assert_ne!(anew.id, id);
-            assert_eq!(anew.incarnation, 0);
+            assert_eq!(anew.incarnation, Incarnation::FIRST);
         }
     }
 

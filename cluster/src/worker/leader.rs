@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::Totals;
-use exact2048_coordinator::cluster::{LayerPart, Share, WorkerId, WorkerReport, WriteShard, spell_epoch};
+use exact2048_coordinator::cluster::{LayerPart, Share, WorkerId, WorkerReport, WriteShard};
 use exact2048_game::Layer;
 use exact2048_run::member::{CrewError, Leader, Next};
 use exact2048_solution::{Catalog, Segment};
@@ -123,7 +123,7 @@ impl Leader for RemoteLeader {
         counter!(observe::WRITTEN_BYTES).increment(shard.bytes);
         let Segment { first, last, .. } = range;
         let (worker, job, epoch) = (self.worker, &self.share.job, self.share.epoch);
-        tracing::info!(%worker, %job, epoch = spell_epoch(epoch), %first, %last, bytes = shard.bytes, "shard written");
+        tracing::info!(%worker, %job, %epoch, %first, %last, bytes = shard.bytes, "shard written");
         let record = serde_json::json!(shard).to_string();
         self.outbox
             .report_now(WorkerReport::ShardWritten { shard: WriteShard { epoch, first, last }, record });
@@ -134,6 +134,8 @@ impl Leader for RemoteLeader {
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
+
+    use exact2048_coordinator::cluster::EpochId;
 
     use super::*;
 
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn an_order_that_is_repeated_is_carried_out_once() {
         let orders = Orders::default();
-        let shard = |first| WriteShard { epoch: 1, first: Layer(first), last: Layer(first + 2) };
+        let shard = |first| WriteShard { epoch: EpochId(1), first: Layer(first), last: Layer(first + 2) };
         [4, 4, 8, 8].into_iter().for_each(|first| orders.add(shard(first)));
         assert_eq!([orders.take(), orders.take()], [Some(shard(4)), Some(shard(8))]);
         orders.add(shard(8));

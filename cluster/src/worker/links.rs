@@ -155,7 +155,7 @@ async fn push(
     let Membership { epoch, secret } = membership;
     let hello = PushHello {
         protocol_version: PROTOCOL_VERSION,
-        epoch,
+        epoch: epoch.0,
         worker: sender.worker.0,
         secret: secret.bytes().to_vec(),
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{Secret, Share, spell_epoch};
+use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret, Share};
 use exact2048_net::logs::Seldom;
 use metrics::counter;
 use tokio::sync::watch;
@@ -16,15 +16,15 @@ use crate::wire::secret_of;
 pub struct Presence {
     /// The secret that it sends with each pull: nobody else can pull in its name.
     pub secret: Secret,
-    /// How often it was started before.
-    pub incarnation: u64,
+    /// Which start of the worker it is.
+    pub incarnation: Incarnation,
 }
 
 /// What members of an epoch show each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Membership {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochId,
     /// What only its members know.
     pub secret: Secret,
 }
@@ -40,7 +40,7 @@ impl Membership {
     /// # Errors
     ///
     /// PERMISSION_DENIED where these bytes are no secret: they are treated as a wrong one.
-    pub fn shown(epoch: u64, secret: &[u8]) -> Result<Self, Status> {
+    pub fn shown(epoch: EpochId, secret: &[u8]) -> Result<Self, Status> {
         let secret = secret_of("secret", secret).map_err(|_| denied(epoch))?;
         Ok(Self { epoch, secret })
     }
@@ -63,17 +63,16 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
     match found.filter(|found| found.epoch == shown.epoch) {
         Some(found) if found == shown => Ok(()),
         Some(_) => Err(denied(shown.epoch)),
-        None => Err(Status::unavailable(format!("this worker is not in epoch {}", spell_epoch(shown.epoch)))),
+        None => Err(Status::unavailable(format!("this worker is not in epoch {}", shown.epoch))),
     }
 }
 
 /// The status for a caller that does not show the secret of the epoch.
-pub fn denied(epoch: u64) -> Status {
+pub fn denied(epoch: EpochId) -> Status {
     static LINES: Seldom = Seldom::new();
     counter!(observe::DENIED).increment(1);
-    let epoch = spell_epoch(epoch);
     if let Some(left_out) = LINES.passes(Instant::now()) {
-        tracing::warn!(epoch, left_out, "somebody who does not know the secret of an epoch was turned away");
+        tracing::warn!(%epoch, left_out, "somebody who does not know the secret of an epoch was turned away");
     }
     Status::permission_denied(format!("this is not the secret of epoch {epoch}, which its members know"))
 }

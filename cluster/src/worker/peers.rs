@@ -166,7 +166,7 @@ async fn receive(
         protocol_version: PROTOCOL_VERSION,
         run: Bytes::copy_from_slice(&wanted.run.0),
         header_checksum: wanted.header_checksum,
-        epoch: peer.membership.epoch,
+        epoch: peer.membership.epoch.0,
         secret: Bytes::copy_from_slice(peer.membership.secret.bytes()),
     };
     let mut messages = timeout(patience, client.fetch(request)).await.map_err(silent)??.into_inner();

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender as Channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal, spell_epoch};
+use exact2048_coordinator::cluster::{EpochId, EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
@@ -119,7 +119,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let outbox = Arc::new(Outbox::default());
     let current: Arc<Current> = Arc::new(watch::Sender::new(None));
     let joined: Arc<Joined> = Arc::new(watch::Sender::new(None));
-    tracing::info!(worker = %identity.id, incarnation = identity.incarnation, threads = options.threads,
+    tracing::info!(worker = %identity.id, incarnation = identity.incarnation.0, threads = options.threads,
         address = options.advertise, "worker starts");
 
     let (taken, left) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -199,7 +199,7 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
 
 /// The epoch that was begun last.
 struct Begun {
-    number: u64,
+    number: EpochId,
     job: JobId,
     stop: Arc<AtomicBool>,
 }
@@ -219,7 +219,7 @@ struct Process {
     capacity: Capacity,
     epoch: Option<Begun>,
     /// The highest epoch that was begun here.
-    highest: Option<u64>,
+    highest: Option<EpochId>,
     /// The memory that the job whose turn it is needs, in bytes, where this worker has less: as the last answer said.
     told_memory: Option<u64>,
     /// Whether the coordinator answers.
@@ -315,7 +315,7 @@ impl Process {
     /// which may hang in the epoch before, would look as if it were worked on.
     fn pull(&self, leaving: bool) -> Pull {
         let (first_report, reports) = self.outbox.pending();
-        let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0);
+        let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0).map(EpochId);
         Pull {
             version: PROTOCOL_VERSION,
             worker: self.identity.id,
@@ -332,7 +332,7 @@ impl Process {
     }
 
     /// How far the runner is with the epoch that it has taken up.
-    fn stage(&self, epoch: u64) -> EpochStage {
+    fn stage(&self, epoch: EpochId) -> EpochStage {
         match self.current.borrow().as_ref().filter(|running| running.number() == epoch) {
             None => EpochStage::Preparing,
             Some(running) if running.is_waiting() => EpochStage::Waiting,
@@ -361,7 +361,7 @@ impl Process {
         }
         // The runner left it by itself, since it failed: pulls do not name it any more, so that the coordinator does
         // not withdraw it.
-        let left = self.left.load(Ordering::Relaxed);
+        let left = EpochId(self.left.load(Ordering::Relaxed));
         if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
             self.leave_epoch();
         }
@@ -443,7 +443,7 @@ impl Process {
             if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
                 running.stop();
             }
-            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = spell_epoch(epoch.number),
+            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = %epoch.number,
                 "epoch ends");
         }
     }

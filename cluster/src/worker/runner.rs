@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport, spell_epoch};
+use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport};
 use exact2048_net::text::with_causes;
 use exact2048_run::member::CrewError;
 use exact2048_storage::{Attempt, ErrorKind, Scratch};
@@ -66,21 +66,21 @@ impl Runner {
             }
             let share = Arc::new(assignment.share.clone());
             let epoch = share.epoch;
-            self.taken.store(epoch, Ordering::Relaxed);
+            self.taken.store(epoch.0, Ordering::Relaxed);
             self.peers.join(&share.members, Membership::of(&share));
             let ended = self.run_epoch(&share, &assignment, &stop);
             self.peers.leave();
             self.current.send_replace(None);
             self.taken.store(0, Ordering::Relaxed);
             let Err(failure) = ended else {
-                self.left.store(epoch, Ordering::Relaxed);
+                self.left.store(epoch.0, Ordering::Relaxed);
                 continue;
             };
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
             self.tell(&share, failure);
             // After the report: once the epoch counts as left, the process may end.
-            self.left.store(epoch, Ordering::Relaxed);
+            self.left.store(epoch.0, Ordering::Relaxed);
             if is_full {
                 let Some(meanwhile) = self.wait_for_room(starts) else { return };
                 early.extend(meanwhile);
@@ -94,8 +94,8 @@ impl Runner {
     /// Tells the coordinator, and who reads logs and metrics, that an epoch failed here.
     fn tell(&self, share: &Share, failure: WorkerFailure) {
         counter!(observe::EPOCHS_FAILED).increment(1);
-        let (worker, epoch) = (self.sender.worker, spell_epoch(share.epoch));
-        tracing::warn!(%worker, job = %share.job, epoch, %failure, "the epoch failed here");
+        let (worker, epoch) = (self.sender.worker, share.epoch);
+        tracing::warn!(%worker, job = %share.job, %epoch, %failure, "the epoch failed here");
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
 
@@ -124,11 +124,11 @@ impl Runner {
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| WorkerFailure::Other("a share of others".to_owned()))?;
         let segment = share.segment;
-        let (worker, job, epoch) = (self.sender.worker, &share.job, spell_epoch(share.epoch));
-        tracing::info!(%worker, %job, epoch, phase = segment.phase.name(), first = %segment.first,
+        let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
+        tracing::info!(%worker, %job, %epoch, phase = segment.phase.name(), first = %segment.first,
             last = %segment.last, members = share.members.len(), "epoch begins");
         let attempt =
-            Attempt { opening: assignment.opening, epoch: share.epoch, member: self.sender.worker.0 };
+            Attempt { opening: assignment.opening.0, epoch: share.epoch.0, member: self.sender.worker.0 };
         let running = Running::new(EpochParts {
             share: Arc::clone(share),
             me,
@@ -142,11 +142,11 @@ impl Runner {
         self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
         let ended = running.run(self.threads).map_err(|failure| match failure {
             EpochFailure::Peer(peer, reason) => {
-                tracing::warn!(%worker, %job, epoch, %peer, reason, "a peer is lost");
+                tracing::warn!(%worker, %job, %epoch, %peer, reason, "a peer is lost");
                 WorkerFailure::Peer(peer)
             }
             EpochFailure::BadBlock(peer, what) => {
-                tracing::warn!(%worker, %job, epoch, %peer, what, "a peer sent a bad block");
+                tracing::warn!(%worker, %job, %epoch, %peer, what, "a peer sent a bad block");
                 WorkerFailure::BadBlock { peer, what }
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),

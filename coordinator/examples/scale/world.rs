@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Append, Cluster, ClusterConfig, EpochStage, JobId, JobState, JobSummary, LayerPart, LeastMemory, Opened,
-    PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share, Submission, WorkerId, WorkerReport,
-    WriteShard,
+    Append, Cluster, ClusterConfig, EpochId, EpochStage, Incarnation, JobId, JobState, JobSummary, LayerPart,
+    LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share, Submission,
+    Ticket, WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
 use exact2048_solution::{Holdings, Phase};
@@ -36,7 +36,7 @@ enum Event {
     /// A shard is in the store.
     Written(usize, WriteShard),
     /// A record is in the journal.
-    Appended(u64),
+    Appended(Ticket),
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ struct Worker {
 
 /// Who owns what in the present pass, and how far each lane is.
 struct Pass {
-    epoch: u64,
+    epoch: EpochId,
     phase: Phase,
     owner: Vec<usize>,
     /// Of each lane, the position of the lowest block whose first or second stage is not done.
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
             job,
             model,
             now: Duration::ZERO,
-            cluster: Cluster::new(1, ClusterConfig::default(), secrets, Duration::ZERO),
+            cluster: Cluster::new(EpochId(1), ClusterConfig::default(), secrets, Duration::ZERO),
             workers: (0..workers).map(|_| Worker::default()).collect(),
             pass: None,
             events: BTreeMap::new(),
@@ -221,7 +221,7 @@ impl<'a> World<'a> {
         Pull {
             version: PROTOCOL_VERSION,
             worker: WorkerId(worker as u64),
-            incarnation: 1,
+            incarnation: Incarnation(1),
             threads: self.model.threads,
             memory_bytes: 64 << 30,
             address: format!("https://worker-{worker}.cluster.example.org:7001"),

@@ -9,6 +9,7 @@ use exact2048_solution::{Commit, Segment};
 
 use super::attendance::Attendance;
 use super::counts::Possible;
+use super::ids::EpochId;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
 use crate::ranges::{Ordered, Ranges, Worth};
 use crate::room;
@@ -90,7 +91,7 @@ impl Epoch {
         now.saturating_sub(std::mem::replace(&mut self.counted, now))
     }
 
-    pub fn number(&self) -> u64 {
+    pub fn number(&self) -> EpochId {
         self.share.epoch
     }
 
@@ -273,7 +274,7 @@ mod tests {
         let member = EpochMember { worker: WorkerId(1), threads: 1, address: String::new() };
         let (job, members) = (JobId("job".to_owned()), vec![member]);
         let secret = Secret::new([0; 16]);
-        let share = Share { job, params, epoch: 1, segment, members, window_layers: 4, secret };
+        let share = Share { job, params, epoch: EpochId(1), segment, members, window_layers: 4, secret };
         let possible = Possible { most: 10, states: None };
         Epoch::new(share, vec![possible; 29], None, Duration::ZERO)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ids::EpochId;
 use super::job::JobState;
 use super::messages::{Append, Claim, JobId, Share, WorkerFailure, WorkerId};
 
@@ -33,7 +34,7 @@ pub enum Event {
         /// The worker.
         worker: WorkerId,
         /// The epoch that it has left, if it was in one.
-        epoch: Option<u64>,
+        epoch: Option<EpochId>,
         /// What.
         failure: WorkerFailure,
     },
@@ -49,14 +50,14 @@ pub enum Event {
         /// The job.
         job: JobId,
         /// The epoch's number.
-        epoch: u64,
+        epoch: EpochId,
     },
     /// An epoch has failed: what it had not committed has to be done again.
     EpochFailed {
         /// The job.
         job: JobId,
         /// The epoch's number.
-        epoch: u64,
+        epoch: EpochId,
         /// Why.
         reason: String,
     },
@@ -65,7 +66,7 @@ pub enum Event {
         /// The job.
         job: JobId,
         /// The epoch's number.
-        epoch: u64,
+        epoch: EpochId,
         /// How often in a row that was so.
         times: u64,
     },

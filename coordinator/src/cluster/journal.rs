@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::ids::Ticket;
 use super::messages::{Append, JobId};
 
 /// An append is tried this often at least before its job is given up.
@@ -13,8 +14,8 @@ const LEAST_TRIES: u32 = 3;
 pub(super) struct Journal {
     queue: VecDeque<Pending>,
     /// The append that was asked of the shell, until it answers.
-    asked: Option<u64>,
-    next_ticket: u64,
+    asked: Option<Ticket>,
+    next_ticket: Ticket,
 }
 
 #[derive(Debug)]
@@ -30,8 +31,8 @@ struct Pending {
 
 impl Journal {
     /// A number for an append.
-    pub fn ticket(&mut self) -> u64 {
-        self.next_ticket += 1;
+    pub fn ticket(&mut self) -> Ticket {
+        self.next_ticket = self.next_ticket.next();
         self.next_ticket
     }
 
@@ -64,27 +65,27 @@ impl Journal {
     }
 
     /// Removes the append with this ticket, whose outcome is known: it is not asked for any more.
-    pub fn take(&mut self, ticket: u64) -> Option<Append> {
+    pub fn take(&mut self, ticket: Ticket) -> Option<Append> {
         let at = self.answered(ticket)?;
         self.queue.remove(at).map(|pending| pending.append)
     }
 
     /// Has the append with this ticket asked for again at the time `at`: it is not known to be in the journal.
-    pub fn retry(&mut self, ticket: u64, at: Duration) {
+    pub fn retry(&mut self, ticket: Ticket, at: Duration) {
         if let Some(place) = self.answered(ticket) {
             (self.queue[place].not_before, self.queue[place].is_stuck) = (at, true);
         }
     }
 
     /// The job of an append that was asked for.
-    pub fn job_of(&self, ticket: u64) -> Option<JobId> {
+    pub fn job_of(&self, ticket: Ticket) -> Option<JobId> {
         let pending = self.queue.iter().find(|pending| pending.append.ticket() == ticket)?;
         Some(pending.append.job().clone())
     }
 
     /// Notes that the append with this ticket failed by the fault of its job's journal. Returns whether that has gone
     /// on for so long that it is not tried again.
-    pub fn has_failed_for(&mut self, ticket: u64, patience: Duration, now: Duration) -> bool {
+    pub fn has_failed_for(&mut self, ticket: Ticket, patience: Duration, now: Duration) -> bool {
         let Some(pending) = self.queue.iter_mut().find(|pending| pending.append.ticket() == ticket) else {
             return false;
         };
@@ -100,7 +101,7 @@ impl Journal {
     }
 
     /// The place of an append that the shell has answered.
-    fn answered(&mut self, ticket: u64) -> Option<usize> {
+    fn answered(&mut self, ticket: Ticket) -> Option<usize> {
         let at = self.queue.iter().position(|pending| pending.append.ticket() == ticket)?;
         self.asked.take_if(|asked| *asked == ticket);
         Some(at)

@@ -9,6 +9,7 @@ use exact2048_game::{Layer, Params};
 use exact2048_solution::{Commit, LayerRange, Owners, Phase, Segment, assign};
 use serde::{Deserialize, Serialize};
 
+use super::ids::{EpochId, Incarnation, Ticket};
 use super::secret::Secret;
 use crate::task::Totals;
 
@@ -38,12 +39,6 @@ impl std::fmt::Display for WorkerId {
     }
 }
 
-/// An epoch's number as people read it: the coordinator's number, a dot, and which of that coordinator's epochs it is.
-#[must_use]
-pub fn spell_epoch(epoch: u64) -> String {
-    format!("{}.{}", epoch >> 32, epoch & u64::from(u32::MAX))
-}
-
 /// The only call that a worker makes: I am here, this is done, what now?
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pull {
@@ -52,7 +47,7 @@ pub struct Pull {
     /// The worker.
     pub worker: WorkerId,
     /// Grows with every start of the worker's process.
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// Threads that compute.
     pub threads: u32,
     /// Memory that the worker may use, in bytes.
@@ -62,7 +57,7 @@ pub struct Pull {
     /// It wants to go as soon as the work it has is committed.
     pub leaving: bool,
     /// The epoch that its runner has taken up and not left yet, whatever it was told since.
-    pub epoch: Option<u64>,
+    pub epoch: Option<EpochId>,
     /// How far it is with that epoch.
     pub stage: EpochStage,
     /// Number of the first of `reports`; reports are numbered from 0 in each incarnation.
@@ -88,7 +83,7 @@ pub struct PullReply {
     /// Reports with lower numbers have arrived and may be forgotten.
     pub acknowledged: u64,
     /// The epoch of the pull is over: drop everything of it.
-    pub withdrawn: Option<u64>,
+    pub withdrawn: Option<EpochId>,
     /// What to work on; repeated until the worker says that it is in that epoch.
     pub share: Option<Arc<Share>>,
     /// How far the worker's epoch is, where it is in the current one.
@@ -105,7 +100,7 @@ pub struct PullReply {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochProgress {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochId,
     /// Layers of the segment that every member has finished, counted in the direction of the phase. A worker reports
     /// layers with a position below `finished_layers` + [`window_layers`](Share::window_layers), and no others.
     pub finished_layers: u32,
@@ -132,15 +127,15 @@ pub enum Refusal {
         /// The worker.
         worker: WorkerId,
         /// The later incarnation.
-        expected: u64,
+        expected: Incarnation,
         /// The caller's.
-        got: u64,
+        got: Incarnation,
     },
     /// The worker's epoch was given out by a later coordinator; it stays valid.
-    #[error("epoch {} was given out by a later coordinator than this one: ask that one", spell_epoch(*epoch))]
+    #[error("epoch {epoch} was given out by a later coordinator than this one: ask that one")]
     Superseded {
         /// The worker's epoch.
-        epoch: u64,
+        epoch: EpochId,
     },
     /// This process of the worker is not registered. Workers are not told this: the coordinator meets the worker
     /// instead, and registers it if it is there.
@@ -162,7 +157,7 @@ pub struct Share {
     /// Its parameters.
     pub params: Params,
     /// The epoch: higher than any before it in this store.
-    pub epoch: u64,
+    pub epoch: EpochId,
     /// The layers to go through, and in which direction.
     pub segment: Segment,
     /// All workers of the epoch; the same list for each of them.
@@ -206,7 +201,7 @@ impl Share {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochId,
     /// Lowest layer.
     pub first: Layer,
     /// Highest layer.
@@ -221,7 +216,7 @@ pub enum WorkerReport {
     /// also those in which the worker owns nothing.
     LayerDone {
         /// The epoch.
-        epoch: u64,
+        epoch: EpochId,
         /// The worker's part of the layer.
         part: LayerPart,
     },
@@ -235,7 +230,7 @@ pub enum WorkerReport {
     /// Something went wrong. After a failure that is its own, a worker gets no work until [`Well`](Self::Well).
     Failed {
         /// The epoch that it has to leave, if it is in one.
-        epoch: Option<u64>,
+        epoch: Option<EpochId>,
         /// What.
         failure: WorkerFailure,
     },
@@ -309,11 +304,11 @@ pub enum Append {
     /// A range is done and its shards are in the store.
     Commit {
         /// Names this append in the answer; the same append has the same ticket when it is repeated.
-        ticket: u64,
+        ticket: Ticket,
         /// The job.
         job: JobId,
         /// The epoch that computed the range.
-        epoch: u64,
+        epoch: EpochId,
         /// The range and its counts.
         commit: Commit,
         /// The shards, one of each member of the epoch.
@@ -324,18 +319,18 @@ pub enum Append {
     /// A commit of the job no longer counts, because of a lost shard.
     Retract {
         /// Names this append in the answer.
-        ticket: u64,
+        ticket: Ticket,
         /// The job.
         job: JobId,
         /// The number of the next epoch: higher than that of every commit before it in the journal.
-        epoch: u64,
+        epoch: EpochId,
         /// The commit, as it was appended.
         commit: Commit,
     },
     /// Reach that is not needed, or can be enumerated again, no longer counts; its shards are removed after that.
     Remove {
         /// Names this append in the answer.
-        ticket: u64,
+        ticket: Ticket,
         /// The job.
         job: JobId,
         /// Committed ranges of reach.
@@ -345,7 +340,7 @@ pub enum Append {
 
 impl Append {
     /// Names the append in the shell's answer.
-    pub fn ticket(&self) -> u64 {
+    pub fn ticket(&self) -> Ticket {
         match self {
             Append::Commit { ticket, .. }
             | Append::Retract { ticket, .. }

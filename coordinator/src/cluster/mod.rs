@@ -9,6 +9,7 @@ mod attendance;
 mod counts;
 mod epoch;
 mod events;
+mod ids;
 mod job;
 mod journal;
 mod messages;
@@ -36,11 +37,12 @@ use journal::Journal;
 use roster::Roster;
 
 pub use events::Event;
+pub use ids::{EpochId, Incarnation, Ticket};
 pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
     MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
-    WorkerReport, WriteShard, spell_epoch,
+    WorkerReport, WriteShard,
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
@@ -150,7 +152,7 @@ pub struct Cluster {
     /// The time of the latest call.
     now: Duration,
     secrets: Secrets,
-    next_epoch: u64,
+    next_epoch: EpochId,
     next_place: u64,
     fenced: bool,
     roster: Roster,
@@ -179,7 +181,7 @@ pub struct Cluster {
 impl Cluster {
     /// A cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher than any
     /// number that a coordinator of this store has used or will use before it is fenced.
-    pub fn new(first_epoch: u64, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
+    pub fn new(first_epoch: EpochId, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
             now,
@@ -426,7 +428,7 @@ impl Cluster {
     }
 
     /// Notes that the append with this ticket is in the journal, and what its run takes now.
-    pub fn committed(&mut self, now: Duration, ticket: u64, stored: RunBytes) {
+    pub fn committed(&mut self, now: Duration, ticket: Ticket, stored: RunBytes) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
             && !self.fenced
@@ -437,7 +439,7 @@ impl Cluster {
     }
 
     /// Notes that the append with this ticket failed, or that its outcome is not known.
-    pub fn append_failed(&mut self, now: Duration, ticket: u64, failure: AppendFailure) {
+    pub fn append_failed(&mut self, now: Duration, ticket: Ticket, failure: AppendFailure) {
         self.pass_time(now);
         self.not_appended(ticket, failure);
         self.advance();
@@ -445,7 +447,13 @@ impl Cluster {
 
     /// Notes that an append can never be made, because what a worker says of its shard is wrong: the epoch has failed.
     /// The worker is to blame where it is known which one.
-    pub fn commit_refused(&mut self, now: Duration, ticket: u64, worker: Option<WorkerId>, reason: String) {
+    pub fn commit_refused(
+        &mut self,
+        now: Duration,
+        ticket: Ticket,
+        worker: Option<WorkerId>,
+        reason: String,
+    ) {
         self.pass_time(now);
         if self.journal.take(ticket).is_some() && !self.fenced {
             if let Some(worker) = worker {

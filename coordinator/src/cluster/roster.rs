@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::ids::{EpochId, Incarnation};
 use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 
 /// Failures of a worker double its back-off up to this many times.
@@ -17,7 +18,7 @@ const HANG: u32 = 30;
 /// A worker that has registered.
 #[derive(Debug)]
 pub(super) struct Registered {
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     pub threads: u32,
     pub memory_bytes: u64,
     pub address: String,
@@ -32,7 +33,7 @@ pub(super) struct Registered {
     /// A peer could not reach it, and it was not heard since: most likely it is gone, which its lease says only later.
     doubted: bool,
     /// The epoch in which it hung and which it has not left yet: what it does there may never end.
-    pub hangs_in: Option<u64>,
+    pub hangs_in: Option<EpochId>,
     /// Failures since its last commit.
     failures: u32,
     /// Epochs that it has ended since its last commit because it could not reach a peer.
@@ -133,7 +134,7 @@ impl Roster {
     }
 
     /// Notes that a worker holds up an epoch: it gets no work for long, and none before it has left this epoch.
-    pub fn hangs(&mut self, worker: WorkerId, epoch: u64, base: Duration, now: Duration) {
+    pub fn hangs(&mut self, worker: WorkerId, epoch: EpochId, base: Duration, now: Duration) {
         self.back_off(worker, HANG * base, now);
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.hangs_in = Some(epoch);

@@ -9,6 +9,7 @@ use super::attendance::Culprit;
 use super::counts::Possible;
 use super::epoch::{Epoch, WrittenRange, Wrong};
 use super::events::Event;
+use super::ids::{EpochId, Ticket};
 use super::job::JobState;
 use super::job::{Job, RunBytes, over_disk, too_small};
 use super::messages::{
@@ -99,7 +100,7 @@ impl Cluster {
         }
     }
 
-    fn failed(&mut self, worker: WorkerId, epoch: Option<u64>, failure: WorkerFailure) {
+    fn failed(&mut self, worker: WorkerId, epoch: Option<EpochId>, failure: WorkerFailure) {
         let reason = format!("worker {worker}: {failure}");
         self.events.push(Event::WorkerFailed { worker, epoch, failure: failure.clone() });
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
@@ -234,7 +235,7 @@ impl Cluster {
     }
 
     /// An append is not known to be made: it is repeated, unless that is hopeless or nobody wants it any more.
-    pub(super) fn not_appended(&mut self, ticket: u64, failure: AppendFailure) {
+    pub(super) fn not_appended(&mut self, ticket: Ticket, failure: AppendFailure) {
         let Some(id) = self.journal.job_of(ticket) else { return };
         self.choose_at = Duration::ZERO;
         let is_cancelling = self.jobs.get(&id).is_some_and(|job| job.cancelling);
@@ -574,7 +575,7 @@ impl Cluster {
         self.changed.insert(id.clone());
         let (epoch, secret) = (self.next_epoch, self.secrets.draw());
         let share = Share { job: id, params, epoch, segment, members, window_layers, secret };
-        self.next_epoch += 1;
+        self.next_epoch = epoch.next();
         self.could_begin = None;
         let epoch = Epoch::new(share, possible, disk_limit, self.now);
         self.events.push(Event::EpochBegan(Arc::clone(&epoch.share)));
@@ -584,7 +585,7 @@ impl Cluster {
 }
 
 /// The current epoch and a worker's place in it, if it has this number and the worker is a member.
-fn current(epoch: &mut Option<Epoch>, number: u64, worker: WorkerId) -> Option<(&mut Epoch, usize)> {
+fn current(epoch: &mut Option<Epoch>, number: EpochId, worker: WorkerId) -> Option<(&mut Epoch, usize)> {
     let epoch = epoch.as_mut().filter(|epoch| epoch.number() == number)?;
     let member = epoch.share.member(worker)?;
     Some((epoch, member))

@@ -6,8 +6,9 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
+use super::ids::EpochId;
 use super::job::{DiskUse, Job, JobState, JobSummary, Plan};
-use super::messages::{EpochProgress, JobId, WorkerId, WriteShard, spell_epoch};
+use super::messages::{EpochProgress, JobId, WorkerId, WriteShard};
 use super::roster::Registered;
 use super::{Cluster, Epoch};
 use crate::rate::is_enough;
@@ -29,7 +30,7 @@ pub struct Status {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Signal {
     /// The current epoch.
-    pub epoch: Option<u64>,
+    pub epoch: Option<EpochId>,
     /// What is being written in it.
     pub write: Option<WriteShard>,
     /// Whether another coordinator owns the store.
@@ -261,7 +262,7 @@ impl Cluster {
         } else if let Some(reason) = &worker.unwell {
             Activity::Unwell(reason.clone())
         } else if let Some(epoch) = worker.hangs_in {
-            Activity::Unwell(format!("it hung in epoch {} and has not left it", spell_epoch(epoch)))
+            Activity::Unwell(format!("it hung in epoch {epoch} and has not left it"))
         } else if now < worker.not_before {
             Activity::BackingOff(worker.not_before - now)
         } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {

@@ -93,7 +93,7 @@ impl Worker {
         Pull {
             version: PROTOCOL_VERSION,
             worker: self.id,
-            incarnation: 1,
+            incarnation: Incarnation(1),
             threads: 1,
             memory_bytes: 1000,
             address: String::new(),
@@ -154,7 +154,7 @@ fn seconds(seconds: f64) -> Duration {
 
 /// A cluster with workers that have long been there.
 fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
-    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut workers: Vec<Worker> = (1..=workers).map(Worker::new).collect();
     let now = seconds(3.0);
     for worker in &mut workers {
@@ -176,7 +176,7 @@ fn workers_that_are_there_begin_at_once() {
 
 #[test]
 fn workers_that_start_together_are_waited_for() {
-    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     submit(&mut cluster, Duration::ZERO, "job");
     let (mut first, mut second) = (Worker::new(1), Worker::new(2));
     assert_eq!(first.pull(&mut cluster, seconds(1.0)).share, None);
@@ -283,12 +283,12 @@ fn an_epoch_of_a_later_coordinator_is_left_alone() {
     submit(&mut later, now, "job");
     submit(&mut later, now, "second job");
     workers[0].pull(&mut later, now);
-    let mut earlier = Cluster::new(0, ClusterConfig::default(), secrets(), now);
+    let mut earlier = Cluster::new(EpochId(0), ClusterConfig::default(), secrets(), now);
     let epoch = workers[0].epoch.clone().unwrap().epoch;
     let pull = Pull {
         version: PROTOCOL_VERSION,
         worker: WorkerId(1),
-        incarnation: 1,
+        incarnation: Incarnation(1),
         threads: 1,
         memory_bytes: 1000,
         address: String::new(),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exact2048_coordinator::cluster::{Append, JobId, WorkerId};
+use exact2048_coordinator::cluster::{Append, EpochId, JobId, WorkerId};
 use exact2048_coordinator::room::headroom;
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Holding, Holdings, LayerRange, Phase, Recipe};
@@ -16,7 +16,7 @@ pub const EPOCHS: u64 = 1 << 32;
 /// Name of a shard.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ShardName {
-    pub epoch: u64,
+    pub epoch: EpochId,
     pub worker: WorkerId,
     pub first: Layer,
     pub last: Layer,
@@ -70,7 +70,7 @@ pub struct Store {
     limit: Option<u64>,
     lost: BTreeSet<ShardName>,
     /// Layers of epochs of which a member took in something else than was sent to it.
-    spoilt: BTreeSet<(u64, Layer)>,
+    spoilt: BTreeSet<(EpochId, Layer)>,
 }
 
 impl Store {
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// A member took in something else of a layer than was sent to it.
-    pub fn spoil(&mut self, epoch: u64, layer: Layer) {
+    pub fn spoil(&mut self, epoch: EpochId, layer: Layer) {
         self.spoilt.insert((epoch, layer));
     }
 
@@ -207,7 +207,8 @@ impl Store {
         });
         match append {
             Append::Commit { epoch, commit, shards, .. } => {
-                assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the coordinator of the last fence commits");
+                let by = Some(epoch.0 / EPOCHS);
+                assert_eq!(by, fence, "I5: only the coordinator of the last fence commits");
                 let earlier = journal.entries.iter().filter_map(|entry| match entry {
                     Entry::Append(Append::Commit { epoch, .. } | Append::Retract { epoch, .. }) => {
                         Some(*epoch)
@@ -239,7 +240,7 @@ impl Store {
                 journal.live.push(LiveCommit { commit: commit.clone(), shards: names, is_stored: true });
             }
             Append::Retract { epoch, commit, .. } => {
-                assert_eq!(Some(epoch / EPOCHS), fence, "I5: only the last coordinator retracts");
+                assert_eq!(Some(epoch.0 / EPOCHS), fence, "I5: only the last coordinator retracts");
                 let at = journal.live.iter().position(|live| live.is_stored && live.commit == *commit);
                 let live = journal.live.swap_remove(at.expect("I3: what is retracted was live"));
                 let lost = live.shards.iter().any(|shard| self.lost.contains(shard));

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
-    EpochStage, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId, WorkerReport,
-    WriteShard,
+    EpochId, EpochStage, Incarnation, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure,
+    WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_solution::{Owners, Phase};
 
@@ -15,7 +15,7 @@ use crate::truth::Truth;
 
 pub struct Worker {
     pub id: WorkerId,
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     pub threads: u32,
     pub leaving: bool,
     pub working: Option<Working>,
@@ -28,7 +28,7 @@ pub struct Worker {
     /// Until when it goes on pulling and does nothing else.
     pub stuck_until: u64,
     pub is_stuck: bool,
-    highest_epoch: u64,
+    highest_epoch: EpochId,
     first_report: u64,
     reports: VecDeque<WorkerReport>,
 }
@@ -47,7 +47,7 @@ pub struct Working {
 }
 
 impl Worker {
-    pub fn new(id: WorkerId, incarnation: u64, threads: u32, now: u64) -> Self {
+    pub fn new(id: WorkerId, incarnation: Incarnation, threads: u32, now: u64) -> Self {
         Self {
             id,
             incarnation,
@@ -60,7 +60,7 @@ impl Worker {
             flips: 0,
             stuck_until: 0,
             is_stuck: false,
-            highest_epoch: 0,
+            highest_epoch: EpochId(0),
             first_report: 0,
             reports: VecDeque::new(),
         }
@@ -70,7 +70,7 @@ impl Worker {
         Self { hung_until: until, ..self }
     }
 
-    pub fn epoch(&self) -> Option<u64> {
+    pub fn epoch(&self) -> Option<EpochId> {
         self.working.as_ref().map(|working| working.share.epoch)
     }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, Errand, Event, Examined, JobId, JobState,
-    JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal, RunBytes, Secret, Secrets, Share,
-    Submission, WorkerFailure, WorkerId,
+    Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, EpochId, Errand, Event, Examined,
+    Incarnation, JobId, JobState, JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal,
+    RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};
@@ -40,7 +40,7 @@ enum Message {
     },
     Reply {
         worker: WorkerId,
-        incarnation: u64,
+        incarnation: Incarnation,
         reply: Result<PullReply, Refusal>,
     },
     Append {
@@ -52,13 +52,13 @@ enum Message {
     },
     Appended {
         by: usize,
-        ticket: u64,
+        ticket: Ticket,
         job: JobId,
         done: bool,
     },
     Unknown {
         by: usize,
-        ticket: u64,
+        ticket: Ticket,
         job: JobId,
         failure: AppendFailure,
     },
@@ -79,8 +79,8 @@ struct Coordinator {
     /// Number of the next entry of each journal.
     slots: BTreeMap<JobId, usize>,
     /// The appends to each journal that were asked for last and answered last.
-    issued: BTreeMap<JobId, u64>,
-    answered: BTreeMap<JobId, u64>,
+    issued: BTreeMap<JobId, Ticket>,
+    answered: BTreeMap<JobId, Ticket>,
     alive: bool,
     hung_until: u64,
     /// Its number: that of the store changes when another takes over.
@@ -103,7 +103,7 @@ pub struct World {
     next_message: u64,
     messages: BTreeMap<(u64, u64), Message>,
     /// All epochs that there ever were.
-    shares: BTreeMap<u64, Arc<Share>>,
+    shares: BTreeMap<EpochId, Arc<Share>>,
     /// The workers that each coordinator has reached.
     reached: BTreeSet<(usize, WorkerId)>,
     /// The secrets of the epochs.
@@ -350,7 +350,7 @@ impl World {
                 self.store.make_room(&self.truth, &job, limit, times);
             }
             coordinator.slots.insert(job.clone(), slot);
-            let issued = coordinator.issued.get(&job).copied().unwrap_or(0);
+            let issued = coordinator.issued.get(&job).copied().unwrap_or_default();
             coordinator.answered.insert(job.clone(), issued);
             let least_memory = Arc::new(LeastMemory::new(vec![(1, 100)]));
             let (workload, cost) = (Arc::clone(&self.workload), Arc::clone(&self.cost));
@@ -463,7 +463,7 @@ impl World {
             let (high, low) = (random.next(), random.next());
             Secret::new((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
         });
-        let cluster = Cluster::new(fence * EPOCHS, self.config.clone(), secrets, now);
+        let cluster = Cluster::new(EpochId(fence * EPOCHS), self.config.clone(), secrets, now);
         let slots = BTreeMap::new();
         self.coordinators.push(Coordinator {
             cluster,
@@ -506,7 +506,7 @@ impl World {
     fn join(&mut self) {
         self.next_worker += 1;
         let (id, threads) = (WorkerId(self.next_worker), 1 + self.random.below(4) as u32);
-        self.workers.push((Worker::new(id, 1, threads, self.now), self.coordinators.len() - 1));
+        self.workers.push((Worker::new(id, Incarnation(1), threads, self.now), self.coordinators.len() - 1));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{EpochProgress, Secret, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, Incarnation, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
 
-const PRESENCE: Presence = Presence { secret: Secret::new([9; 16]), incarnation: 3 };
+const PRESENCE: Presence = Presence { secret: Secret::new([9; 16]), incarnation: Incarnation(3) };
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
@@ -32,8 +32,8 @@ struct Memo {
 }
 
 impl Epoch for Memo {
-    fn number(&self) -> u64 {
-        EPOCH
+    fn number(&self) -> EpochId {
+        EpochId(EPOCH)
     }
 
     fn member(&self, worker: WorkerId) -> Option<usize> {
@@ -41,7 +41,7 @@ impl Epoch for Memo {
     }
 
     fn membership(&self) -> Membership {
-        Membership { epoch: EPOCH, secret: Secret::new(SECRET) }
+        Membership { epoch: EpochId(EPOCH), secret: Secret::new(SECRET) }
     }
 
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {

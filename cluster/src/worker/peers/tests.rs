@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use exact2048_coordinator::cluster::Secret;
+use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret};
 use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
 use exact2048_proto::v1::{FetchResponse, MeetRequest, MeetResponse, PushRequest, PushResponse};
@@ -17,7 +17,7 @@ use super::super::membership::Presence;
 use super::*;
 
 const ME: WorkerId = WorkerId(1);
-const MEMBERSHIP: Membership = Membership { epoch: 9, secret: Secret::new([3; 16]) };
+const MEMBERSHIP: Membership = Membership { epoch: EpochId(9), secret: Secret::new([3; 16]) };
 const RUN: RunId = RunId([0xab; 16]);
 const CHECKSUM: u64 = 0x0123_4567_89ab_cdef;
 const WANTED: WantedCopy = WantedCopy { run: RUN, header_checksum: CHECKSUM, bytes: 600_000, writer: None };
@@ -40,7 +40,7 @@ fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
     let admitting = (joined, Arc::new(watch::Sender::new(None)));
-    let presence = Presence { secret: Secret::new([1; 16]), incarnation: 0 };
+    let presence = Presence { secret: Secret::new([1; 16]), incarnation: Incarnation::FIRST };
     serve(worker, ExchangeService::new(presence, admitting, 0, Copies::new(cache)))
 }
 
@@ -96,7 +96,7 @@ fn sound_request() -> FetchRequest {
         protocol_version: PROTOCOL_VERSION,
         run: Bytes::copy_from_slice(&RUN.0),
         header_checksum: CHECKSUM,
-        epoch: MEMBERSHIP.epoch,
+        epoch: MEMBERSHIP.epoch.0,
         secret: Bytes::copy_from_slice(MEMBERSHIP.secret.bytes()),
     }
 }

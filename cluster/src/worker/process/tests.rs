@@ -8,7 +8,7 @@ use exact2048_net::tls::TlsFiles;
 use exact2048_solution::{Holdings, Recipe};
 
 use super::*;
-use crate::wire::Assignment;
+use crate::wire::{Assignment, OpeningId};
 
 /// A worker without a runner, and the epochs that the runner would start.
 async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receiver<Start>) {
@@ -58,12 +58,12 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
 }
 
 /// An answer with a share of an epoch, which ends the one before.
-fn assigned(epoch: u64) -> Answer {
+fn assigned(number: u64) -> Answer {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
     let share = Share {
         job: JobId("job".to_owned()),
-        epoch,
+        epoch: EpochId(number),
         segment: Recipe::new(&params, &Holdings::default()).steps()[0],
         params,
         members: Vec::new(),
@@ -72,8 +72,8 @@ fn assigned(epoch: u64) -> Answer {
     };
     Answer {
         acknowledged: 0,
-        withdrawn: epoch.checked_sub(1),
-        assignment: Some(Assignment { share, run_url: "file:///nowhere".to_owned(), opening: 1 }),
+        withdrawn: number.checked_sub(1).map(EpochId),
+        assignment: Some(Assignment { share, run_url: "file:///nowhere".to_owned(), opening: OpeningId(1) }),
         progress: None,
         write: None,
         needed_memory: None,
@@ -88,15 +88,16 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let named = |process: &Process| process.pull(false).epoch;
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
-    assert_eq!((first.assignment.share.epoch, named(&process)), (1, None));
+    assert_eq!((first.assignment.share.epoch, named(&process)), (EpochId(1), None));
     process.taken.store(1, Ordering::Relaxed);
-    assert_eq!(named(&process), Some(1));
+    assert_eq!(named(&process), Some(EpochId(1)));
     // The next one begins, and the runner does not leave the first.
     process.take(assigned(2));
     assert!(first.stop.load(Ordering::Relaxed));
-    assert_eq!((starts.try_recv().unwrap().assignment.share.epoch, named(&process)), (2, Some(1)));
+    let second = starts.try_recv().unwrap().assignment.share.epoch;
+    assert_eq!((second, named(&process)), (EpochId(2), Some(EpochId(1))));
     process.taken.store(2, Ordering::Relaxed);
-    assert_eq!(named(&process), Some(2));
+    assert_eq!(named(&process), Some(EpochId(2)));
 }
 
 /// Else a worker that is to stop would wait for an epoch that nobody withdraws any more.
@@ -116,5 +117,5 @@ async fn an_epoch_that_failed_here_is_left() {
     process.take(assigned(1));
     assert!(process.epoch.is_none());
     process.take(assigned(2));
-    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(2));
+    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(2)));
 }

@@ -36,11 +36,11 @@ fn each_process_is_reached_once() {
     let (mut cluster, mut workers, now) = cluster(1);
     let pull = workers[0].message();
     assert!(cluster.pull(now, &pull).is_ok());
-    let again = Pull { incarnation: 2, ..pull.clone() };
+    let again = Pull { incarnation: Incarnation(2), ..pull.clone() };
     assert_eq!(cluster.pull(now, &again), strangers(&again));
     assert!(cluster.pull(now, &pull).is_ok(), "whoever says so does not end the earlier one");
     cluster.admit(now, &again).unwrap();
-    let old = Refusal::OldIncarnation { worker: pull.worker, expected: 2, got: 1 };
+    let old = Refusal::OldIncarnation { worker: pull.worker, expected: Incarnation(2), got: Incarnation(1) };
     assert_eq!(cluster.pull(now, &pull), Err(old.clone()));
     assert_eq!(cluster.admit(now, &pull), Err(old));
     let later = now + 2 * ClusterConfig::default().lease;

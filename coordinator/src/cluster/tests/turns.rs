@@ -109,7 +109,7 @@ fn a_foreign_writer_fails_one_job() {
 /// ones from other jobs.
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
-    let mut cluster = Cluster::new(1, ClusterConfig::default(), secrets(), Duration::ZERO);
+    let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut large = submission("large");
     large.least_memory = Some(Arc::new(LeastMemory::new(vec![(1, 3 << 30)])));
     cluster.submit(Duration::ZERO, large).unwrap();

@@ -52,8 +52,8 @@ impl World {
             if self.random.per_mille(faults.die) {
                 if self.random.per_mille(500) {
                     let newest = self.coordinators.len() - 1;
-                    let again =
-                        Worker::new(worker.id, worker.incarnation + 1, worker.threads, self.now + 300);
+                    let incarnation = worker.incarnation.next();
+                    let again = Worker::new(worker.id, incarnation, worker.threads, self.now + 300);
                     let old = std::mem::replace(worker, again);
                     let old_target = std::mem::replace(target, newest);
                     // The earlier process may not be dead: it wakes up as a zombie.
@@ -79,7 +79,7 @@ impl World {
             }
         }
         if self.random.per_mille(faults.stranger) {
-            let made_up = Worker::new(WorkerId(u64::MAX - self.random.below(3)), 1, 4, self.now);
+            let made_up = Worker::new(WorkerId(u64::MAX - self.random.below(3)), Incarnation(1), 4, self.now);
             let to = self.coordinators.len() - 1;
             self.put(self.now, Message::Pull { to, pull: made_up.pull() });
         }
