@@ -5,9 +5,9 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use common::reference::Game;
 use common::{Place, Solved, exact2048, on_run, solve, text, try_solve, whole};
 use exact2048_game::Board;
+use exact2048_reference::Game;
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StartValues};
 use proptest::prelude::*;
 

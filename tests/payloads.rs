@@ -6,8 +6,8 @@ use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::forge::Forge;
-use common::reference::{Board, Game, as_f64};
 use common::{Place, number, solve};
+use exact2048_reference::{Board, Game, as_f64};
 use exact2048_storage::{ItemKey, ShardKind};
 
 /// Stands for a large tile.

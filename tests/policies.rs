@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use common::forge::Forge;
-use common::reference::Game;
 use common::{Solved, close, number, on_run, shards, solve, text};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{Move, empty_cells};
 use exact2048_game::{Board, Params};
+use exact2048_reference::Game;
 use exact2048_solution::{Advice, Oracle, QueryError, Run};
 use exact2048_storage::ShardKind;
 

@@ -5,8 +5,8 @@ use crate::common;
 use std::path::Path;
 
 use common::golden::{self, Row};
-use common::reference::{Game, Layer as ReferenceLayer};
 use common::{Place, Solved, close, layers, number, on_run, query, solve, whole};
+use exact2048_reference::{Game, Layer as ReferenceLayer};
 use serde_json::Value;
 
 fn rows_of(table: &str, board: &str) -> Vec<Row> {

@@ -4,8 +4,8 @@ use crate::common;
 
 use std::collections::HashSet;
 
-use common::reference::{Board, DIRECTIONS, Game, Solution, as_f64};
 use common::{Solved, close, layers, number, query, text, whole};
+use exact2048_reference::{Board, DIRECTIONS, Game, Solution, as_f64};
 use serde_json::Value;
 
 /// A game, and how many of its states are asked about.

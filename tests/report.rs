@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::reference::{self, Game, as_f64};
 use common::{
     Place, Solved, close, exact2048, files, format_run, format_run_unfinished, number, on_run, solve,
 };
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
+use exact2048_reference::{Game, Solution, as_f64};
 use exact2048_report::{
     LayerReport, ReportOptions, ReportedPlay, ReportedValues, RunReport, StateSums, gather,
 };
@@ -37,7 +37,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn of(game: &Game, solution: &reference::Solution, layer: u32, oracle: &Oracle) -> Self {
+    fn of(game: &Game, solution: &Solution, layer: u32, oracle: &Oracle) -> Self {
         let (size, rules) = (oracle.params().board, PackedRules::new(oracle.params().board));
         let mut slow = Self::default();
         for state in &solution.layers[&layer].states {

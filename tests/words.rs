@@ -33,13 +33,13 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The folders of the workspace's crates.
+/// The folders of the workspace's crates, without those of tests.
 fn members() -> Vec<String> {
     let manifest = read(&root().join("Cargo.toml"));
     let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
     list.split(',')
         .map(|name| name.trim().trim_matches('"').to_owned())
-        .filter(|name| !name.is_empty())
+        .filter(|name| !name.is_empty() && !name.starts_with("tests/"))
         .collect()
 }
 

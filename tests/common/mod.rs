@@ -11,7 +11,6 @@ pub mod http;
 pub mod proxy;
 #[cfg(feature = "net")]
 pub mod query_calls;
-pub mod reference;
 #[cfg(feature = "net")]
 pub mod script;
 pub mod serving;

@@ -4,6 +4,10 @@
 //! spawned into by itself. Values are the scores still to come, not the potentials that the solver
 //! stores, in 128-bit fixed point with 80 fraction bits: next to the solver's 64 bits they are exact.
 //! Chances to lose are not 1 less those to win, but the least by themselves.
+//!
+//! It is a crate because without optimisation, as the tests are built, it would take a tenth of the time of all of them.
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+#![allow(missing_docs, reason = "read by those who read the tests")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
