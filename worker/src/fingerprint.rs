@@ -334,7 +334,7 @@ mod tests {
             let cells = spaces[0].params().cells();
             let exponents = proptest::collection::vec(0..6u8, cells);
             let mut runner = TestRunner::deterministic();
-            for _ in 0..100 {
+            for _ in 0..40 {
                 let exponents = exponents.new_tree(&mut runner).unwrap().current();
                 // Some boards with a symmetry, of which one image is as good as another.
                 let plain = (0..cells).fold(Board::default(), |b, cell| b.with(cell, exponents[cell]));
@@ -348,7 +348,7 @@ mod tests {
                 }
             }
         }
-        assert!(compared > 3_000, "only {compared} boards are within the tile bound");
+        assert!(compared > 1_200, "only {compared} boards are within the tile bound");
     }
 
     /// A board that a symmetry maps to itself: of each two cells that it exchanges one is copied to the other.
