@@ -3,9 +3,8 @@
 
 usage: scripts/results-table.py [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-Options are passed on to solve, for example --threads 4. Takes some minutes of a core, 1 GiB of memory and 2 GB of disk for a
-moment. With --wide as the first option 4x4 to 32 is solved too, which takes a quarter of an hour of two cores and 10 GiB, and
-perfect play on 5x2 followed, which takes a quarter of an hour of a core.
+Options are passed on to solve, for example --threads 4. Takes a quarter of an hour of a core, 1 GiB of memory and 2 GB of disk
+for a moment. With --wide 4x4 to 32 is solved too, which takes half an hour of two cores and 10 GiB.
 """
 import json
 import subprocess
@@ -57,15 +56,15 @@ def main():
                 f" | {value(start['expected'], start['error_bound'])} | `{summary['fingerprint']}` |",
                 flush=True,
             )
-            if job in SCORE and (is_wide or job != ["5x2"]):
-                perfect.append((job[0], ask(program, "stats", "--run", run, "--json")))
+            perfect.append((job, ask(program, "stats", "--run", run, "--json")))
     print()
-    print("| Board | Moves of a game | Last layer | Largest tile at the end, and how likely |")
+    print("| `solve --board` | Moves of a game | Last layer | Largest tile at the end, and how likely |")
     print("|---|--:|--:|---|")
-    for board, stats in perfect:
+    for job, stats in perfect:
         likely = sorted(stats["tiles"], key=lambda tile: -tile["ended"])[:4]
         tiles = ", ".join(f"{tile['tile']:,}: {tile['ended']:.6f}" for tile in likely)
-        print(f"| {board} | {stats['moves']['value']:,.6f} | {stats['last_layer']['mean']:,.1f} | {tiles} |", flush=True)
+        moves, last = stats["moves"]["value"], stats["last_layer"]["mean"]
+        print(f"| `{' '.join(job)}` | {moves:,.6f} | {last:,.1f} | {tiles} |", flush=True)
 
 
 main()
