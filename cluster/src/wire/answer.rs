@@ -129,6 +129,7 @@ fn member_of(message: v1::Member) -> Result<EpochMember, WireError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::damaged::{any_damage, damaged};
     use super::super::params::tests::any_params;
     use super::*;
     use exact2048_coordinator::cluster::{JobId, Secret, WriteShard};
@@ -185,6 +186,14 @@ mod tests {
         #[test]
         fn answers_round_trip(answer in any_answer()) {
             prop_assert_eq!(Answer::try_from(v1::PullResponse::from(&answer)).unwrap(), answer);
+        }
+
+        #[test]
+        fn damaged_answers_are_refused_or_sound(answer in any_answer(), damage in any_damage()) {
+            let Some(message) = damaged(&v1::PullResponse::from(&answer), &damage) else { return Ok(()) };
+            if let Ok(read) = Answer::try_from(message) {
+                prop_assert_eq!(Answer::try_from(v1::PullResponse::from(&read)).unwrap(), read);
+            }
         }
     }
 

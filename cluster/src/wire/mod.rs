@@ -4,6 +4,8 @@
 //! the code that gets it can calculate. Conversions to messages cannot fail.
 
 mod answer;
+#[cfg(test)]
+mod damaged;
 mod params;
 mod pull;
 mod refusal;

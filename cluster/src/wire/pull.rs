@@ -206,6 +206,7 @@ fn clip(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::damaged::{any_damage, damaged};
     use super::*;
     use exact2048_coordinator::cluster::{JobId, WriteShard};
     use exact2048_solution::Phase;
@@ -298,6 +299,15 @@ mod tests {
         #[test]
         fn pulls_round_trip((pull, secret) in any_pull()) {
             prop_assert_eq!(pull_of(pull_message(&pull, &secret)).unwrap(), pull);
+        }
+
+        #[test]
+        fn damaged_pulls_are_refused_or_sound((pull, secret) in any_pull(), damage in any_damage()) {
+            let Some(message) = damaged(&pull_message(&pull, &secret), &damage) else { return Ok(()) };
+            if let Ok(read) = pull_of(message.clone()) {
+                let secret = secret_of("secret", &message.secret).unwrap();
+                prop_assert_eq!(pull_of(pull_message(&read, &secret)).unwrap(), read);
+            }
         }
     }
 
