@@ -177,7 +177,7 @@ pub fn begin(run: &Path, keep: &str) {
 #[test]
 fn the_limit_holds_and_values_stay_the_same() {
     let mut again = Vec::new();
-    for (limit, keep) in [(8_000_000u64, "16"), (4_000_000, "64"), (2_000_000, "64"), (2_000_000, "128")] {
+    for (limit, keep) in [(8_000_000u64, "16"), (4_000_000, "64"), (2_000_000, "64")] {
         let place = Place::new();
         let run = place.join("run");
         begin(&run, keep);
@@ -203,7 +203,7 @@ fn the_limit_holds_and_values_stay_the_same() {
         assert_eq!(files(&run.join("journal")).len(), before);
     }
     assert_eq!(again[0], 0, "there was room for all reach");
-    assert!(again[2] > 50 && again[3] > 50, "many layers were enumerated twice: {again:?}");
+    assert!(again[2] > 50, "many layers were enumerated twice: {again:?}");
 }
 
 /// Where memory is short, blocks wait in scratch files, which have no names: they count as well. Where they find no room
