@@ -12,7 +12,7 @@ use super::messages::JobId;
 use super::status::JobStatus;
 use crate::pass_cost::{CostToCome, PassCost};
 use crate::rate::{Pace, Rate};
-use crate::room::headroom;
+use crate::room;
 use crate::sizes;
 use crate::workload::Workload;
 
@@ -265,18 +265,11 @@ impl Job {
         }
     }
 
-    /// The reach to be removed next, where the disk has a limit: what nothing needs any more; and on the way up, one range
-    /// after the other that can be enumerated again, until there is room for what is written next.
+    /// The reach to be removed next, where the disk has a limit.
     pub fn to_remove(&self) -> Vec<LayerRange> {
-        let (Some(plan), Some(DiskUse { limit_bytes, free_bytes, .. })) = (&self.plan, self.disk) else {
-            return Vec::new();
-        };
+        let (Some(plan), Some(disk)) = (&self.plan, self.disk) else { return Vec::new() };
         let recipe = Recipe::new(&self.params, &plan.holdings);
-        let passed = recipe.passed();
-        if passed.is_empty() && recipe.is_climbing() && free_bytes < headroom(limit_bytes) {
-            return recipe.repeatable().into_iter().take(1).collect();
-        }
-        passed
+        room::goes_next(&recipe, disk.limit_bytes, disk.free_bytes.cast_signed(), 1)
     }
 
     /// Forgets what is only of use while the run is open.

@@ -1,7 +1,7 @@
 //! What is removed from the disk so that a run keeps within its limit: what the recipe needs no more, as soon as that
 //! is so; and where that is not enough, reach that can be enumerated again.
 
-use exact2048_coordinator::room::headroom;
+use exact2048_coordinator::room::{self, headroom};
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
 use exact2048_storage::file_cost;
@@ -9,52 +9,34 @@ use exact2048_storage::file_cost;
 /// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
 /// until there is room for what is written next.
 pub fn tidy(run: &mut Run) -> Result<(), RunError> {
-    if run.dir().allowance().is_some() && remove_passed(run)? {
-        make_room_to_climb(run, 1)?;
-    }
-    Ok(())
+    remove_needless(run, 1)
 }
 
-/// Lets go of what nothing needs any more. Returns whether some layers were never enumerated.
-fn remove_passed(run: &mut Run) -> Result<bool, RunError> {
-    let holdings = run.holdings();
-    let recipe = Recipe::new(run.params(), &holdings);
-    let (passed, is_climbing) = (recipe.passed(), recipe.is_climbing());
-    run.remove_reach(passed)?;
-    Ok(is_climbing)
-}
-
-/// Removes reach that can be enumerated again until `times` times the usual headroom is free.
-fn make_room_to_climb(run: &mut Run, times: u64) -> Result<(), RunError> {
-    let Some(allowance) = run.dir().allowance() else { return Ok(()) };
-    let wanted = (times * headroom(allowance.limit_bytes())).cast_signed();
-    let mut free = allowance.free_bytes();
-    if free >= wanted {
-        return Ok(());
-    }
-    let holdings = run.holdings();
-    let mut removed = Vec::new();
-    for range in Recipe::new(run.params(), &holdings).repeatable() {
-        if free >= wanted {
-            break;
+/// Removes what goes so that `times` times the usual headroom is free.
+fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
+    let Some(allowance) = run.dir().allowance().cloned() else { return Ok(()) };
+    loop {
+        let holdings = run.holdings();
+        let recipe = Recipe::new(run.params(), &holdings);
+        let removed = room::goes_next(&recipe, allowance.limit_bytes(), allowance.free_bytes(), times);
+        if removed.is_empty() {
+            return Ok(());
         }
-        free += reach_bytes(run, range).cast_signed();
-        removed.push(range);
+        run.remove_reach(removed)?;
     }
-    run.remove_reach(removed)
 }
 
 /// Before a segment, or after one that found no room, removes what has to go so that the rest of the run fits, with
 /// `times` times the usual headroom left free. Returns how many bytes are missing even then, as far as is known.
 pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
     let Some(allowance) = run.dir().allowance().cloned() else { return Ok(0) };
+    remove_needless(run, times)?;
     let usual = headroom(allowance.limit_bytes());
-    if remove_passed(run)? {
-        make_room_to_climb(run, times)?;
+    let holdings = run.holdings();
+    if Recipe::new(run.params(), &holdings).is_climbing() {
         return Ok(u64::try_from(usual.cast_signed() - allowance.free_bytes()).unwrap_or(0));
     }
     let free = allowance.free_bytes() - (times * usual).cast_signed();
-    let holdings = run.holdings();
     let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
     run.remove_reach(relief.removed)?;
     Ok(match relief.missing_bytes {
