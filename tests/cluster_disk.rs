@@ -154,6 +154,16 @@ fn a_limit_for_a_run_that_is_done_removes_reach() {
     assert!(after.0 < before.0 && after.1 < before.1, "{before:?}, {after:?}");
     assert!(after.1 <= whole(&status["bytes_on_disk"]), "{after:?}, {status}");
     is_whole(&cluster, &job_name);
+
+    // What is too little for a new run is enough for this one.
+    cluster.client(&["forget", &job_name]).exits(0);
+    let little = format!("{} --disk {}", job(), after.1 * 8 / 7 + 10_000);
+    let args = format!("submit {little} --name new");
+    let args: Vec<&str> = args.split_whitespace().collect();
+    cluster.client(&args).exits(2).says(&["--disk", "is too small", "at least about"]);
+    let job_name = cluster.submit(&format!("{little} --name done"));
+    assert_eq!(text(&cluster.wait(&job_name)["keep"]), "64");
+    is_whole(&cluster, &job_name);
 }
 
 /// The least is told before anything is made; a run that keeps more than fits fails with what it needs, and goes on with

@@ -89,8 +89,15 @@ impl Coordinator {
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        let answer = self.runtime.block_on(call(self.client()));
-        let mut answer = answer.map_err(|status| failure(&status))?.into_inner();
+        self.answer(call).map_err(|status| failure(&status))
+    }
+
+    /// The same, with what the coordinator says where it refuses.
+    pub fn answer<T: Shown, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T, Status>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut answer = self.runtime.block_on(call(self.client()))?.into_inner();
         answer.make_plain();
         Ok(answer)
     }

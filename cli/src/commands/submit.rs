@@ -7,12 +7,13 @@ use bytesize::ByteSize;
 use exact2048_cluster::client::within;
 use exact2048_cluster::names::{self, NameError};
 use exact2048_cluster::view::{JobView, kept};
+use exact2048_cluster::wire::is_no_such_run;
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
 use exact2048_solution::{Holdings, Recipe};
 
 use crate::choice::{Choices, LayerCost};
-use crate::cluster::CoordinatorPlace;
+use crate::cluster::{CoordinatorPlace, failure};
 use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
 use crate::{display, limits};
@@ -62,11 +63,10 @@ pub fn main(args: &Args) -> Result<()> {
     let mut params = args.job.params()?;
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
-    let choice = match disk_bytes {
-        Some(limit) => Some(Choices::new(&params, limit).choose(args.job.keep(), params.board)?),
-        None => None,
-    };
-    if let Some(choice) = &choice {
+    let choice = disk_bytes
+        .map(|limit| Choices::new(&params, limit).choose(args.job.keep(), params.board))
+        .transpose();
+    if let Ok(Some(choice)) = &choice {
         params = params.with_kept(choice.kept);
     }
     let needs = Needs::of(&params, &workload, &Recipe::new(&params, &Holdings::default()).steps());
@@ -77,8 +77,15 @@ pub fn main(args: &Args) -> Result<()> {
         name: args.name.clone().unwrap_or_default(),
         disk_bytes,
         any_kept: args.job.keep().is_none(),
+        // What is too little for a whole run may do for what is left of one.
+        must_exist: choice.is_err(),
     };
-    let answer = coordinator.ask(async |mut client| client.submit(within(request)).await)?;
+    let answer = coordinator.answer(async |mut client| client.submit(within(request)).await);
+    let (answer, choice) = match (answer, choice) {
+        (Ok(answer), choice) => (answer, choice.ok().flatten()),
+        (Err(status), Err(too_small)) if is_no_such_run(&status) => return Err(too_small.into()),
+        (Err(status), _) => return Err(failure(&status)),
+    };
     let job = answer.job.context("the coordinator does not say which job this is")?;
     let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.kept);
     if let (Some(limit), Some(choice)) = (disk_bytes, choice.filter(|_| is_as_chosen)) {

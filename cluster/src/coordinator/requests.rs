@@ -21,7 +21,7 @@ use super::job_run::Contents;
 use super::queue::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell, lock};
 use super::{AppendError, is_out_of_files};
-use crate::wire::{cluster_status, refusal_status, status_with_reason};
+use crate::wire::{cluster_status, no_such_run_status, refusal_status, status_with_reason};
 
 /// Most jobs that a queue may have, also counting those that have ended and were not forgotten: what one message can
 /// list.
@@ -118,7 +118,9 @@ impl Shell {
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, WantedJob { params, disk_limit: None, any_kept: false }).await.map(drop)
+        look(location, WantedJob { params, disk_limit: None, any_kept: false, must_exist: false })
+            .await
+            .map(drop)
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -199,6 +201,8 @@ pub struct WantedJob {
     pub disk_limit: Option<u64>,
     /// Whether a run that is there already may keep other layers.
     pub any_kept: bool,
+    /// Whether such a run must be there already.
+    pub must_exist: bool,
 }
 
 /// What is in the place of a job's run.
@@ -212,10 +216,10 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, disk_limit } = wanted;
+        let WantedJob { params: wanted, any_kept, disk_limit, must_exist } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
-            return Ok(Found { params: wanted, summary: None });
+            return Ok((!must_exist).then_some(Found { params: wanted, summary: None }));
         }
         let run = Run::open(&location)?;
         let wanted = if any_kept { wanted.with_kept(run.params().kept) } else { wanted };
@@ -226,9 +230,10 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         if !is_done {
             run.require_own_format()?;
         }
-        Ok(Found { params, summary: is_done.then(|| summary_of(&run)) })
+        Ok(Some(Found { params, summary: is_done.then(|| summary_of(&run)) }))
     });
-    found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))
+    let found = found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))?;
+    found.ok_or_else(no_such_run_status)
 }
 
 /// The summary of a run that lacks nothing.

@@ -18,6 +18,7 @@ const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
 const STRANGER: &str = "STRANGER";
 const UNMET: &str = "UNMET";
+const NO_SUCH_RUN: &str = "NO_SUCH_RUN";
 
 fn status<const N: usize>(
     code: Code,
@@ -45,7 +46,23 @@ pub fn unmet_status(why: impl Display) -> Status {
 /// Whether a status is [that](unmet_status) of a worker that could not be met.
 #[must_use]
 pub fn is_unmet(status: &Status) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN && info.reason == UNMET)
+    has_reason(status, UNMET)
+}
+
+/// The status of a job whose run must be in the store, and is not.
+#[must_use]
+pub fn no_such_run_status() -> Status {
+    status(Code::NotFound, NO_SUCH_RUN, "the store has no run of this name", [])
+}
+
+/// Whether a status is [that](no_such_run_status) of a job whose run is not in the store.
+#[must_use]
+pub fn is_no_such_run(status: &Status) -> bool {
+    has_reason(status, NO_SUCH_RUN)
+}
+
+fn has_reason(status: &Status, reason: &str) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN && info.reason == reason)
 }
 
 /// The status of a refused pull.
