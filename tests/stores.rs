@@ -4,7 +4,7 @@
 //! bucket or prefix that the tests may write to, the usual variables say how to reach it. Without it nothing is
 //! tested, unless `EXACT2048_REQUIRE_S3` is set.
 
-use crate::common;
+use crate::{common, disk};
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -117,6 +117,13 @@ impl Bucket {
     }
 }
 
+/// What the objects of a run take, by a copy of them.
+fn bytes_of(copy: &Path) -> u64 {
+    let folders = ["", "journal", "shards"].map(|folder| copy.join(folder));
+    let files = folders.iter().flat_map(|folder| files(folder)).filter(|path| path.is_file());
+    files.map(|path| path.metadata().unwrap().len()).sum()
+}
+
 fn in_time<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -135,19 +142,13 @@ fn a_run_is_solved_queried_and_copied() {
         bucket.call(subcommand, &[]).exits(1).says(&["manifest.json", &bucket.url]);
     }
     let summary = bucket.is_solved();
-    let stored: u64 = {
-        let copy = bucket.local.join("copy");
-        bucket.copy_to(&copy);
-        let folders = [copy.clone(), copy.join("journal"), copy.join("shards")];
-        let files = folders.iter().flat_map(|folder| files(folder)).filter(|path| path.is_file());
-        files.map(|path| path.metadata().unwrap().len()).sum()
-    };
-    assert_eq!(summary["bytes_on_disk"].as_u64(), Some(stored));
+    let copy = bucket.local.join("copy");
+    bucket.copy_to(&copy);
+    assert_eq!(whole(&summary["bytes_on_disk"]), bytes_of(&copy));
     let answer = |run: &str| exact2048(["query", "--json", "--run", run, "2 2 / 0 0 / 0 0"]).exits(0).json();
     let in_store = bucket.call("query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
 
     // The copy is a run as any other, and goes on as one.
-    let copy = bucket.local.join("copy");
     assert_eq!(answer(copy.to_str().unwrap()), in_store);
     exact2048(["verify", "--run", copy.to_str().unwrap()]).exits(0);
     std::fs::remove_file(common::shards(&copy).remove(0)).unwrap();
@@ -175,6 +176,29 @@ fn a_run_begun_in_a_directory_is_finished_in_a_store() {
     assert_eq!(ended.signal, Some(6), "{ended:?}");
     bucket.aws(&["cp", "--recursive", "--quiet", "--exclude", "lock", local.to_str().unwrap(), &bucket.url]);
     bucket.is_solved();
+}
+
+/// The limit is for the objects of the run; killed while some are removed, it goes on and leaves none behind.
+#[test]
+fn a_limit_of_the_disk_removes_objects() {
+    let Some(bucket) = Bucket::new("limit") else { return };
+    let limit = 1_800_000;
+    let options = format!("{} --keep 128 --disk {limit} --json", disk::JOB);
+    let args = bucket.args("solve", &options.split(' ').collect::<Vec<_>>());
+    for point in ["removal.committed", "removal.begun"] {
+        let mut begun = command(&args);
+        let ended = begun.env("FAILPOINTS", format!("{point}=3*off->return")).output().unwrap();
+        let ended = Finished::new(ended);
+        assert_eq!(ended.signal, Some(6), "{point}: {ended:?}");
+    }
+    let summary = exact2048(&args).exits(0).json();
+    assert!(whole(&summary["peak_disk_bytes"]) <= limit, "{summary}");
+    let copy = bucket.local.join("copy");
+    bucket.copy_to(&copy);
+    disk::is_stored_whole(&copy, text(&summary["fingerprint"]));
+    assert!(disk::enumerated_again(&copy) > 50);
+    let objects = bytes_of(&copy);
+    assert!(objects <= whole(&summary["bytes_on_disk"]), "{objects} there, {summary}");
 }
 
 #[test]
