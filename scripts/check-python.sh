@@ -33,5 +33,5 @@ cp python/pyproject.toml docs/tour.ipynb "$here/"
 cd "$here"
 step fresh/bin/pytest --quiet tests
 step fresh/bin/mypy --config-file pyproject.toml
-step fresh/bin/python examples/ntuple.py --run runs/3x3 --seconds 20 --output regret.png
+step fresh/bin/python examples/ntuple.py --run runs/3x3 --seconds 6 --output regret.png
 step fresh/bin/jupyter execute tour.ipynb

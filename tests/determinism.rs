@@ -22,12 +22,14 @@ fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
     (summary, layers(run))
 }
 
-fn check_variants(job: &str, variants: &[&str]) {
+fn check_variants(job: &str, variants: impl IntoIterator<Item = &'static str>) {
     let first = Solved::new(job);
     let expected = result(&first.run(), &first.summary);
     let least = common::least_memory(&format!("{job} --threads 1"));
     let least = format!("--threads 1 --memory {least}");
-    for variant in variants.iter().chain([&least.as_str()]) {
+    let mut variants: Vec<&str> = variants.into_iter().collect();
+    variants.push(&least);
+    for variant in variants {
         let other = Solved::new(&format!("{job} {variant}"));
         assert!(result(&other.run(), &other.summary) == expected, "{job} with {variant} differs");
     }
@@ -56,14 +58,19 @@ const VARIANTS: [&str; 17] = [
     "--keep starts",
 ];
 
+/// For kinds of values that differ in nothing but their arithmetic.
+fn every_third() -> impl Iterator<Item = &'static str> {
+    VARIANTS.into_iter().skip(2).step_by(3)
+}
+
 #[test]
 fn results_of_4x2_do_not_depend_on_how_they_are_computed() {
-    check_variants("--board 4x2", &VARIANTS);
+    check_variants("--board 4x2", VARIANTS);
 }
 
 #[test]
 fn results_of_3x3_do_not_depend_on_how_they_are_computed() {
-    check_variants("--board 3x3 --objective reach:128", &VARIANTS);
+    check_variants("--board 3x3 --objective reach:128", VARIANTS);
 }
 
 /// Whatever is stored of a whole board, its states, what they are worth and the fingerprint are the same.
@@ -71,7 +78,7 @@ fn results_of_3x3_do_not_depend_on_how_they_are_computed() {
 fn results_of_a_whole_3x3_do_not_depend_on_what_is_stored() {
     let usual = Solved::new("--board 3x3 --keep 4");
     let expected = result(&usual.run(), &usual.summary);
-    for stored in ["--keep all", "--keep 16", "--keep starts", "--values best-move"] {
+    for stored in ["--keep all", "--keep starts", "--values best-move"] {
         let other = Solved::new(&format!("--board 3x3 {stored}"));
         assert!(result(&other.run(), &other.summary) == expected, "{stored} differs");
     }
@@ -79,18 +86,18 @@ fn results_of_a_whole_3x3_do_not_depend_on_what_is_stored() {
 
 #[test]
 fn results_with_64_bits_do_not_depend_on_how_they_are_computed() {
-    check_variants("--board 4x2 --objective reach:128 --precision 64 --spawn4 1/3", &VARIANTS);
+    check_variants("--board 4x2 --objective reach:128 --precision 64 --spawn4 1/3", every_third());
 }
 
 #[test]
 fn floating_values_do_not_depend_on_how_they_are_computed() {
-    check_variants("--board 4x2 --objective lose:64", &VARIANTS);
-    check_variants("--board 4x2 --objective reach:64 --discount 0.95 --precision 64", &VARIANTS);
+    check_variants("--board 4x2 --objective lose:64", every_third());
+    check_variants("--board 4x2 --objective reach:64 --discount 0.95 --precision 64", every_third());
 }
 
 #[test]
 fn values_against_an_adversary_do_not_depend_on_how_they_are_computed() {
-    check_variants("--board 4x2 --spawner worst", &VARIANTS);
+    check_variants("--board 4x2 --spawner worst", every_third());
 }
 
 #[test]
@@ -211,10 +218,10 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     assert!(lasting(&run).starts_with(&before), "{job} lost or rewrote a shard");
     let how: &[&str] = match () {
         // Without all reach not all states can be gone through.
-        () if job.contains("--disk") => &["--sample", "2"],
+        () if job.contains("--disk") => &["--partial"],
         // Of a run that keeps few layers all states take no longer than samples.
         () if job.contains("--keep") || job.contains("best-move") => &[],
-        () => &["--sample", "2000"],
+        () => &["--sample", "500"],
     };
     common::on_run(&run, "verify", how).exits(0);
 }

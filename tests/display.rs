@@ -172,6 +172,10 @@ fn tables_fit_the_terminal() {
     let solved = Solved::new("--board 4x2");
     let run = solved.run();
     let run = run.to_str().unwrap();
+    // Whose states are gone through in no time.
+    let small = Solved::new("--board 3x2");
+    let small = small.run();
+    let small = small.to_str().unwrap();
     for columns in WIDTHS {
         for (args, words) in [
             (&["count", "--run", run][..], &["within the tile bound", "up to symmetry", "4,980,767"][..]),
@@ -180,11 +184,11 @@ fn tables_fit_the_terminal() {
             (&["bag", "--target", "64", "--exact"], &["deviation", "variance"]),
             (&["play", "--player", "greedy", "--games", "20"], &["95% confidence", "least"]),
             (
-                &["evaluate", "--player", "greedy", "--run", run],
+                &["evaluate", "--player", "greedy", "--run", small],
                 &["player's", "reached", "mean loss", "worst"],
             ),
             (
-                &["stats", "--run", run, "--cutoff", "1e-9"],
+                &["stats", "--run", small, "--cutoff", "1e-9"],
                 &["largest at the end", "ended by layer", "left out"],
             ),
             (&["query", "--run", run, "64 32 / 16 8 / 4 2 / 128 2"], &["afterstate", "canonical"]),
