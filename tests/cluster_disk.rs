@@ -15,8 +15,13 @@ use serde_json::Value;
 
 /// Solves a job while what its run takes is looked at, over and over. `meanwhile` is called when it is submitted, with its
 /// name. Returns its status, and the most that was seen.
-fn watched(cluster: &mut Cluster, options: &str, meanwhile: impl FnOnce(&mut Cluster, &str)) -> (Value, u64) {
-    let run = cluster.run("watched");
+fn watched(
+    cluster: &mut Cluster,
+    options: &str,
+    name: &str,
+    meanwhile: impl FnOnce(&mut Cluster, &str),
+) -> (Value, u64) {
+    let run = cluster.run(name);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -27,7 +32,7 @@ fn watched(cluster: &mut Cluster, options: &str, meanwhile: impl FnOnce(&mut Clu
             }
             most
         });
-        let job = cluster.submit(&format!("{options} --name watched"));
+        let job = cluster.submit(&format!("{options} --name {name}"));
         meanwhile(cluster, &job);
         let status = cluster.wait(&job);
         is_over.store(true, Ordering::Relaxed);
@@ -51,7 +56,7 @@ fn the_limit_holds_and_values_stay_the_same() {
     for (options, limit, is_tight) in [("", 6_000_000u64, false), (" --keep 128", 1_800_000, true)] {
         let mut cluster = Cluster::new(2);
         let options = format!("{}{options} --disk {limit}", job());
-        let (status, most) = watched(&mut cluster, &options, |_, _| {});
+        let (status, most) = watched(&mut cluster, &options, "watched", |_, _| {});
         let counted = [&status["bytes_on_disk"], &status["peak_disk_bytes"]].map(whole);
         assert!(most <= limit && counted[1] <= limit, "{most} seen, {counted:?} counted, {limit} allowed");
         assert!(counted[0] < counted[1] && whole(&status["disk_limit_bytes"]) == limit, "{status}");
@@ -75,7 +80,7 @@ fn the_limit_holds_and_values_stay_the_same() {
 fn the_limit_holds_where_workers_are_killed() {
     let mut cluster = Cluster::new(3);
     let options = format!("{} --keep 128 --disk 1800000", job());
-    let (status, most) = watched(&mut cluster, &options, |cluster, job| {
+    let (status, most) = watched(&mut cluster, &options, "watched", |cluster, job| {
         for kill in 0..3 {
             let is_on = |status: &Value| status["state"] == "done" || whole(&status["worker_count"]) > 0;
             cluster.wait_until(job, is_on);
@@ -154,16 +159,28 @@ fn a_limit_for_a_run_that_is_done_removes_reach() {
     assert!(after.0 < before.0 && after.1 < before.1, "{before:?}, {after:?}");
     assert!(after.1 <= whole(&status["bytes_on_disk"]), "{after:?}, {status}");
     is_whole(&cluster, &job_name);
+}
 
-    // What is too little for a new run is enough for this one.
-    cluster.client(&["forget", &job_name]).exits(0);
-    let little = format!("{} --disk {}", job(), after.1 * 8 / 7 + 10_000);
-    let args = format!("submit {little} --name new");
-    let args: Vec<&str> = args.split_whitespace().collect();
-    cluster.client(&args).exits(2).says(&["--disk", "is too small", "at least about"]);
-    let job_name = cluster.submit(&format!("{little} --name done"));
-    assert_eq!(text(&cluster.wait(&job_name)["keep"]), "64");
-    is_whole(&cluster, &job_name);
+/// What is too little for a new run may be enough for what is left of one, if it is said which.
+#[test]
+fn the_rest_of_a_run_takes_less_than_a_new_one() {
+    let mut cluster = Cluster::new(1);
+    let run = cluster.run("rest");
+    begin(&run, "64");
+    solve(&run, &format!("{JOB} --disk 2MB"));
+    let lost = |path: &std::path::PathBuf| path.to_string_lossy().contains("values-000128");
+    std::fs::remove_file(common::shards(&run).into_iter().find(lost).unwrap()).unwrap();
+    let limited = format!("{} --keep 64 --disk 1600000", job());
+    for options in [&format!("{} --disk 1MB", job()), &limited, &format!("{limited} --name new")] {
+        let args = format!("submit {options}");
+        let args: Vec<&str> = args.split_whitespace().collect();
+        cluster.client(&args).exits(2).says(&["--disk", "is too small", "at least about"]);
+    }
+    assert!(!cluster.run("new").exists());
+    let (status, most) = watched(&mut cluster, &limited, "rest", |_, _| {});
+    assert!(most <= 1_600_000, "{most} seen");
+    assert_eq!(text(&status["keep"]), "64");
+    is_whole(&cluster, "rest");
 }
 
 /// The least is told before anything is made; a run that keeps more than fits fails with what it needs, and goes on with

@@ -166,7 +166,7 @@ fn examples(help: &str) -> Vec<String> {
     joined.lines().map(str::to_owned).collect()
 }
 
-/// Tables of every command, the widest that each can print.
+/// Tables of every command.
 #[test]
 fn tables_fit_the_terminal() {
     let solved = Solved::new("--board 4x2");

@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 use exact2048_cluster::client::within;
 use exact2048_cluster::names::{self, NameError};
 use exact2048_cluster::view::{JobView, kept};
-use exact2048_cluster::wire::is_no_such_run;
+use exact2048_cluster::wire::is_run_unknown;
 use exact2048_coordinator::Workload;
 use exact2048_proto::v1::SubmitRequest;
 use exact2048_solution::{Holdings, Recipe};
@@ -63,10 +63,18 @@ pub fn main(args: &Args) -> Result<()> {
     let mut params = args.job.params()?;
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
-    let choice = disk_bytes
-        .map(|limit| Choices::new(&params, limit).choose(args.job.keep(), params.board))
-        .transpose();
-    if let Ok(Some(choice)) = &choice {
+    let chosen = match disk_bytes {
+        Some(limit) => Choices::new(&params, limit).choose(args.job.keep(), params.board).map(Some),
+        None => Ok(None),
+    };
+    // What is too little for a whole run may do for what is left of one, where it is said which.
+    let says_which = args.name.is_some() || args.job.keep().is_some();
+    let (choice, too_small) = match chosen {
+        Ok(choice) => (choice, None),
+        Err(too_small) if says_which => (None, Some(too_small)),
+        Err(too_small) => return Err(too_small.into()),
+    };
+    if let Some(choice) = &choice {
         params = params.with_kept(choice.kept);
     }
     let needs = Needs::of(&params, &workload, &Recipe::new(&params, &Holdings::default()).steps());
@@ -77,15 +85,14 @@ pub fn main(args: &Args) -> Result<()> {
         name: args.name.clone().unwrap_or_default(),
         disk_bytes,
         any_kept: args.job.keep().is_none(),
-        // What is too little for a whole run may do for what is left of one.
-        must_exist: choice.is_err(),
+        must_exist: too_small.is_some(),
     };
+    let is_rest = request.must_exist;
     let answer = coordinator.answer(async |mut client| client.submit(within(request)).await);
-    let (answer, choice) = match (answer, choice) {
-        (Ok(answer), choice) => (answer, choice.ok().flatten()),
-        (Err(status), Err(too_small)) if is_no_such_run(&status) => return Err(too_small.into()),
-        (Err(status), _) => return Err(failure(&status)),
-    };
+    let answer = answer.map_err(|status| match too_small {
+        Some(too_small) if is_run_unknown(&status) => too_small.into(),
+        _ => failure(&status),
+    })?;
     let job = answer.job.context("the coordinator does not say which job this is")?;
     let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.kept);
     if let (Some(limit), Some(choice)) = (disk_bytes, choice.filter(|_| is_as_chosen)) {
@@ -94,9 +101,11 @@ pub fn main(args: &Args) -> Result<()> {
         let layer_cost = LayerCost::usual(&params, &workload, tuning, USUAL_THREADS);
         display::say(&choice.text(limit, &layer_cost));
     }
-    // How much the store has free is not known here, either.
-    for note in notes(&needs, 0, &FreeRoom::default()) {
-        display::say(&note);
+    // How much the store has free is not known here, either; nor how much of a run is left.
+    if !is_rest {
+        for note in notes(&needs, 0, &FreeRoom::default()) {
+            display::say(&note);
+        }
     }
     let mut out = std::io::stdout().lock();
     if args.json {

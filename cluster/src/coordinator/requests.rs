@@ -21,7 +21,7 @@ use super::job_run::Contents;
 use super::queue::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell, lock};
 use super::{AppendError, is_out_of_files};
-use crate::wire::{cluster_status, no_such_run_status, refusal_status, status_with_reason};
+use crate::wire::{cluster_status, refusal_status, run_unknown_status, status_with_reason};
 
 /// Most jobs that a queue may have, also counting those that have ended and were not forgotten: what one message can
 /// list.
@@ -233,7 +233,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         Ok(Some(Found { params, summary: is_done.then(|| summary_of(&run)) }))
     });
     let found = found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))?;
-    found.ok_or_else(no_such_run_status)
+    found.ok_or_else(run_unknown_status)
 }
 
 /// The summary of a run that lacks nothing.

@@ -18,7 +18,7 @@ const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
 const STRANGER: &str = "STRANGER";
 const UNMET: &str = "UNMET";
-const NO_SUCH_RUN: &str = "NO_SUCH_RUN";
+const RUN_UNKNOWN: &str = "RUN_UNKNOWN";
 
 fn status<const N: usize>(
     code: Code,
@@ -51,14 +51,14 @@ pub fn is_unmet(status: &Status) -> bool {
 
 /// The status of a job whose run must be in the store, and is not.
 #[must_use]
-pub fn no_such_run_status() -> Status {
-    status(Code::NotFound, NO_SUCH_RUN, "the store has no run of this name", [])
+pub fn run_unknown_status() -> Status {
+    status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
 }
 
-/// Whether a status is [that](no_such_run_status) of a job whose run is not in the store.
+/// Whether a status is [that](run_unknown_status) of a job whose run is not in the store.
 #[must_use]
-pub fn is_no_such_run(status: &Status) -> bool {
-    has_reason(status, NO_SUCH_RUN)
+pub fn is_run_unknown(status: &Status) -> bool {
+    has_reason(status, RUN_UNKNOWN)
 }
 
 fn has_reason(status: &Status, reason: &str) -> bool {

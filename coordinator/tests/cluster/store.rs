@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Append, EpochId, JobId, WorkerId};
-use exact2048_coordinator::room::headroom;
+use exact2048_coordinator::room::{goes_next, headroom};
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Holding, Holdings, LayerRange, Phase, Recipe};
 
@@ -108,14 +108,19 @@ impl Store {
     /// Removes what the run of a job does not need, and what can be enumerated again until `times` times the usual room is
     /// free.
     pub fn make_room(&mut self, truth: &Truth, job: &JobId, limit: u64, times: u64) {
-        let holdings = self.journals[job].holdings();
-        let recipe = Recipe::new(&truth.params, &holdings);
-        self.remove(truth, job, &recipe.passed());
-        for range in recipe.repeatable() {
-            if limit.saturating_sub(self.taken(job)) >= times * headroom(limit) {
-                break;
+        loop {
+            let holdings = self.journals[job].holdings();
+            let recipe = Recipe::new(&truth.params, &holdings);
+            let free = limit.cast_signed() - self.taken(job).cast_signed();
+            let mut removed = goes_next(&recipe, limit, free, times);
+            // When all is enumerated a forecast decides what goes; here it is what is free.
+            if removed.is_empty() && free < (times * headroom(limit)).cast_signed() {
+                removed = recipe.repeatable().into_iter().take(1).collect();
             }
-            self.remove(truth, job, &[range]);
+            if removed.is_empty() {
+                return;
+            }
+            self.remove(truth, job, &removed);
         }
     }
 
