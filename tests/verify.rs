@@ -514,6 +514,24 @@ fn a_stopped_check_can_go_on() {
     assert_eq!(rest.checked.states + above.checked.states, whole(&solved.summary["states"]));
 }
 
+/// One value may follow from millions of states: a sample stops among them.
+#[test]
+fn a_sample_can_be_stopped_before_its_first_value() {
+    let solved = Solved::new("--board 4x2 --keep starts");
+    let run = Run::open(solved.run().as_path()).unwrap();
+    let stop = AtomicBool::new(false);
+    let verifier = Verifier::new(&run, 1, &stop, &|_| {}).unwrap();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            stop.store(true, Ordering::Relaxed);
+        });
+        verifier.sample(1, 8 << 30)
+    });
+    assert!(outcome.stopped && outcome.problems.is_empty());
+    assert_eq!((outcome.checked.values, outcome.checked.values_too_far), (0, 0));
+}
+
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let solved = Solved::new("--board 2x2");

@@ -30,6 +30,9 @@ const SEED: u64 = 2048;
 /// Values that are checked together at most.
 const TOGETHER: usize = 256;
 
+/// After how many states it is looked whether to stop: some tens of milliseconds.
+const OFTEN: usize = 1 << 14;
+
 /// Bytes that a state takes while the values below it are checked, about.
 const STATE_BYTES: u64 = 64;
 
@@ -45,6 +48,7 @@ impl Verifier<'_> {
     /// that takes more than `memory_bytes` are left out.
     pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
         let sampler = Sampler {
+            verifier: self,
             game: self.game(),
             reader: LayerReader::new(self.run(), self.game()),
             oracle: Oracle::with_options(
@@ -85,6 +89,9 @@ impl Verifier<'_> {
                 return Ok(Checked::default());
             }
             let found = sampler.check(group);
+            if self.is_stopped() {
+                return found;
+            }
             let so_far = checked.fetch_add(group.len() as u64, Ordering::Relaxed) + group.len() as u64;
             (self.progress)(CheckProgress::Sample(so_far, count));
             found
@@ -125,6 +132,8 @@ impl Verifier<'_> {
 }
 
 struct Sampler<'a> {
+    /// Says whether to stop.
+    verifier: &'a Verifier<'a>,
     game: &'a Game,
     reader: LayerReader<'a>,
     /// What answers queries; none where the run is not solved.
@@ -144,6 +153,9 @@ impl Sampler<'_> {
             states.push(self.drawn(key, nth)?);
         }
         let Some((known, between)) = self.cone(&states)? else {
+            if self.verifier.is_stopped() {
+                return Ok(Checked::default());
+            }
             let Some(half) = (group.len() > 1).then_some(group.len() / 2) else {
                 return Ok(Checked { values_too_far: 1, ..Checked::default() });
             };
@@ -188,7 +200,7 @@ impl Sampler<'_> {
     }
 
     /// The values of all that states lead to, up to the stored layers, and those states among them whose values are not
-    /// stored, ascending; `None` where they are too many.
+    /// stored, ascending; `None` where they are too many, or it is to stop.
     fn cone(&self, states: &[(u32, u64, u64)]) -> Result<Option<(Known, Vec<u64>)>, Problem> {
         let (mut known, mut between) = (Known::default(), Vec::new());
         // For each layer the states that are still to be worked on, each with an afterstate that leads to it.
@@ -204,7 +216,10 @@ impl Sampler<'_> {
             {
                 return Ok(None);
             }
-            for (board, after) in of_layer {
+            for (nth, (board, after)) in of_layer.into_iter().enumerate() {
+                if nth % OFTEN == 0 && self.verifier.is_stopped() {
+                    return Ok(None);
+                }
                 let value = if self.game.keeps(layer) { self.stored_value(layer, after, board)? } else { 0 };
                 known.insert(board, value);
                 if !self.game.keeps(layer) {
@@ -216,7 +231,10 @@ impl Sampler<'_> {
             }
         }
         between.sort_unstable_by_key(|&board| (tile_sum(board), board));
-        for &board in between.iter().rev() {
+        for (nth, &board) in between.iter().rev().enumerate() {
+            if nth % OFTEN == 0 && self.verifier.is_stopped() {
+                return Ok(None);
+            }
             let value = self.best(board, &known);
             known.insert(board, value);
         }
