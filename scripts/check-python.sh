@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package as a wheel, installs it into an environment of its own, and runs with it: the tests, mypy, the
-# example for some seconds, and the notebook docs/tour.ipynb.
+# example for some games, and the notebook docs/tour.ipynb.
 #
 #   scripts/check-python.sh [PROGRAM]    PROGRAM is exact2048: by default target/debug/exact2048
 #
@@ -33,5 +33,5 @@ cp python/pyproject.toml docs/tour.ipynb "$here/"
 cd "$here"
 step fresh/bin/pytest --quiet tests
 step fresh/bin/mypy --config-file pyproject.toml
-step fresh/bin/python examples/ntuple.py --run runs/3x3 --seconds 6 --output regret.png
+step fresh/bin/python examples/ntuple.py --run runs/3x3 --games 15000 --output regret.png
 step fresh/bin/jupyter execute tour.ipynb

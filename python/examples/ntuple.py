@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Learns 3x3 for a minute, and plots what it loses against perfect play.
+"""Learns 3x3 in about a minute, and plots what it loses against perfect play.
 
 The agent is the textbook one for 2048: it values a board after a move by a sum of weights, one for each 2x3 part of the
 board and its mirror images, and learns them by temporal differences (Szubert and Jaskowski, 2014). It is NumPy alone; games
@@ -7,13 +7,12 @@ come from exact2048, 1,024 at a time, and so does the measure of how good it is:
 perfect play.
 
     pip install './python[gym]' matplotlib
-    python python/examples/ntuple.py --run runs/3x3 --seconds 60 -o regret.png
+    python python/examples/ntuple.py --run runs/3x3 --games 50000 -o regret.png
 
 The run is solved if it is not there, which takes seconds.
 """
 
 import argparse
-import time
 
 import exact2048
 import exact2048.gym
@@ -114,33 +113,31 @@ def evaluate(agent, run, games=256, seed=1):
     return score / games, regret / games
 
 
-def learn(run, seconds, seed=0, told=print):
-    """Learns for some time; gives games that were played, mean scores and mean regrets, evaluated now and then."""
+def learn(run, games, seed=0, told=print):
+    """Learns from this many games; gives games that were played, mean scores and mean regrets, evaluated now and then."""
     agent = Agent(rate=0.5)
-    games = exact2048.Games("3x3", GAMES)
+    envs = exact2048.Games("3x3", GAMES)
     draw = np.random.default_rng(seed)
-    boards, _ = games.reset([int(number) for number in draw.integers(0, 2**63, GAMES)])
+    boards, _ = envs.reset([int(number) for number in draw.integers(0, 2**63, GAMES)])
     over = np.zeros(GAMES, dtype=bool)
     before = None
-    course, played, learned = [], 0, 0.0
+    course, played = [], 0
     while True:
-        if not course or learned > seconds * (len(course) / 12) ** 2:
+        if not course or played > games * (len(course) / 12) ** 2:
             score, regret = evaluate(agent, run)
             course.append((played, score, regret))
-            told(f"{learned:5.1f} s, {played:>7,} games: score {score:7.1f}, regret {regret:7.1f} a game")
-            if learned >= seconds:
+            told(f"{played:>9,} games: score {score:7.1f}, regret {regret:7.1f} a game")
+            if played >= games:
                 return np.array(course)
-        begun = time.process_time()
         for _ in range(50):
             moves, entries, values = agent.choose(boards)
             if before is not None:
                 # What is over is worth nothing more, and what was begun anew has nothing to do with what was before.
                 agent.learn(before[~anew], np.where(over, 0.0, values)[~anew])
             anew, before = over, entries
-            boards, _, over, _ = games.step(moves)
+            boards, _, over, _ = envs.step(moves)
             played += int(over.sum())
-        learned += time.process_time() - begun
-        agent.rate = 0.5 * max(0.05, 1 - learned / seconds)
+        agent.rate = 0.5 * max(0.05, 1 - played / games)
 
 
 def plot(course, run, path):
@@ -168,11 +165,11 @@ def plot(course, run, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", default="runs/3x3", help="where the run of 3x3 is, or is solved")
-    parser.add_argument("--seconds", type=float, default=60, help="how long it learns, in seconds of one core")
+    parser.add_argument("--games", type=int, default=50_000, help="from how many games it learns")
     parser.add_argument("-o", "--output", default="regret.png", help="the plot")
     options = parser.parse_args()
     run = exact2048.solve("3x3", options.run, progress=True)
-    course = learn(run, options.seconds)
+    course = learn(run, options.games)
     plot(course, run, options.output)
     first, last = course[0, 2], course[-1, 2]
     if not last < first / 2:
