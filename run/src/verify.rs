@@ -28,6 +28,7 @@
 //!
 //! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
 
+mod cone;
 mod fingerprint;
 mod game;
 mod geometry;
@@ -125,6 +126,17 @@ pub struct Checked {
     pub fingerprint: Option<u128>,
 }
 
+impl Checked {
+    /// Adds what was checked of another part of a sample.
+    fn add_sampled(&mut self, other: &Self) {
+        self.values += other.values;
+        self.states += other.states;
+        self.values_too_far += other.values_too_far;
+        self.answers += other.answers;
+        self.best_moves += other.best_moves;
+    }
+}
+
 /// The result of a check: it passed if there are no problems and it was not stopped.
 #[derive(Debug, Default)]
 pub struct CheckOutcome {
@@ -145,8 +157,16 @@ pub enum CheckProgress {
     Bytes(u64),
     /// All states down to this layer are checked; this many so far.
     Layer(Layer, u64),
-    /// Values of a sample that are checked, and how many it has.
-    Sample(u64, u64),
+    /// Values of a sample that are checked, how many it has, and the states that were worked on for them: first listed and
+    /// then valued, each time counted.
+    Sample {
+        /// Values that are checked.
+        checked: u64,
+        /// Values that the sample has.
+        count: u64,
+        /// States that were worked on.
+        states: u64,
+    },
 }
 
 /// Checks a run.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::game::Game;
 use super::items::{Content, FrameCache, Item, Items, item_text};
-use super::layout::{Block, Layout, LayoutRow, RowSymmetry, RowWalk};
+use super::layout::{Block, EntryPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
 use super::policy::BestMoveReader;
 use super::{Problem, journal};
 
@@ -68,7 +68,7 @@ impl<'i> Marked<'i> {
 
     /// Number of marked entries.
     fn count(&self) -> usize {
-        self.bits.iter().map(|byte| byte.count_ones() as usize).sum()
+        ones(self.bits)
     }
 }
 
@@ -128,7 +128,7 @@ impl<'a> LayerReader<'a> {
         }
         let rows = block.rows(key.part as usize);
         let (occupancy, bits) = bytes.split_at(rows.len().div_ceil(8).min(bytes.len()));
-        let occupied = occupancy.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+        let occupied = ones(occupancy);
         let row_bytes = block.columns().div_ceil(8);
         let length = rows.len().div_ceil(8) + occupied * row_bytes;
         if bytes.len() != length {
@@ -319,7 +319,7 @@ impl<'a> LayerReader<'a> {
         let Some(value) = self.value_of(key, marked.count(), nth)? else { return Ok(None) };
         let mut before = 0;
         for (number, bits) in marked.occupied() {
-            let entries = bits.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+            let entries = ones(bits);
             if nth < before + entries {
                 let mut columns = Vec::with_capacity(entries);
                 for_each_bit(bits, |column| columns.push(column));
@@ -334,24 +334,65 @@ impl<'a> LayerReader<'a> {
 
     /// The stored value of a board, looked for where the format says it is; `None` where it is not marked there.
     pub fn value(&self, board: u64) -> Result<Option<u64>, Problem> {
-        let Some(place) = self.layout.locate(board) else { return Ok(None) };
-        let Some(block) = self.layout.block(place.layer, place.lane) else { return Ok(None) };
-        let part = block.part_of(place.row) as u32;
-        let key = ItemKey { layer: place.layer, lane: place.lane, part };
-        let reach = self.item(Content::Reach, key)?;
-        let Some(item) = reach.get(0) else { return Ok(None) };
-        let marked = self.marked(&reach, &item)?;
-        let mut before = 0;
-        for (row, bits) in marked.occupied().take_while(|(row, _)| *row <= place.row) {
-            let upto = if row == place.row { place.column } else { bits.len() * 8 };
-            let whole = bits[..upto / 8].iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
-            let rest = bits.get(upto / 8).map_or(0, |byte| byte & ((1 << (upto % 8)) - 1));
-            before += whole + rest.count_ones() as usize;
-            if row == place.row && bits[place.column / 8] >> (place.column % 8) & 1 == 1 {
-                return self.value_of(key, marked.count(), before);
-            }
+        Ok(self.values_of(tile_sum(board), self.game.lane(board), &[board])?[0])
+    }
+
+    /// A part of boards of a stored layer with their stored values, without those that are not marked where the format says
+    /// that they are.
+    pub fn with_values(&self, part: Part) -> Result<Part, Problem> {
+        let Some(&any) = part.boards.first() else { return Ok(part) };
+        let values = self.values_of(tile_sum(any), part.lane, &part.boards)?;
+        let found = part.boards.iter().zip(values).filter_map(|(&board, value)| Some((board, value?)));
+        let (boards, values) = found.unzip();
+        Ok(Part { boards, values, ..part })
+    }
+
+    /// The stored values of boards of a lane and a layer, in their order. What several of them need is read once.
+    fn values_of(&self, layer: u32, lane: u64, boards: &[u64]) -> Result<Vec<Option<u64>>, Problem> {
+        let mut values = vec![None; boards.len()];
+        let Some(block) = self.layout.block(layer, lane) else { return Ok(values) };
+        let place = |(i, &board): (usize, &u64)| self.layout.locate(&block, board).map(|place| (place, i));
+        let mut places: Vec<(EntryPlace, usize)> = boards.iter().enumerate().filter_map(place).collect();
+        places.sort_unstable();
+        for places in places.chunk_by(|(a, _), (b, _)| block.part_of(a.row) == block.part_of(b.row)) {
+            let part = block.part_of(places[0].0.row) as u32;
+            self.values_of_part(ItemKey { layer, lane, part }, places, &mut values)?;
         }
-        Ok(None)
+        Ok(values)
+    }
+
+    /// The stored values at ascending places of a part, each put where its number says.
+    fn values_of_part(
+        &self,
+        key: ItemKey,
+        places: &[(EntryPlace, usize)],
+        values: &mut [Option<u64>],
+    ) -> Result<(), Problem> {
+        let reach = self.item(Content::Reach, key)?;
+        let Some(item) = reach.get(0) else { return Ok(()) };
+        let marked = self.marked(&reach, &item)?;
+        let items = self.item(Content::Values, key)?;
+        let stored = self.values(&items, 0, key, marked.count())?;
+        let (mut places, mut before) = (places.iter().peekable(), 0);
+        for (row, bits) in marked.occupied() {
+            // Entries of the row up to `counted`, a whole number of bytes.
+            let (mut entries, mut counted) = (0, 0);
+            _ = std::iter::from_fn(|| places.next_if(|(place, _)| place.row < row)).count();
+            while let Some(&(place, number)) = places.next_if(|(place, _)| place.row == row) {
+                let (byte, bit) = (place.column / 8, place.column % 8);
+                entries += ones(&bits[counted..byte]);
+                counted = byte;
+                if bits[byte] >> bit & 1 == 1 {
+                    let nth = before + entries + ones(&[bits[byte] & ((1 << bit) - 1)]);
+                    values[number] = stored.chunks_exact(self.width()).nth(nth).map(little_endian);
+                }
+            }
+            if places.peek().is_none() {
+                break;
+            }
+            before += entries + ones(&bits[counted..]);
+        }
+        Ok(())
     }
 
     /// A board for people.
@@ -374,6 +415,14 @@ impl<'a> LayerReader<'a> {
             }
             None => journal::problem(self.run, what, expected, found),
         }
+    }
+
+    /// A state that is not there, although a spawn of an afterstate.
+    pub fn missing_problem(&self, after: u64, board: u64) -> Problem {
+        let (layer, text, after) = (tile_sum(board), self.text(board), self.text(after));
+        let expected = format!("{text}, a spawn of the afterstate {after}");
+        let what = format!("states of layer {layer}");
+        self.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
     }
 
     /// A stored move that is not the one that comes first among the best.
@@ -411,6 +460,11 @@ fn little_endian(bytes: &[u8]) -> u64 {
     let mut all = [0; 8];
     all[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(all)
+}
+
+/// Number of set bits.
+fn ones(bytes: &[u8]) -> usize {
+    bytes.iter().map(|byte| byte.count_ones() as usize).sum()
 }
 
 /// Whether a bit from this one on is set.

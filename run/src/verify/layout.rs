@@ -91,16 +91,12 @@ pub struct Block {
     columns: Arc<Vec<u64>>,
 }
 
-/// Where a board is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BoardPlace {
-    /// The code of its lane.
-    pub lane: u64,
-    /// Its layer.
-    pub layer: u32,
-    /// Its row in the block.
+/// Where a board is in its block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EntryPlace {
+    /// Its row.
     pub row: usize,
-    /// Its column in the block.
+    /// Its column.
     pub column: usize,
 }
 
@@ -174,10 +170,8 @@ impl<'a> Layout<'a> {
         classes.retain(|&(tiles, small_sum), _| needed.contains(&(layer.saturating_sub(small_sum), tiles)));
     }
 
-    /// Where a board is, and with it all its images.
-    pub fn locate(&self, board: u64) -> Option<BoardPlace> {
-        let (layer, lane) = (tile_sum(board), self.game.lane(board));
-        let block = self.block(layer, lane)?;
+    /// Where a board of a block is, and with it all its images.
+    pub fn locate(&self, block: &Block, board: u64) -> Option<EntryPlace> {
         // The skeleton with the smallest mask, and of those the one with the smallest config; of the images
         // with that skeleton the one with the smallest sequence.
         let images = self.game.geometry().images(board).map(|image| self.split(image));
@@ -187,7 +181,7 @@ impl<'a> Layout<'a> {
         let within = self.row_in_mask(&block.class, index, config)?;
         let key = |sequence: u64| (descending(sequence), sequence);
         let column = block.columns.binary_search_by_key(&key(sequence), |&other| key(other)).ok()?;
-        Some(BoardPlace { lane, layer, row: block.class.first_row[index] as usize + within, column })
+        Some(EntryPlace { row: block.class.first_row[index] as usize + within, column })
     }
 
     /// The mask of a board as bits, its config as digits, the first one highest, and its sequence likewise.
@@ -284,7 +278,11 @@ impl<'a> Layout<'a> {
             return Arc::clone(columns);
         }
         let columns = Arc::new(self.make_columns(lane, tiles, sum));
-        lock(&self.columns).insert(lane, Arc::clone(&columns));
+        let mut kept = lock(&self.columns);
+        if kept.values().map(|columns| columns.len()).sum::<usize>() + columns.len() > MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(lane, Arc::clone(&columns));
         columns
     }
 

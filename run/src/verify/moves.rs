@@ -16,6 +16,9 @@ use super::values::SpawnedValues;
 /// Afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
 
+/// Afterstates of which one thread lists the spawns.
+const SPAWNED_TOGETHER: usize = 1 << 14;
+
 /// Stands for a move to a won board, among the numbers of lanes that the moves of a part lead to.
 const WON: u8 = u8::MAX;
 
@@ -29,6 +32,9 @@ pub struct BlockStates {
     /// Whether a move and a spawn are known to lead to them.
     pub led_to: Vec<bool>,
 }
+
+/// Canonical boards by the code of their lane, ascending, each once.
+pub type Lanes = BTreeMap<u64, Vec<u64>>;
 
 /// The states of a layer.
 #[derive(Debug, Default)]
@@ -56,6 +62,17 @@ impl States {
             block.led_to = vec![false; block.boards.len()];
         }
         Self { lanes, valued }
+    }
+
+    /// All boards, in the order of their lanes.
+    pub fn boards(&self) -> Vec<u64> {
+        self.lanes.values().flat_map(|block| block.boards.iter().copied()).collect()
+    }
+
+    /// The value of a state of a lane whose boards ascend; `None` where it is not there, or its value is not known.
+    pub fn value(&self, lane: u64, board: u64) -> Option<u64> {
+        let block = self.lanes.get(&lane)?;
+        block.values.get(block.boards.binary_search(&board).ok()?).copied()
     }
 
     /// The states that nothing is known to lead to.
@@ -149,6 +166,46 @@ pub fn successors(
         missing: found.into_iter().flat_map(|found| found.missing).collect(),
         values,
     }
+}
+
+/// The states that those of some parts lead to, after a 2 and after a 4.
+pub fn led_to(game: &Game, parts: &[Part]) -> [Lanes; 2] {
+    let arrivals = parts.par_iter().flat_map_iter(|part| Moves::new(game, &part.boards).lanes);
+    let mut arrivals: Vec<(u64, Vec<u64>)> = arrivals.collect();
+    arrivals.sort_unstable_by_key(|&(lane, _)| lane);
+    let lanes = arrivals.par_chunk_by_mut(|a, b| a.0 == b.0).map(|arrivals| {
+        let (lane, after) = (arrivals[0].0, arrivals.iter_mut().map(|(_, after)| std::mem::take(after)));
+        (lane, spawned(game, &each_once(after.collect())))
+    });
+    let mut all = [Lanes::new(), Lanes::new()];
+    for (lane, boards) in lanes.collect::<Vec<_>>() {
+        all.iter_mut().zip(boards).for_each(|(all, boards)| _ = all.insert(lane, boards));
+    }
+    all
+}
+
+/// The states that some afterstates of a lane become by a 2 and by a 4, ascending, each once.
+fn spawned(game: &Game, afterstates: &[u64]) -> [Vec<u64>; 2] {
+    let spawn = |afterstates: &[u64]| {
+        let mut tables = Tables::default();
+        tables.spawn(game, afterstates);
+        tables.spawned.map(|boards| each_once(vec![boards]))
+    };
+    let pieces: Vec<[Vec<u64>; 2]> = afterstates.par_chunks(SPAWNED_TOGETHER).map(spawn).collect();
+    let (twos, fours) = pieces.into_iter().map(|[twos, fours]| (twos, fours)).unzip();
+    [twos, fours].map(each_once)
+}
+
+/// The boards of some lists, ascending, each once.
+fn each_once(lists: Vec<Vec<u64>>) -> Vec<u64> {
+    let mut boards = lists.into_iter().reduce(|mut all, list| {
+        all.extend(list);
+        all
+    });
+    let boards = boards.get_or_insert_default();
+    boards.par_sort_unstable();
+    boards.dedup();
+    std::mem::take(boards)
 }
 
 impl Moves {

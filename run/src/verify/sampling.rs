@@ -1,10 +1,11 @@
 //! Checks some stored values, drawn by chance, against the values that follow from the stored ones above them.
 //!
 //! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers,
-//! is listed layer by layer, each state once, and valued downward again. Where few layers are stored that is much: what
-//! takes more memory than allowed is left out, and said so. Of the states in between, whose values are not stored, some
-//! are asked of the oracle, so that answers to queries are checked too. Where the run stores best moves, those of the
-//! drawn states and of these are checked, too.
+//! is listed layer by layer, each state once, and valued downward again. First come those that lead to little, on all
+//! threads side by side; then the others, one after the other, all threads together. What takes more memory than allowed
+//! is left out, and said so. Of the states in between, whose values are not stored, some are asked of the oracle, so that
+//! answers to queries are checked too. Where the run stores best moves, those of the drawn states and of these are checked,
+//! too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +18,12 @@ use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::cone::{Cone, Limits, ValuedLayer};
 use super::game::Game;
 use super::items::Content;
 use super::layer_reader::LayerReader;
 use super::layout::tile_sum;
+use super::moves::States;
 use super::values::SpawnedValues;
 use super::{CheckOutcome, CheckProgress, Checked, Problem, Verifier};
 
@@ -30,22 +33,24 @@ const SEED: u64 = 2048;
 /// Values that are checked together at most.
 const TOGETHER: usize = 256;
 
-/// After how many states it is looked whether to stop: some tens of milliseconds.
-const OFTEN: usize = 1 << 14;
-
-/// Bytes that a state takes while the values below it are checked, about.
-const STATE_BYTES: u64 = 64;
+/// Bytes that are taken at most by what is checked side by side.
+const LITTLE_BYTES: u64 = 64 << 20;
 
 /// States between stored layers that are asked of the oracle, of each group of values that are checked together.
 const ASKED: usize = 4;
+
+/// They are among so many that are next to the stored layers above, and lead to little: an answer takes the oracle far more
+/// for each state that it follows from.
+const NEAR: usize = 1 << 16;
 
 impl Verifier<'_> {
     /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
     /// than that, each is checked once. The values of states above, from which they follow, must be committed.
     ///
     /// Cost: some milliseconds a value where at most two layers are left out between those that are kept, however large the
-    /// run is; with more of them time and memory grow with all that the states lead to below the next cut. Values for which
-    /// that takes more than `memory_bytes` are left out.
+    /// run is. With more of them it is about half a microsecond of a core for each state that the values lead to below the
+    /// next cut, and 8 bytes of memory for each of these, besides 180 for those of the largest layer. Values for which that
+    /// is more than `memory_bytes` are left out.
     pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
         let sampler = Sampler {
             verifier: self,
@@ -53,11 +58,16 @@ impl Verifier<'_> {
             reader: LayerReader::new(self.run(), self.game()),
             oracle: Oracle::with_options(
                 self.run(),
-                OracleOptions { cone_bytes: memory_bytes, solved_bytes: 0, ..OracleOptions::default() },
+                OracleOptions {
+                    cone_bytes: memory_bytes.min(LITTLE_BYTES),
+                    solved_bytes: 0,
+                    ..OracleOptions::default()
+                },
             )
             .ok(),
-            most_states: usize::try_from(memory_bytes / STATE_BYTES / self.threads() as u64)
-                .unwrap_or(usize::MAX),
+            count,
+            checked: AtomicU64::new(0),
+            states: AtomicU64::new(0),
         };
         let mut outcome = CheckOutcome::default();
         let items = match self.values_items(sampler.reader.width()) {
@@ -83,29 +93,16 @@ impl Verifier<'_> {
             .chunk_by(|a, b| cut(a) == cut(b))
             .flat_map(|below_cut| below_cut.chunks(TOGETHER))
             .collect();
-        let checked = AtomicU64::new(0);
-        let check = |group: &&[(ItemKey, usize)]| {
-            if self.is_stopped() {
-                return Ok(Checked::default());
-            }
-            let found = sampler.check(group);
-            if self.is_stopped() {
-                return found;
-            }
-            let so_far = checked.fetch_add(group.len() as u64, Ordering::Relaxed) + group.len() as u64;
-            (self.progress)(CheckProgress::Sample(so_far, count));
-            found
-        };
-        let results: Vec<_> = self.in_pool(|| groups.par_iter().map(check).collect());
-        for result in results {
+        let little = LITTLE_BYTES.min(memory_bytes / self.threads() as u64);
+        let of_group = |group: &&[(ItemKey, usize)]| sampler.check(group, little);
+        let results: Vec<_> = self.in_pool(|| groups.par_iter().map(of_group).collect());
+        for (group, result) in groups.into_iter().zip(results) {
+            let result = result.and_then(|checked| match checked {
+                Some(checked) => Ok(checked),
+                None => self.in_pool(|| sampler.check_alone(group, memory_bytes)),
+            });
             match result {
-                Ok(of_group) => {
-                    outcome.checked.values += of_group.values;
-                    outcome.checked.states += of_group.states;
-                    outcome.checked.values_too_far += of_group.values_too_far;
-                    outcome.checked.answers += of_group.answers;
-                    outcome.checked.best_moves += of_group.best_moves;
-                }
+                Ok(checked) => outcome.checked.add_sampled(&checked),
                 Err(problem) => outcome.problems.push(problem),
             }
         }
@@ -138,52 +135,131 @@ struct Sampler<'a> {
     reader: LayerReader<'a>,
     /// What answers queries; none where the run is not solved.
     oracle: Option<Oracle>,
-    /// States that a group may lead to.
-    most_states: usize,
+    /// How many values are to be checked.
+    count: u64,
+    /// How many are checked.
+    checked: AtomicU64,
+    /// How many states were worked on for them.
+    states: AtomicU64,
 }
 
 /// Values of states, by canonical board.
 type Known = FxHashMap<u64, u64>;
 
+/// Drawn states of a layer, each with its stored value.
+type Drawn = Vec<(u64, u64)>;
+
 impl Sampler<'_> {
-    /// Checks stored values that lie below the same cut: those of entries of items, by number.
-    fn check(&self, group: &[(ItemKey, usize)]) -> Result<Checked, Problem> {
-        let mut states = Vec::with_capacity(group.len());
+    /// Checks stored values that lie below the same cut, with nothing beside them; in halves, where that takes too much.
+    fn check_alone(&self, group: &[(ItemKey, usize)], bytes: u64) -> Result<Checked, Problem> {
+        if let Some(checked) = self.check(group, bytes)? {
+            return Ok(checked);
+        }
+        let mut checked = Checked::default();
+        if self.verifier.is_stopped() {
+            return Ok(checked);
+        }
+        if group.len() == 1 {
+            self.count_checked(1);
+            return Ok(Checked { values_too_far: 1, ..checked });
+        }
+        for half in group.chunks(group.len().div_ceil(2)) {
+            checked.add_sampled(&self.check_alone(half, bytes)?);
+        }
+        Ok(checked)
+    }
+
+    /// Checks stored values that lie below the same cut: those of entries of items, by number. `None` where that takes more
+    /// memory than allowed, or it is to stop.
+    fn check(&self, group: &[(ItemKey, usize)], bytes: u64) -> Result<Option<Checked>, Problem> {
+        let goes_on = |states: usize| self.goes_on(states);
+        if !goes_on(0) {
+            return Ok(None);
+        }
+        let mut drawn = BTreeMap::<u32, Drawn>::new();
         for &(key, nth) in group {
-            states.push(self.drawn(key, nth)?);
+            drawn.entry(key.layer).or_default().push(self.drawn(key, nth)?);
         }
-        let Some((known, between)) = self.cone(&states)? else {
-            if self.verifier.is_stopped() {
-                return Ok(Checked::default());
-            }
-            let Some(half) = (group.len() > 1).then_some(group.len() / 2) else {
-                return Ok(Checked { values_too_far: 1, ..Checked::default() });
-            };
-            let (first, rest) = (self.check(&group[..half])?, self.check(&group[half..])?);
-            return Ok(Checked {
-                values: first.values + rest.values,
-                states: first.states + rest.states,
-                values_too_far: first.values_too_far + rest.values_too_far,
-                answers: first.answers + rest.answers,
-                best_moves: first.best_moves + rest.best_moves,
-                ..Checked::default()
-            });
+        let limits = Limits { bytes, goes_on: &goes_on };
+        let boards: Vec<u64> = drawn.values().flatten().map(|&(board, _)| board).collect();
+        let Some(cone) = Cone::of(self.game, &boards, &limits) else { return Ok(None) };
+        let mut checked =
+            Checked { values: boards.len() as u64, states: cone.states(), ..Checked::default() };
+        let near = cone.between(self.game).min(NEAR);
+        let (every, mut passed) = (near.div_ceil(ASKED).max(1), 0);
+        let check = |of: ValuedLayer<'_>| {
+            let drawn = drawn.get(&of.layer).map_or(&[][..], Vec::as_slice);
+            let is_between = !self.game.keeps(of.layer) && passed < near;
+            let between = if is_between { of.states.boards() } else { Vec::new() };
+            let asked = between.iter().zip(passed..near).filter(|(_, nth)| nth % every == 0);
+            let asked: Drawn =
+                asked.filter_map(|(&board, _)| Some((board, self.known(of.states, board)?))).collect();
+            passed += between.len();
+            checked.answers += self.ask(&asked)?;
+            checked.best_moves += self.check_layer(drawn, &asked, of.above)?;
+            Ok(())
         };
-        for &(layer, board, stored) in &states {
+        if !cone.value_down_to(self.game, &self.reader, &limits, check)? {
+            return Ok(None);
+        }
+        self.count_checked(group.len());
+        Ok(Some(checked))
+    }
+
+    /// Checks the values of some states of a layer, which are known, by those of the layers above; and the best moves of
+    /// these states, where they are stored: returns how many those are.
+    fn check_layer(
+        &self,
+        drawn: &[(u64, u64)],
+        asked: &[(u64, u64)],
+        above: [&States; 2],
+    ) -> Result<u64, Problem> {
+        let mut known = Known::default();
+        for &(board, value) in drawn.iter().chain(asked) {
+            self.add_successors(board, above, &mut known)?;
             let computed = self.best(board, &known);
-            if computed != stored {
-                return Err(self.reader.value_problem(layer, board, computed, stored));
+            if computed != value {
+                return Err(self.reader.value_problem(tile_sum(board), board, computed, value));
             }
         }
-        let answers = self.ask(&between, &known)?;
-        let drawn = states.iter().map(|&(_, board, _)| board);
-        let best_moves = self.check_best_moves(drawn.chain(some_of(&between)), &known)?;
-        let (values, states) = (states.len() as u64, (states.len() + known.len()) as u64);
-        Ok(Checked { values, states, answers, best_moves, ..Checked::default() })
+        self.check_best_moves(drawn.iter().chain(asked).map(|&(board, _)| board), &known)
+    }
+
+    /// Adds the values of the states that a state leads to.
+    fn add_successors(&self, board: u64, above: [&States; 2], known: &mut Known) -> Result<(), Problem> {
+        let geometry = self.game.geometry();
+        for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
+            for (two, four) in self.game.spawns(after) {
+                for (states, board) in above.into_iter().zip([two, four]) {
+                    let board = geometry.canonical(board);
+                    let value = self.known(states, board);
+                    known.insert(board, value.ok_or_else(|| self.reader.missing_problem(after, board))?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a state of a layer of a cone.
+    fn known(&self, states: &States, board: u64) -> Option<u64> {
+        states.value(self.game.lane(board), board)
+    }
+
+    /// Tells how far it is; says whether to go on.
+    fn goes_on(&self, states: usize) -> bool {
+        let states = self.states.fetch_add(states as u64, Ordering::Relaxed) + states as u64;
+        let checked = self.checked.load(Ordering::Relaxed);
+        (self.verifier.progress)(CheckProgress::Sample { checked, count: self.count, states });
+        !self.verifier.is_stopped()
+    }
+
+    fn count_checked(&self, values: usize) {
+        self.checked.fetch_add(values as u64, Ordering::Relaxed);
+        self.goes_on(0);
     }
 
     /// The board and the value of an entry, which must be found where a query looks for the board.
-    fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u32, u64, u64), Problem> {
+    fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u64, u64), Problem> {
         let Some((board, stored)) = self.reader.nth_value(key, nth)? else {
             let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
             let expected = format!("more than {nth}, as there are values");
@@ -196,66 +272,14 @@ impl Sampler<'_> {
             let found = found.map_or("none".to_owned(), |found| found.to_string());
             return Err(self.reader.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
         }
-        Ok((key.layer, board, stored))
+        Ok((board, stored))
     }
 
-    /// The values of all that states lead to, up to the stored layers, and those states among them whose values are not
-    /// stored, ascending; `None` where they are too many, or it is to stop.
-    fn cone(&self, states: &[(u32, u64, u64)]) -> Result<Option<(Known, Vec<u64>)>, Problem> {
-        let (mut known, mut between) = (Known::default(), Vec::new());
-        // For each layer the states that are still to be worked on, each with an afterstate that leads to it.
-        let mut open: BTreeMap<u32, FxHashMap<u64, u64>> = BTreeMap::new();
-        for &(_, board, _) in states {
-            self.successors(board, |after, state| {
-                _ = open.entry(tile_sum(state)).or_default().insert(state, after)
-            });
-        }
-        while let Some((layer, of_layer)) = open.pop_first() {
-            if known.len() + of_layer.len() + open.values().map(FxHashMap::len).sum::<usize>()
-                > self.most_states
-            {
-                return Ok(None);
-            }
-            for (nth, (board, after)) in of_layer.into_iter().enumerate() {
-                if nth % OFTEN == 0 && self.verifier.is_stopped() {
-                    return Ok(None);
-                }
-                let value = if self.game.keeps(layer) { self.stored_value(layer, after, board)? } else { 0 };
-                known.insert(board, value);
-                if !self.game.keeps(layer) {
-                    between.push(board);
-                    self.successors(board, |after, state| {
-                        open.entry(tile_sum(state)).or_default().insert(state, after);
-                    });
-                }
-            }
-        }
-        between.sort_unstable_by_key(|&board| (tile_sum(board), board));
-        for (nth, &board) in between.iter().rev().enumerate() {
-            if nth % OFTEN == 0 && self.verifier.is_stopped() {
-                return Ok(None);
-            }
-            let value = self.best(board, &known);
-            known.insert(board, value);
-        }
-        Ok(Some((known, between)))
-    }
-
-    /// The stored value of a state that an afterstate leads to.
-    fn stored_value(&self, layer: u32, after: u64, board: u64) -> Result<u64, Problem> {
-        self.reader.value(board)?.ok_or_else(|| {
-            let (text, after) = (self.reader.text(board), self.reader.text(after));
-            let expected = format!("{text}, a spawn of the afterstate {after}");
-            let what = format!("states of layer {layer}");
-            self.reader.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
-        })
-    }
-
-    /// Asks the oracle for some states between stored layers; returns how many it was asked for.
-    fn ask(&self, between: &[u64], known: &Known) -> Result<u64, Problem> {
+    /// Asks the oracle for some states between stored layers, whose values are known; returns how many it answered.
+    fn ask(&self, asked: &[(u64, u64)]) -> Result<u64, Problem> {
         let Some(oracle) = &self.oracle else { return Ok(0) };
-        let mut asked = 0;
-        for board in some_of(between) {
+        let mut answers = 0;
+        for &(board, value) in asked {
             let answer = match oracle.stored_value(Board(board)) {
                 Ok(Stored(bits)) => bits.to_string(),
                 // It lacks the memory that it would take to answer, and says nothing wrong.
@@ -263,14 +287,14 @@ impl Sampler<'_> {
                 Err(QueryError::Read(ReadError::Storage(error))) => return Err(error.into()),
                 Err(error) => error.to_string(),
             };
-            asked += 1;
-            if answer != known[&board].to_string() {
+            answers += 1;
+            if answer != value.to_string() {
                 let what = format!("what a query answers for {}", self.reader.text(board));
-                let expected = known[&board].to_string();
+                let expected = value.to_string();
                 return Err(self.reader.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
             }
         }
-        Ok(asked)
+        Ok(answers)
     }
 
     /// Checks that the stored moves of some states, whose successors are known, are best; returns how many those are: none
@@ -306,17 +330,6 @@ impl Sampler<'_> {
         Ok(checked)
     }
 
-    /// Calls `visit` with each state that moves and spawns lead to, canonical, and the afterstate between.
-    fn successors(&self, board: u64, mut visit: impl FnMut(u64, u64)) {
-        let geometry = self.game.geometry();
-        for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
-            for (two, four) in self.game.spawns(after) {
-                visit(after, geometry.canonical(two));
-                visit(after, geometry.canonical(four));
-            }
-        }
-    }
-
     /// The boards that moves lead to.
     fn afterstates(&self, board: u64) -> impl Iterator<Item = u64> {
         self.slid(board).into_iter().filter(move |&after| after != board)
@@ -349,11 +362,6 @@ impl Sampler<'_> {
         }
         self.game.values().of_spawned(&spawned)
     }
-}
-
-/// Some states between stored layers, spread over all of them.
-fn some_of(between: &[u64]) -> impl Iterator<Item = u64> {
-    between.iter().rev().step_by(between.len().div_ceil(ASKED).max(1)).copied()
 }
 
 /// SplitMix64: well mixed bits of a counter.

@@ -40,7 +40,7 @@ impl Watch {
         let elapsed = pass.begun.elapsed();
         if elapsed >= pass.next {
             pass.next = elapsed + INTERVAL;
-            let total = if let CheckProgress::Sample(_, total) = at { total } else { pass.total };
+            let total = if let CheckProgress::Sample { count, .. } = at { count } else { pass.total };
             let share = position(at) as f64 / total.max(1) as f64;
             pass.line.show(share.min(1.0), &describe(at, total, elapsed));
         }
@@ -61,7 +61,7 @@ impl Watch {
 fn position(at: CheckProgress) -> u64 {
     match at {
         CheckProgress::Bytes(position)
-        | CheckProgress::Sample(position, _)
+        | CheckProgress::Sample { checked: position, .. }
         | CheckProgress::Layer(_, position) => position,
     }
 }
@@ -75,8 +75,10 @@ fn describe(at: CheckProgress, total: u64, elapsed: Duration) -> Vec<String> {
         CheckProgress::Bytes(bytes) => {
             (units::size(bytes), format!("{}/s", units::size((done / seconds) as u64)))
         }
-        CheckProgress::Sample(..) => {
-            (format!("{} values", units::count(position(at))), units::rate(done / seconds))
+        // One value may take minutes: the states tell that it goes on.
+        CheckProgress::Sample { checked, count, states } => {
+            let values = format!("{} of {} values", units::count(checked), units::count(count));
+            (format!("{values}, {} states", units::count(states)), units::rate(states as f64 / seconds))
         }
         CheckProgress::Layer(layer, _) => {
             (format!("layer {}", units::count(layer.0)), units::rate(done / seconds))
@@ -97,9 +99,11 @@ mod tests {
         assert_eq!(line(layer(25_000_000), 10), "ETA 30 s, layer 1,204, 2.5 M/s");
         assert_eq!(line(layer(0), 10), "ETA unknown, layer 1,204, 0/s");
         assert_eq!(line(layer(100_000_001), 10), "ETA 0 s, layer 1,204, 10.0 M/s");
+        let sample = |checked| CheckProgress::Sample { checked, count: 100_000_000, states: 200_000_000 };
         assert_eq!(
-            line(CheckProgress::Sample(50_000_000, 100_000_000), 100),
-            "ETA 1 min 40 s, 50,000,000 values, 500 k/s"
+            line(sample(50_000_000), 100),
+            "ETA 1 min 40 s, 50,000,000 of 100,000,000 values, 200,000,000 states, 2.0 M/s"
         );
+        assert_eq!(line(sample(0), 10), "ETA unknown, 0 of 100,000,000 values, 200,000,000 states, 20.0 M/s");
     }
 }

@@ -41,16 +41,18 @@ fn boards_are_where_the_solver_has_them() {
             if board == 0 {
                 continue;
             }
-            let found = layout.locate(board);
+            let (layer, lane) = (tile_sum(board), game.lane(board));
+            let block = layout.block(layer, lane);
+            let place = block.as_ref().and_then(|block| layout.locate(block, board));
+            let found = place.map(|place| (lane, layer, place.row, place.column));
             let wanted = space.locate(Board(board)).and_then(|(lane, layer, row, sequence)| {
                 let columns = Columns::new(&params, lane);
                 let column = columns.sequences().iter().position(|&s| s == sequence)?;
-                Some(BoardPlace { lane: lane.code(), layer: layer.0, row: row.index(), column })
+                Some((lane.code(), layer.0, row.index(), column))
             });
             assert_eq!(found, wanted, "{board:x} on {}", params.board);
             // And back: the entry is an image of the board.
-            let Some(place) = found else { continue };
-            let block = layout.block(place.layer, place.lane).unwrap();
+            let (Some(place), Some(block)) = (place, block) else { continue };
             assert!(block.rows(block.part_of(place.row)).contains(&place.row));
             let mut rows = RowWalk::new(&layout, &block);
             let row = rows.get(place.row);
