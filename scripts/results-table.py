@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The tables in docs/results/README.md: what solved boards come to, and perfect play on them.
 
-usage: scripts/results-table.py [PROGRAM] [OPTION...]    default: target/release/exact2048
-
-Options are passed on to solve, for example --threads 4. Takes a quarter of an hour of a core, 1 GiB of memory and 2 GB of disk
-for a moment. With --wide 4x4 to 32 is solved too, which takes half an hour of two cores and 10 GiB.
+Takes a quarter of an hour of a core, 1 GiB of memory and 2 GB of disk for a moment. Boards of --wide take half an hour to
+four hours of two cores each, 10 GiB of memory and up to 20 GB of disk in the folder for temporary files. Options that are
+not of this script are passed on to solve, for example --threads 4.
 """
+import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +19,10 @@ REACH = [
     ["5x2", "--objective", "reach:1024"],
     ["4x4", "--objective", "reach:16"],
 ]
-WIDE = [["4x4", "--objective", "reach:32", "--keep", "16", "--memory", "10GiB"]]
+WIDE = [["4x3", "--objective", f"reach:{tile}"] for tile in (256, 512, 1024, 2048)]
+WIDE += [["4x4", "--objective", "reach:32"]]
+# Their results are the same without it, in more room.
+LEAN = ["--keep", "32", "--memory", "10GiB"]
 
 
 def ask(*command):
@@ -39,17 +42,24 @@ def value(number, bound):
 
 
 def main():
-    arguments = sys.argv[1:]
-    is_wide = "--wide" in arguments
-    arguments = [argument for argument in arguments if argument != "--wide"]
-    program = arguments.pop(0) if arguments and not arguments[0].startswith("-") else "target/release/exact2048"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="target/release/exact2048", help="default: %(default)s")
+    parser.add_argument("--wide", action="store_true", help="with the boards that take long")
+    parser.add_argument("--only", metavar="JOB", help="those that begin so, for example '4x3 --objective reach:1024'")
+    options, of_solve = parser.parse_known_args()
+    program = options.program
+    jobs = [job for job in SCORE + REACH + WIDE if options.wide or options.only or job not in WIDE]
+    jobs = [job for job in jobs if " ".join(job).startswith(options.only or "")]
+    if not jobs:
+        parser.error(f"no job begins with {options.only}")
     print("| `solve --board` | States | Afterstates | Value at the start | Fingerprint |")
     print("|---|--:|--:|--:|---|")
     perfect = []
-    for job in SCORE + REACH + (WIDE if is_wide else []):
+    for job in jobs:
         with tempfile.TemporaryDirectory() as folder:
             run = f"{folder}/run"
-            summary = ask(program, "solve", "--board", *job, "--run", run, "--json", *arguments)
+            lean = LEAN if job in WIDE else []
+            summary = ask(program, "solve", "--board", *job, "--run", run, "--json", *lean, *of_solve)
             start = summary["start"]
             print(
                 f"| `{' '.join(job)}` | {summary['states']:,} | {summary['afterstates']:,}"

@@ -25,6 +25,8 @@ mod containers;
 mod coordinator;
 #[cfg(feature = "net")]
 mod coordinator_calls;
+#[cfg(feature = "net")]
+mod coordinator_strange_calls;
 mod crash;
 mod damage;
 mod determinism;

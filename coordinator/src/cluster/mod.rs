@@ -6,6 +6,7 @@
 //! invariants, and what each failure does.
 
 mod attendance;
+mod config;
 mod counts;
 mod epoch;
 mod events;
@@ -13,6 +14,7 @@ mod ids;
 mod job;
 mod journal;
 mod messages;
+mod pulls;
 mod roster;
 mod schedule;
 mod secret;
@@ -30,12 +32,12 @@ use exact2048_solution::Commit;
 #[cfg(test)]
 use exact2048_solution::Phase;
 
-use crate::ranges::{COMMIT_INTERVAL, SHARD_BYTES};
 use epoch::Epoch;
 use job::Job;
 use journal::Journal;
 use roster::Roster;
 
+pub use config::ClusterConfig;
 pub use events::Event;
 pub use ids::{EpochId, Incarnation, Ticket};
 pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, RunBytes, Submission};
@@ -46,70 +48,6 @@ pub use messages::{
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
-
-/// How a cluster is run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ClusterConfig {
-    /// A worker that was not heard for longer is lost.
-    pub lease: Duration,
-    /// An epoch begins when no worker has registered for this long, so that workers that start together work together.
-    /// It does not wait for longer than the lease, and not at all where the last epoch has done its segment.
-    pub settle: Duration,
-    /// What is finished is committed at least this often, however little it is. Each failed epoch halves the time, up
-    /// to 4 times; a commit of an epoch that has lasted for this long doubles it again.
-    pub commit_interval: Duration,
-    /// Bytes of a shard of one worker: a range is written when its shards reach this on average. Where much waits to be
-    /// written, shards grow up to 32 times as large.
-    pub shard_bytes: u64,
-    /// How many layers a worker may report past those that all members have finished. No more than a bound: how far
-    /// ahead workers compute follows from how far their peers are.
-    pub window_layers: u32,
-    /// A member that holds the others up, and finishes nothing for this long, is to blame: its epoch has failed. Where
-    /// the member was at work, the time is doubled for the next epochs, up to 5 times.
-    pub step: Duration,
-    /// An epoch in which nobody finishes anything for this long has failed, whoever is to blame.
-    pub stall: Duration,
-    /// A job fails after this many failed epochs in a row without a commit; those within a lease count as one.
-    pub max_failed_epochs: u32,
-    /// For how long a worker gets no work after its first failure; twice as long after each further one.
-    pub backoff: Duration,
-    /// After how long an append of unknown outcome is repeated.
-    pub retry: Duration,
-    /// For how long appends to the journal of a job are tried again where the store takes other things: then the job
-    /// fails.
-    pub journal_patience: Duration,
-    /// After how long a run that cannot be opened now is tried again; others have their turn meanwhile.
-    pub reopen: Duration,
-    /// A worker that has joined waits for the next segment if what is left of the present one takes less time than
-    /// this.
-    pub worth_rebalancing: Duration,
-    /// For how long the answer to a worker with work is held back where it says nothing new.
-    pub hold_busy: Duration,
-    /// For how long the answer to a worker without work is held back where it says nothing new.
-    pub hold_idle: Duration,
-}
-
-impl Default for ClusterConfig {
-    fn default() -> Self {
-        Self {
-            lease: Duration::from_secs(5),
-            settle: Duration::from_secs(1),
-            commit_interval: COMMIT_INTERVAL,
-            shard_bytes: SHARD_BYTES,
-            window_layers: 512,
-            step: Duration::from_secs(40),
-            stall: Duration::from_secs(15 * 60),
-            max_failed_epochs: 5,
-            backoff: Duration::from_secs(1),
-            retry: Duration::from_secs(1),
-            journal_patience: Duration::from_secs(30),
-            reopen: Duration::from_secs(5),
-            worth_rebalancing: Duration::from_secs(30),
-            hold_busy: Duration::from_millis(100),
-            hold_idle: Duration::from_millis(500),
-        }
-    }
-}
 
 /// Why something asked of a cluster is not done.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -470,123 +408,15 @@ impl Cluster {
         (self.fenced, self.epoch, self.active) = (true, None, None);
     }
 
-    /// Acts on a worker's pull, and returns the answer to it.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other refusal it
-    /// must not be admitted.
-    pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
-        self.pass_time(now);
-        self.check_pull(pull)?;
-        if !self.roster.hear(pull, now)? {
-            // A worker that only comes to say goodbye is not registered for that.
-            return if pull.leaving {
-                Ok(farewell(pull))
-            } else {
-                Err(Refusal::Stranger { worker: pull.worker })
-            };
-        }
-        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
-            && let Some(member) = epoch.share.member(pull.worker)
-        {
-            epoch.says(member, pull.stage, self.now);
-        }
-        for report in self.roster.new_reports(pull) {
-            self.report(pull.worker, report);
-        }
-        self.advance();
-        let reply = self.reply(pull);
-        if pull.leaving && !self.is_member(pull.worker) && self.roster.workers.remove(&pull.worker).is_some()
-        {
-            // It has nothing that is still wanted: it may go at once, and is not shown any more.
-            self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
-            return Ok(PullReply { hold: Duration::ZERO, ..reply });
-        }
-        Ok(reply)
-    }
-
-    /// Registers the process that a pull is from, which may be given work from now on. Only for a process that was
-    /// reached at the address that it gives and has proved there that it is this worker, or whose caller is known
-    /// otherwise: so workers that somebody makes up get no work.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pull`](Self::pull), which is to follow.
-    pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
-        self.pass_time(now);
-        self.check_pull(pull)?;
-        if self.roster.hear(pull, now)? {
-            return Ok(());
-        }
-        let again = self.roster.register(pull, now);
-        self.choose_at = Duration::ZERO;
-        self.events.push(Event::WorkerJoined {
-            worker: pull.worker,
-            threads: pull.threads,
-            memory_bytes: pull.memory_bytes,
-            address: pull.address.clone(),
-            again,
-        });
-        if again {
-            self.lose(pull.worker, "was started again");
-        }
-        Ok(())
-    }
-
     /// Whether a worker is registered.
     #[must_use]
     pub fn knows(&self, worker: WorkerId) -> bool {
         self.roster.workers.contains_key(&worker)
     }
 
-    /// Requires that a pull can be understood, and is for this coordinator.
-    fn check_pull(&self, pull: &Pull) -> Result<(), Refusal> {
-        if pull.version != PROTOCOL_VERSION {
-            return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });
-        }
-        if self.fenced {
-            return Err(Refusal::Fenced);
-        }
-        match pull.epoch.filter(|&epoch| epoch >= self.next_epoch) {
-            Some(epoch) => Err(Refusal::Superseded { epoch }),
-            None => Ok(()),
-        }
-    }
-
     /// Whether a worker has a part in the current epoch.
     fn is_member(&self, worker: WorkerId) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| epoch.share.member(worker).is_some())
-    }
-
-    fn reply(&self, pull: &Pull) -> PullReply {
-        let mut reply = PullReply {
-            acknowledged: self.roster.workers.get(&pull.worker).map_or(0, |worker| worker.next_report),
-            withdrawn: pull.epoch,
-            share: None,
-            progress: None,
-            write: None,
-            needed_memory: None,
-            hold: self.config.hold_idle,
-        };
-        if let Some(epoch) = &self.epoch
-            && let Some(member) = epoch.share.member(pull.worker)
-        {
-            reply.hold = self.config.hold_busy;
-            if pull.epoch == Some(epoch.number()) {
-                reply.withdrawn = None;
-                reply.progress = Some(epoch.progress());
-                reply.write = epoch.order_for(member);
-            } else {
-                reply.share = Some(epoch.share.clone());
-            }
-        } else {
-            let next = self.active.iter().chain(self.queue.values().next());
-            let least = next.filter_map(|job| self.jobs.get(job)?.least_memory.as_deref());
-            let mut needed = least.map(|least| least.bytes(pull.threads));
-            reply.needed_memory = needed.find(|&needed| needed > pull.memory_bytes);
-        }
-        reply
     }
 
     fn check_owner(&self) -> Result<(), ClusterError> {
@@ -603,19 +433,6 @@ impl Cluster {
             threads: nearest.threads,
             memory_bytes: nearest.memory_bytes,
         })
-    }
-}
-
-/// The answer to a worker that wants to go and is not registered.
-fn farewell(pull: &Pull) -> PullReply {
-    PullReply {
-        acknowledged: pull.first_report + pull.reports.len() as u64,
-        withdrawn: pull.epoch,
-        share: None,
-        progress: None,
-        write: None,
-        needed_memory: None,
-        hold: Duration::ZERO,
     }
 }
 

@@ -1,0 +1,128 @@
+//! What workers ask, and what they are answered: a pull brings their news, and takes what is new for them.
+
+use std::time::Duration;
+
+use super::{Cluster, Event, PROTOCOL_VERSION, Pull, PullReply, Refusal};
+
+impl Cluster {
+    /// Acts on a worker's pull, and returns the answer to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other refusal it
+    /// must not be admitted.
+    pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
+        self.pass_time(now);
+        self.check_pull(pull)?;
+        if !self.roster.hear(pull, now)? {
+            // A worker that only comes to say goodbye is not registered for that.
+            return if pull.leaving {
+                Ok(farewell(pull))
+            } else {
+                Err(Refusal::Stranger { worker: pull.worker })
+            };
+        }
+        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
+            && let Some(member) = epoch.share.member(pull.worker)
+        {
+            epoch.says(member, pull.stage, self.now);
+        }
+        for report in self.roster.new_reports(pull) {
+            self.report(pull.worker, report);
+        }
+        self.advance();
+        let reply = self.reply(pull);
+        if pull.leaving && !self.is_member(pull.worker) && self.roster.workers.remove(&pull.worker).is_some()
+        {
+            // It has nothing that is still wanted: it may go at once, and is not shown any more.
+            self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
+            return Ok(PullReply { hold: Duration::ZERO, ..reply });
+        }
+        Ok(reply)
+    }
+
+    /// Registers the process that a pull is from, which may be given work from now on. Only for a process that was
+    /// reached at the address that it gives and has proved there that it is this worker, or whose caller is known
+    /// otherwise: so workers that somebody makes up get no work.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pull`](Self::pull), which is to follow.
+    pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
+        self.pass_time(now);
+        self.check_pull(pull)?;
+        if self.roster.hear(pull, now)? {
+            return Ok(());
+        }
+        let again = self.roster.register(pull, now);
+        self.choose_at = Duration::ZERO;
+        self.events.push(Event::WorkerJoined {
+            worker: pull.worker,
+            threads: pull.threads,
+            memory_bytes: pull.memory_bytes,
+            address: pull.address.clone(),
+            again,
+        });
+        if again {
+            self.lose(pull.worker, "was started again");
+        }
+        Ok(())
+    }
+
+    /// Requires that a pull can be understood, and is for this coordinator.
+    fn check_pull(&self, pull: &Pull) -> Result<(), Refusal> {
+        if pull.version != PROTOCOL_VERSION {
+            return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });
+        }
+        if self.fenced {
+            return Err(Refusal::Fenced);
+        }
+        match pull.epoch.filter(|&epoch| epoch >= self.next_epoch) {
+            Some(epoch) => Err(Refusal::Superseded { epoch }),
+            None => Ok(()),
+        }
+    }
+
+    fn reply(&self, pull: &Pull) -> PullReply {
+        let mut reply = PullReply {
+            acknowledged: self.roster.workers.get(&pull.worker).map_or(0, |worker| worker.next_report),
+            withdrawn: pull.epoch,
+            share: None,
+            progress: None,
+            write: None,
+            needed_memory: None,
+            hold: self.config.hold_idle,
+        };
+        if let Some(epoch) = &self.epoch
+            && let Some(member) = epoch.share.member(pull.worker)
+        {
+            reply.hold = self.config.hold_busy;
+            if pull.epoch == Some(epoch.number()) {
+                reply.withdrawn = None;
+                reply.progress = Some(epoch.progress());
+                reply.write = epoch.order_for(member);
+            } else {
+                reply.share = Some(epoch.share.clone());
+            }
+        } else {
+            let next = self.active.iter().chain(self.queue.values().next());
+            let least = next.filter_map(|job| self.jobs.get(job)?.least_memory.as_deref());
+            let mut needed = least.map(|least| least.bytes(pull.threads));
+            reply.needed_memory = needed.find(|&needed| needed > pull.memory_bytes);
+        }
+        reply
+    }
+}
+
+/// The answer to a worker that wants to go and is not registered.
+fn farewell(pull: &Pull) -> PullReply {
+    PullReply {
+        acknowledged: pull.first_report + pull.reports.len() as u64,
+        withdrawn: pull.epoch,
+        share: None,
+        progress: None,
+        write: None,
+        needed_memory: None,
+        hold: Duration::ZERO,
+    }
+}
