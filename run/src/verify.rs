@@ -26,7 +26,8 @@
 //! * that every stored best move is the first of those that these values make best;
 //! * that the fingerprint of every committed range is that of its states and values.
 //!
-//! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run.
+//! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run where many
+//! layers are stored.
 
 mod cone;
 mod fingerprint;

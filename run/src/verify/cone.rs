@@ -10,14 +10,17 @@ use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::moves::{Lanes, States, led_to, successors};
 
-/// Boards of a part: what one thread works on.
-const PIECE: usize = 1 << 16;
+/// Boards of a part of a layer that is worked on: what one thread takes up.
+const PIECE: usize = 1 << 14;
 
 /// Bytes of a state that is only listed.
 const LISTED_BYTES: u64 = 8;
 
 /// Bytes that a state takes while its layer is worked on, together with the two layers above it, about.
 const WORK_BYTES: u64 = 180;
+
+/// Bytes that a state of a stored layer takes while its value is read, about.
+const READ_BYTES: u64 = 64;
 
 /// States by layer, each once.
 #[derive(Debug, Default)]
@@ -48,26 +51,34 @@ impl Cone {
     /// Cost: about 100 ns a state. Those of the next stored layers are listed too, and what they lead to is not.
     pub fn of(game: &Game, first: &[u64], limits: &Limits<'_>) -> Option<Self> {
         let (mut open, mut cone) = (BTreeMap::<u32, Lanes>::new(), Self::default());
+        let mut of_first = BTreeMap::<u32, Lanes>::new();
         for &board in first {
-            let layer = tile_sum(board);
-            add(&mut open, layer, led_to(game, &pieces(game.lane(board), vec![board])));
+            let of_layer = of_first.entry(tile_sum(board)).or_default();
+            of_layer.entry(game.lane(board)).or_default().push(board);
+        }
+        for (layer, lanes) in of_first {
+            add(&mut open, layer, led_to(game, &parts(lanes, PIECE)));
             // A layer of the cone, also if nothing leads there.
             cone.layers.entry(layer).or_default();
         }
-        let (mut listed, mut largest) = (0, 0);
+        let (mut listed, mut most_work) = (0, 0);
         while let Some((layer, lanes)) = open.pop_first() {
-            let parts: Vec<Part> =
-                lanes.into_iter().flat_map(|(lane, boards)| pieces(lane, boards)).collect();
+            let is_stored = game.keeps(layer);
+            // Stored values are read lane by lane.
+            let parts = parts(lanes, if is_stored { usize::MAX } else { PIECE });
             let of_layer = count(&parts);
-            if !game.keeps(layer) {
+            if !is_stored {
                 add(&mut open, layer, led_to(game, &parts));
             }
             cone.layers.insert(layer, parts);
-            let waiting = open.values().map(|lanes| lanes.values().map(Vec::len).sum::<usize>());
-            listed += of_layer;
-            largest = waiting.clone().max().unwrap_or(0).max(largest);
-            let bytes = LISTED_BYTES * (listed + waiting.sum::<usize>()) as u64 + WORK_BYTES * largest as u64;
-            if bytes > limits.bytes || !(limits.goes_on)(of_layer) {
+            listed += of_layer as u64;
+            let mut waiting = 0;
+            for (&layer, lanes) in &open {
+                let states = lanes.values().map(|boards| boards.len() as u64).sum::<u64>();
+                waiting += states;
+                most_work = most_work.max(states * if game.keeps(layer) { READ_BYTES } else { WORK_BYTES });
+            }
+            if LISTED_BYTES * (listed + waiting) + most_work > limits.bytes || !(limits.goes_on)(of_layer) {
                 return None;
             }
         }
@@ -79,9 +90,15 @@ impl Cone {
         self.layers.values().map(|parts| count(parts) as u64).sum()
     }
 
-    /// How many states there are whose values are not stored.
-    pub fn between(&self, game: &Game) -> usize {
-        self.layers.iter().filter(|(layer, _)| !game.keeps(**layer)).map(|(_, parts)| count(parts)).sum()
+    /// How many states there are whose values are not stored, and how many of these are in the uppermost layers that have
+    /// at least `least` of them together.
+    pub fn between(&self, game: &Game, least: u64) -> [u64; 2] {
+        let (mut all, mut near) = (0, 0);
+        for (_, parts) in self.layers.iter().rev().filter(|(layer, _)| !game.keeps(**layer)) {
+            all += count(parts) as u64;
+            near = if near < least { all } else { near };
+        }
+        [all, near]
     }
 
     /// Works out the values downward, those of stored layers read, and calls `visit` with each layer, down to that of the
@@ -131,18 +148,25 @@ fn count(parts: &[Part]) -> usize {
     parts.iter().map(|part| part.boards.len()).sum()
 }
 
-/// Boards of a lane, in parts.
-fn pieces(lane: u64, boards: Vec<u64>) -> Vec<Part> {
-    if boards.len() <= PIECE {
-        return vec![Part { lane, boards, ..Part::default() }];
+/// The boards of some lanes in parts of at most so many.
+fn parts(lanes: Lanes, most: usize) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(lanes.len());
+    for (lane, boards) in lanes {
+        if boards.len() <= most {
+            parts.push(Part { lane, boards, ..Part::default() });
+        } else {
+            let piece = |boards: &[u64]| Part { lane, boards: boards.to_vec(), ..Part::default() };
+            parts.extend(boards.chunks(most).map(piece));
+        }
     }
-    let piece = |boards: &[u64]| Part { lane, boards: boards.to_vec(), ..Part::default() };
-    boards.chunks(PIECE).map(piece).collect()
+    parts
 }
 
 /// Adds what the states of a layer lead to, after a 2 and after a 4.
 fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, [twos, fours]: [Lanes; 2]) {
-    for (layer, lanes) in [(layer + 2, twos), (layer + 4, fours)] {
+    for (layer, lanes) in
+        [(layer + 2, twos), (layer + 4, fours)].into_iter().filter(|(_, lanes)| !lanes.is_empty())
+    {
         let of_layer = open.entry(layer).or_default();
         for (lane, boards) in lanes {
             let there = of_layer.entry(lane).or_default();
@@ -172,6 +196,16 @@ fn merged(a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_have_all_boards_in_their_order() {
+        let lanes = Lanes::from([(3, (10..20).collect()), (5, vec![7])]);
+        let cut = |most: usize| parts(lanes.clone(), most).into_iter().map(|part| (part.lane, part.boards));
+        let small: Vec<_> = cut(4).collect();
+        assert_eq!(small[..2], [(3, vec![10, 11, 12, 13]), (3, vec![14, 15, 16, 17])]);
+        assert_eq!(small[2..], [(3, vec![18, 19]), (5, vec![7])]);
+        assert_eq!(cut(usize::MAX).collect::<Lanes>(), lanes);
+    }
 
     #[test]
     fn boards_of_both_lists_are_there_once() {

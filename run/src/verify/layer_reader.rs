@@ -347,29 +347,31 @@ impl<'a> LayerReader<'a> {
         Ok(Part { boards, values, ..part })
     }
 
-    /// The stored values of boards of a lane and a layer, in their order. What several of them need is read once.
+    /// The stored values of boards of a lane and a layer, in their order. Each item is read once for all of them.
     fn values_of(&self, layer: u32, lane: u64, boards: &[u64]) -> Result<Vec<Option<u64>>, Problem> {
         let mut values = vec![None; boards.len()];
         let Some(block) = self.layout.block(layer, lane) else { return Ok(values) };
         let place = |(i, &board): (usize, &u64)| self.layout.locate(&block, board).map(|place| (place, i));
-        let mut places: Vec<(EntryPlace, usize)> = boards.iter().enumerate().filter_map(place).collect();
-        places.sort_unstable();
-        for places in places.chunk_by(|(a, _), (b, _)| block.part_of(a.row) == block.part_of(b.row)) {
-            let part = block.part_of(places[0].0.row) as u32;
-            self.values_of_part(ItemKey { layer, lane, part }, places, &mut values)?;
-        }
+        let mut places: Vec<(EntryPlace, usize)> = boards.par_iter().enumerate().filter_map(place).collect();
+        places.par_sort_unstable();
+        let part = |place: &EntryPlace| block.part_of(place.row) as u32;
+        let of_part = |places: &[(EntryPlace, usize)]| {
+            self.values_of_part(ItemKey { layer, lane, part: part(&places[0].0) }, places)
+        };
+        let parts = places.par_chunk_by(|(a, _), (b, _)| part(a) == part(b));
+        let found: Vec<_> = parts.map(of_part).collect::<Result<_, Problem>>()?;
+        found.into_iter().flatten().for_each(|(number, value)| values[number] = Some(value));
         Ok(values)
     }
 
-    /// The stored values at ascending places of a part, each put where its number says.
+    /// The stored values at ascending places of a part, each with its number; none of those that are not marked.
     fn values_of_part(
         &self,
         key: ItemKey,
         places: &[(EntryPlace, usize)],
-        values: &mut [Option<u64>],
-    ) -> Result<(), Problem> {
-        let reach = self.item(Content::Reach, key)?;
-        let Some(item) = reach.get(0) else { return Ok(()) };
+    ) -> Result<Vec<(usize, u64)>, Problem> {
+        let (reach, mut found) = (self.item(Content::Reach, key)?, Vec::new());
+        let Some(item) = reach.get(0) else { return Ok(found) };
         let marked = self.marked(&reach, &item)?;
         let items = self.item(Content::Values, key)?;
         let stored = self.values(&items, 0, key, marked.count())?;
@@ -384,7 +386,8 @@ impl<'a> LayerReader<'a> {
                 counted = byte;
                 if bits[byte] >> bit & 1 == 1 {
                     let nth = before + entries + ones(&[bits[byte] & ((1 << bit) - 1)]);
-                    values[number] = stored.chunks_exact(self.width()).nth(nth).map(little_endian);
+                    let value = stored.chunks_exact(self.width()).nth(nth).map(little_endian);
+                    found.extend(value.map(|value| (number, value)));
                 }
             }
             if places.peek().is_none() {
@@ -392,7 +395,7 @@ impl<'a> LayerReader<'a> {
             }
             before += entries + ones(&bits[counted..]);
         }
-        Ok(())
+        Ok(found)
     }
 
     /// A board for people.

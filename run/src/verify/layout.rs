@@ -5,7 +5,7 @@ mod row_walk;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -23,7 +23,7 @@ const MOST_CANONICAL: u64 = 1 << 15;
 /// Classes keep a list of their configs if these are at most this many.
 const MOST_LISTED: u64 = 1 << 18;
 
-/// Configs that are kept in lists: as many as fit 64 MiB.
+/// Configs that are kept in lists, and sequences of columns: as many of each as fit 64 MiB.
 const MOST_KEPT: usize = 1 << 23;
 
 /// Entries that a part has at most, unless a single row has more.
@@ -40,7 +40,33 @@ pub struct Layout<'a> {
     /// `configs[cells][sum / 2]`: ways to fill that number of cells with small tiles of that sum.
     configs: Vec<Vec<u64>>,
     classes: Mutex<FxHashMap<(usize, u32), Arc<ClassRows>>>,
-    columns: Mutex<FxHashMap<u64, Arc<Vec<u64>>>>,
+    columns: Mutex<KeptColumns>,
+}
+
+/// Columns of lanes that are kept for the next block of the lane.
+#[derive(Debug, Default)]
+struct KeptColumns {
+    lanes: FxHashMap<u64, Arc<Vec<u64>>>,
+    /// How many columns that are together.
+    count: usize,
+}
+
+impl KeptColumns {
+    /// Keeps the columns of a lane. Where all become too many, only these are: whoever goes through lanes in order needs the
+    /// others no more.
+    fn add(&mut self, lane: u64, columns: &Arc<Vec<u64>>) {
+        if self.count + columns.len() > MOST_KEPT {
+            *self = Self::default();
+        }
+        if self.lanes.insert(lane, Arc::clone(columns)).is_none() {
+            self.count += columns.len();
+        }
+    }
+
+    fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        self.lanes.retain(|&lane, _| keeps(lane));
+        self.count = self.lanes.values().map(|columns| columns.len()).sum();
+    }
 }
 
 /// A set of cells that hold large tiles.
@@ -160,7 +186,7 @@ impl<'a> Layout<'a> {
     /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: the columns of other lanes;
     /// and other classes, but only if they have become many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
-        lock(&self.columns).retain(|lane, _| lanes.binary_search(lane).is_ok());
+        lock(&self.columns).retain(|lane| lanes.binary_search(&lane).is_ok());
         let mut classes = lock(&self.classes);
         let listed = classes.values().flat_map(|class| &class.listed).map(Vec::len).sum::<usize>();
         if listed <= MOST_KEPT {
@@ -274,15 +300,11 @@ impl<'a> Layout<'a> {
     }
 
     fn columns(&self, lane: u64, tiles: usize, sum: u32) -> Arc<Vec<u64>> {
-        if let Some(columns) = lock(&self.columns).get(&lane) {
+        if let Some(columns) = lock(&self.columns).lanes.get(&lane) {
             return Arc::clone(columns);
         }
         let columns = Arc::new(self.make_columns(lane, tiles, sum));
-        let mut kept = lock(&self.columns);
-        if kept.values().map(|columns| columns.len()).sum::<usize>() + columns.len() > MOST_KEPT {
-            kept.clear();
-        }
-        kept.insert(lane, Arc::clone(&columns));
+        lock(&self.columns).add(lane, &columns);
         columns
     }
 
@@ -411,9 +433,10 @@ pub fn tile_sum(board: u64) -> u32 {
 
 /// The exponents of a sequence sorted downward, as a number.
 fn descending(sequence: u64) -> u64 {
-    let mut exponents: Vec<u64> = (0..16).map(|i| sequence >> (4 * i) & 15).filter(|&e| e > 0).collect();
-    exponents.sort_unstable_by_key(|&e| Reverse(e));
-    exponents.into_iter().fold(0, |all, e| all << 4 | e)
+    let mut counts = [0u8; 16];
+    (0..16).for_each(|i| counts[(sequence >> (4 * i) & 15) as usize] += 1);
+    let largest_first = (1..16).rev().flat_map(|e| std::iter::repeat_n(e as u64, counts[e].into()));
+    largest_first.fold(0, |all, e| all << 4 | e)
 }
 
 /// The next larger arrangement of some numbers; `false` where there is none.

@@ -64,9 +64,9 @@ impl States {
         Self { lanes, valued }
     }
 
-    /// All boards, in the order of their lanes.
-    pub fn boards(&self) -> Vec<u64> {
-        self.lanes.values().flat_map(|block| block.boards.iter().copied()).collect()
+    /// All boards with their values, in the order of their lanes.
+    pub fn valued(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.lanes.values().flat_map(|block| block.boards.iter().copied().zip(block.values.iter().copied()))
     }
 
     /// The value of a state of a lane whose boards ascend; `None` where it is not there, or its value is not known.
@@ -198,14 +198,12 @@ fn spawned(game: &Game, afterstates: &[u64]) -> [Vec<u64>; 2] {
 
 /// The boards of some lists, ascending, each once.
 fn each_once(lists: Vec<Vec<u64>>) -> Vec<u64> {
-    let mut boards = lists.into_iter().reduce(|mut all, list| {
-        all.extend(list);
-        all
-    });
-    let boards = boards.get_or_insert_default();
+    let mut boards = lists.concat();
+    drop(lists);
     boards.par_sort_unstable();
     boards.dedup();
-    std::mem::take(boards)
+    boards.shrink_to_fit();
+    boards
 }
 
 impl Moves {

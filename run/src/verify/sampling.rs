@@ -33,15 +33,23 @@ const SEED: u64 = 2048;
 /// Values that are checked together at most.
 const TOGETHER: usize = 256;
 
-/// Bytes that are taken at most by what is checked side by side.
+/// Bytes that a group of values takes at most that is checked beside others, and so does an answer of the oracle.
 const LITTLE_BYTES: u64 = 64 << 20;
 
-/// States between stored layers that are asked of the oracle, of each group of values that are checked together.
-const ASKED: usize = 4;
+/// Bytes of parts that the oracle keeps.
+const ORACLE_CACHE: u64 = 64 << 20;
 
-/// They are among so many that are next to the stored layers above, and lead to little: an answer takes the oracle far more
-/// for each state that it follows from.
-const NEAR: usize = 1 << 16;
+/// How often a group of values, or a part of it, may turn out to take too much memory before the rest is left out: each time
+/// it has been listed up to there.
+const MOST_FAILURES: u32 = 12;
+
+/// States between stored layers that are asked of the oracle, of each group of values that are checked together, and those
+/// whose best moves are checked.
+const ASKED: u64 = 4;
+
+/// The oracle is asked for states of the uppermost layers that have so many, since these lead to little: an answer takes it
+/// far more for each state that it follows from than the check does.
+const NEAR: u64 = 1 << 16;
 
 impl Verifier<'_> {
     /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
@@ -52,15 +60,17 @@ impl Verifier<'_> {
     /// next cut, and 8 bytes of memory for each of these, besides 180 for those of the largest layer. Values for which that
     /// is more than `memory_bytes` are left out.
     pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
-        let sampler = Sampler {
+        let little = LITTLE_BYTES.min(memory_bytes / self.threads() as u64);
+        let mut sampler = Sampler {
             verifier: self,
             game: self.game(),
             reader: LayerReader::new(self.run(), self.game()),
             oracle: Oracle::with_options(
                 self.run(),
                 OracleOptions {
-                    cone_bytes: memory_bytes.min(LITTLE_BYTES),
+                    cone_bytes: little,
                     solved_bytes: 0,
+                    cache_bytes: ORACLE_CACHE,
                     ..OracleOptions::default()
                 },
             )
@@ -79,6 +89,7 @@ impl Verifier<'_> {
         };
         let total = items.last().map_or(0, |(end, _)| *end);
         let (count, is_all) = (count.min(total), count >= total);
+        sampler.count = count;
         let drawn = (0..count).map(|i| {
             let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
             let nth = if is_all { i } else { by_chance };
@@ -93,17 +104,19 @@ impl Verifier<'_> {
             .chunk_by(|a, b| cut(a) == cut(b))
             .flat_map(|below_cut| below_cut.chunks(TOGETHER))
             .collect();
-        let little = LITTLE_BYTES.min(memory_bytes / self.threads() as u64);
         let of_group = |group: &&[(ItemKey, usize)]| sampler.check(group, little);
         let results: Vec<_> = self.in_pool(|| groups.par_iter().map(of_group).collect());
         for (group, result) in groups.into_iter().zip(results) {
             let result = result.and_then(|checked| match checked {
                 Some(checked) => Ok(checked),
-                None => self.in_pool(|| sampler.check_alone(group, memory_bytes)),
+                None => self.in_pool(|| sampler.check_alone(group, memory_bytes, &mut { MOST_FAILURES })),
             });
             match result {
                 Ok(checked) => outcome.checked.add_sampled(&checked),
                 Err(problem) => outcome.problems.push(problem),
+            }
+            if outcome.problems.len() >= super::MOST_PROBLEMS {
+                break;
             }
         }
         outcome.problems.truncate(super::MOST_PROBLEMS);
@@ -150,21 +163,30 @@ type Known = FxHashMap<u64, u64>;
 type Drawn = Vec<(u64, u64)>;
 
 impl Sampler<'_> {
-    /// Checks stored values that lie below the same cut, with nothing beside them; in halves, where that takes too much.
-    fn check_alone(&self, group: &[(ItemKey, usize)], bytes: u64) -> Result<Checked, Problem> {
-        if let Some(checked) = self.check(group, bytes)? {
+    /// Checks stored values that lie below the same cut, with nothing beside them; in halves, where that takes too much. After
+    /// so many `failures` the rest is left out.
+    fn check_alone(
+        &self,
+        group: &[(ItemKey, usize)],
+        bytes: u64,
+        failures: &mut u32,
+    ) -> Result<Checked, Problem> {
+        if *failures > 0
+            && let Some(checked) = self.check(group, bytes)?
+        {
             return Ok(checked);
         }
         let mut checked = Checked::default();
         if self.verifier.is_stopped() {
             return Ok(checked);
         }
-        if group.len() == 1 {
-            self.count_checked(1);
-            return Ok(Checked { values_too_far: 1, ..checked });
+        *failures = failures.saturating_sub(1);
+        if group.len() == 1 || *failures == 0 {
+            self.count_checked(group.len());
+            return Ok(Checked { values_too_far: group.len() as u64, ..checked });
         }
         for half in group.chunks(group.len().div_ceil(2)) {
-            checked.add_sampled(&self.check_alone(half, bytes)?);
+            checked.add_sampled(&self.check_alone(half, bytes, failures)?);
         }
         Ok(checked)
     }
@@ -185,18 +207,23 @@ impl Sampler<'_> {
         let Some(cone) = Cone::of(self.game, &boards, &limits) else { return Ok(None) };
         let mut checked =
             Checked { values: boards.len() as u64, states: cone.states(), ..Checked::default() };
-        let near = cone.between(self.game).min(NEAR);
-        let (every, mut passed) = (near.div_ceil(ASKED).max(1), 0);
+        let [between, near] = cone.between(self.game, NEAR);
+        let every = |of: u64| of.div_ceil(ASKED).max(1);
+        let mut passed = 0;
         let check = |of: ValuedLayer<'_>| {
             let drawn = drawn.get(&of.layer).map_or(&[][..], Vec::as_slice);
-            let is_between = !self.game.keeps(of.layer) && passed < near;
-            let between = if is_between { of.states.boards() } else { Vec::new() };
-            let asked = between.iter().zip(passed..near).filter(|(_, nth)| nth % every == 0);
-            let asked: Drawn =
-                asked.filter_map(|(&board, _)| Some((board, self.known(of.states, board)?))).collect();
-            passed += between.len();
-            checked.answers += self.ask(&asked)?;
-            checked.best_moves += self.check_layer(drawn, &asked, of.above)?;
+            self.check_values(drawn, of.above)?;
+            let mut moved: Vec<u64> = drawn.iter().map(|&(board, _)| board).collect();
+            if !self.game.keeps(of.layer) {
+                let is_asked = |nth: u64| nth < near && nth.is_multiple_of(every(near));
+                let numbered = || of.states.valued().zip(passed..);
+                let asked = numbered().filter(|&(_, nth)| is_asked(nth)).map(|(state, _)| state);
+                checked.answers += self.ask(asked)?;
+                let spread = numbered().filter(|(_, nth)| nth.is_multiple_of(every(between)));
+                moved.extend(spread.map(|((board, _), _)| board));
+                passed += of.states.valued().count() as u64;
+            }
+            checked.best_moves += self.check_best_moves(&moved, of.above)?;
             Ok(())
         };
         if !cone.value_down_to(self.game, &self.reader, &limits, check)? {
@@ -206,43 +233,30 @@ impl Sampler<'_> {
         Ok(Some(checked))
     }
 
-    /// Checks the values of some states of a layer, which are known, by those of the layers above; and the best moves of
-    /// these states, where they are stored: returns how many those are.
-    fn check_layer(
-        &self,
-        drawn: &[(u64, u64)],
-        asked: &[(u64, u64)],
-        above: [&States; 2],
-    ) -> Result<u64, Problem> {
-        let mut known = Known::default();
-        for &(board, value) in drawn.iter().chain(asked) {
-            self.add_successors(board, above, &mut known)?;
-            let computed = self.best(board, &known);
-            if computed != value {
-                return Err(self.reader.value_problem(tile_sum(board), board, computed, value));
-            }
-        }
-        self.check_best_moves(drawn.iter().chain(asked).map(|&(board, _)| board), &known)
-    }
-
-    /// Adds the values of the states that a state leads to.
-    fn add_successors(&self, board: u64, above: [&States; 2], known: &mut Known) -> Result<(), Problem> {
-        let geometry = self.game.geometry();
-        for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
-            for (two, four) in self.game.spawns(after) {
-                for (states, board) in above.into_iter().zip([two, four]) {
-                    let board = geometry.canonical(board);
-                    let value = self.known(states, board);
-                    known.insert(board, value.ok_or_else(|| self.reader.missing_problem(after, board))?);
-                }
+    /// Checks the stored values of some states by those of the layers above.
+    fn check_values(&self, drawn: &[(u64, u64)], above: [&States; 2]) -> Result<(), Problem> {
+        for &(board, stored) in drawn {
+            let computed = self.best(board, &self.successors(board, above)?);
+            if computed != stored {
+                return Err(self.reader.value_problem(tile_sum(board), board, computed, stored));
             }
         }
         Ok(())
     }
 
-    /// The value of a state of a layer of a cone.
-    fn known(&self, states: &States, board: u64) -> Option<u64> {
-        states.value(self.game.lane(board), board)
+    /// The values of the states that a state leads to.
+    fn successors(&self, board: u64, above: [&States; 2]) -> Result<Known, Problem> {
+        let (mut known, geometry) = (Known::default(), self.game.geometry());
+        for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
+            for (two, four) in self.game.spawns(after) {
+                for (states, board) in above.into_iter().zip([two, four]) {
+                    let board = geometry.canonical(board);
+                    let value = states.value(self.game.lane(board), board);
+                    known.insert(board, value.ok_or_else(|| self.reader.missing_problem(after, board))?);
+                }
+            }
+        }
+        Ok(known)
     }
 
     /// Tells how far it is; says whether to go on.
@@ -276,10 +290,10 @@ impl Sampler<'_> {
     }
 
     /// Asks the oracle for some states between stored layers, whose values are known; returns how many it answered.
-    fn ask(&self, asked: &[(u64, u64)]) -> Result<u64, Problem> {
+    fn ask(&self, asked: impl Iterator<Item = (u64, u64)>) -> Result<u64, Problem> {
         let Some(oracle) = &self.oracle else { return Ok(0) };
         let mut answers = 0;
-        for &(board, value) in asked {
+        for (board, value) in asked {
             let answer = match oracle.stored_value(Board(board)) {
                 Ok(Stored(bits)) => bits.to_string(),
                 // It lacks the memory that it would take to answer, and says nothing wrong.
@@ -297,14 +311,15 @@ impl Sampler<'_> {
         Ok(answers)
     }
 
-    /// Checks that the stored moves of some states, whose successors are known, are best; returns how many those are: none
-    /// where the run stores no moves.
-    fn check_best_moves(&self, boards: impl Iterator<Item = u64>, known: &Known) -> Result<u64, Problem> {
+    /// Checks that the stored moves of some states are best by the values of the layers above; returns how many those are:
+    /// none where the run stores no moves.
+    fn check_best_moves(&self, boards: &[u64], above: [&States; 2]) -> Result<u64, Problem> {
         let Some(oracle) = self.oracle.as_ref().filter(|oracle| oracle.params().best_moves) else {
             return Ok(0);
         };
         let mut checked = 0;
-        for board in boards {
+        for &board in boards {
+            let known = &self.successors(board, above)?;
             let is_best = |stored: Option<Move>| match stored {
                 Some(stored) => {
                     let after = self.slid(board)[stored as usize];
