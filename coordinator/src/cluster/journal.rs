@@ -107,3 +107,18 @@ impl Journal {
         Some(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer to one append must not be taken for that to another.
+    #[test]
+    fn no_two_appends_have_the_same_ticket() {
+        let mut journal = Journal::default();
+        let tickets: Vec<Ticket> = (0..5).map(|_| journal.ticket()).collect();
+        for (at, ticket) in tickets.iter().enumerate() {
+            assert!(!tickets[..at].contains(ticket), "{tickets:?}");
+        }
+    }
+}
