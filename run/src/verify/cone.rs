@@ -38,7 +38,7 @@ pub struct ValuedLayer<'c> {
 }
 
 /// What bounds a cone, and hears how far it is.
-pub struct Limits<'a> {
+pub struct CheckLimits<'a> {
     /// Bytes that it may take, about.
     pub bytes: u64,
     /// Called with the number of states that were worked on since the last time; says whether to go on.
@@ -49,7 +49,7 @@ impl Cone {
     /// Lists what some states lead to that lie below the same cut; `None` where that takes more than allowed, or it is to stop.
     ///
     /// Cost: about 100 ns a state. Those of the next stored layers are listed too, and what they lead to is not.
-    pub fn of(game: &Game, first: &[u64], limits: &Limits<'_>) -> Option<Self> {
+    pub fn of(game: &Game, first: &[u64], limits: &CheckLimits<'_>) -> Option<Self> {
         let (mut open, mut cone) = (BTreeMap::<u32, Lanes>::new(), Self::default());
         let mut of_first = BTreeMap::<u32, Lanes>::new();
         for &board in first {
@@ -111,7 +111,7 @@ impl Cone {
         self,
         game: &Game,
         reader: &LayerReader<'_>,
-        limits: &Limits<'_>,
+        limits: &CheckLimits<'_>,
         mut visit: impl FnMut(ValuedLayer<'_>) -> Result<(), Problem>,
     ) -> Result<bool, Problem> {
         let Self { mut layers } = self;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::game::Game;
 use super::items::{Content, FrameCache, Item, Items, item_text};
-use super::layout::{Block, EntryPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
+use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
 use super::policy::BestMoveReader;
 use super::{Problem, journal};
 
@@ -352,10 +352,10 @@ impl<'a> LayerReader<'a> {
         let mut values = vec![None; boards.len()];
         let Some(block) = self.layout.block(layer, lane) else { return Ok(values) };
         let place = |(i, &board): (usize, &u64)| self.layout.locate(&block, board).map(|place| (place, i));
-        let mut places: Vec<(EntryPlace, usize)> = boards.par_iter().enumerate().filter_map(place).collect();
+        let mut places: Vec<(BoardPlace, usize)> = boards.par_iter().enumerate().filter_map(place).collect();
         places.par_sort_unstable();
-        let part = |place: &EntryPlace| block.part_of(place.row) as u32;
-        let of_part = |places: &[(EntryPlace, usize)]| {
+        let part = |place: &BoardPlace| block.part_of(place.row) as u32;
+        let of_part = |places: &[(BoardPlace, usize)]| {
             self.values_of_part(ItemKey { layer, lane, part: part(&places[0].0) }, places)
         };
         let parts = places.par_chunk_by(|(a, _), (b, _)| part(a) == part(b));
@@ -368,7 +368,7 @@ impl<'a> LayerReader<'a> {
     fn values_of_part(
         &self,
         key: ItemKey,
-        places: &[(EntryPlace, usize)],
+        places: &[(BoardPlace, usize)],
     ) -> Result<Vec<(usize, u64)>, Problem> {
         let (reach, mut found) = (self.item(Content::Reach, key)?, Vec::new());
         let Some(item) = reach.get(0) else { return Ok(found) };

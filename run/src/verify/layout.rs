@@ -119,7 +119,7 @@ pub struct Block {
 
 /// Where a board is in its block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct EntryPlace {
+pub struct BoardPlace {
     /// Its row.
     pub row: usize,
     /// Its column.
@@ -197,7 +197,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Where a board of a block is, and with it all its images.
-    pub fn locate(&self, block: &Block, board: u64) -> Option<EntryPlace> {
+    pub fn locate(&self, block: &Block, board: u64) -> Option<BoardPlace> {
         // The skeleton with the smallest mask, and of those the one with the smallest config; of the images
         // with that skeleton the one with the smallest sequence.
         let images = self.game.geometry().images(board).map(|image| self.split(image));
@@ -207,7 +207,7 @@ impl<'a> Layout<'a> {
         let within = self.row_in_mask(&block.class, index, config)?;
         let key = |sequence: u64| (descending(sequence), sequence);
         let column = block.columns.binary_search_by_key(&key(sequence), |&other| key(other)).ok()?;
-        Some(EntryPlace { row: block.class.first_row[index] as usize + within, column })
+        Some(BoardPlace { row: block.class.first_row[index] as usize + within, column })
     }
 
     /// The mask of a board as bits, its config as digits, the first one highest, and its sequence likewise.

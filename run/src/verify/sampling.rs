@@ -18,7 +18,7 @@ use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::cone::{Cone, Limits, ValuedLayer};
+use super::cone::{CheckLimits, Cone, ValuedLayer};
 use super::game::Game;
 use super::items::Content;
 use super::layer_reader::LayerReader;
@@ -202,7 +202,7 @@ impl Sampler<'_> {
         for &(key, nth) in group {
             drawn.entry(key.layer).or_default().push(self.drawn(key, nth)?);
         }
-        let limits = Limits { bytes, goes_on: &goes_on };
+        let limits = CheckLimits { bytes, goes_on: &goes_on };
         let boards: Vec<u64> = drawn.values().flatten().map(|&(board, _)| board).collect();
         let Some(cone) = Cone::of(self.game, &boards, &limits) else { return Ok(None) };
         let mut checked =
