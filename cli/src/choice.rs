@@ -31,12 +31,20 @@ pub struct Choice {
 pub struct Choices {
     forecast: Forecast,
     limit_bytes: u64,
+    /// Bytes of scratch files that may stay for as long as the run is solved.
+    scratch_bytes: u64,
 }
 
 impl Choices {
-    /// Of a run with these parameters, but for the layers that they say are kept.
-    pub fn new(params: &Params, limit_bytes: u64) -> Self {
-        Self { forecast: plan::forecast(params, &Workload::new(params)), limit_bytes }
+    /// Of a run with these parameters, but for the layers that they say are kept. Scratch files count towards the limit
+    /// where they are on the same disk.
+    pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
+        Self { forecast: plan::forecast(params, &Workload::new(params)), limit_bytes, scratch_bytes }
+    }
+
+    /// Bytes of scratch files that may stay for as long as the run is solved.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.scratch_bytes
     }
 
     /// Keeps these layers.
@@ -86,7 +94,9 @@ impl Choices {
 
     /// What a run takes that keeps these layers, without the room that a limit has to leave.
     pub fn takes(&self, kept: KeptLayers) -> ForecastTotals {
-        self.forecast.whole(kept)
+        let ForecastTotals { peak_bytes, least_bytes, end_bytes } = self.forecast.whole(kept);
+        let [peak_bytes, least_bytes] = [peak_bytes, least_bytes].map(|bytes| bytes + self.scratch_bytes);
+        ForecastTotals { peak_bytes, least_bytes, end_bytes }
     }
 
     /// The same with that room.
@@ -252,7 +262,7 @@ mod tests {
     }
 
     fn choices(board: &str, limit_bytes: u64) -> Choices {
-        Choices::new(&params(board), limit_bytes)
+        Choices::new(&params(board), limit_bytes, 0)
     }
 
     #[test]
@@ -274,6 +284,15 @@ mod tests {
         assert_eq!(periods.last(), Some(&1), "all of it");
         assert!(choices("5x2", 60_000_000).best().unwrap().is_tight, "reach alone takes 100 MB");
         assert!(!choices("5x2", 200_000_000).best().unwrap().is_tight);
+    }
+
+    #[test]
+    fn scratch_files_need_room_too() {
+        let keeps = |scratch| {
+            Choices::new(&params("5x2"), 400_000_000, scratch).best().map(|choice| choice.kept.period())
+        };
+        assert!(keeps(250_000_000) > keeps(0), "{:?}, {:?}", keeps(250_000_000), keeps(0));
+        assert!(keeps(400_000_000).is_err());
     }
 
     #[test]

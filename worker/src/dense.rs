@@ -19,6 +19,9 @@ const LEAST_USES: u64 = 16;
 /// used least can be in scratch files.
 const ROW_BYTES: u64 = 50;
 
+/// Bytes that the transitions of a row take.
+const TRANSITION_BYTES: u64 = 2 * ROW_BYTES;
+
 impl Tuning {
     /// This tuning, changed so that all classes of the run keep their transitions, if that pays and there is room: if
     /// the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a step a
@@ -26,16 +29,23 @@ impl Tuning {
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let rows = Rows::of(params);
-        let has_room = || {
-            // Room for some blocks beside the one that is made: with less, blocks would go to scratch files all the
-            // time.
-            let least = least_heap_bytes(params, usize::MAX) / 5 * 7;
-            self.limit_bytes as u64 >= least.max(ROW_BYTES * rows.of_classes)
-        };
+        let has_room = || self.limit_bytes as u64 >= roomy_bytes(params).max(ROW_BYTES * rows.of_classes);
         if self.pays(&rows) && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
-    /// The same for statistics of a run, whatever the memory: in which order chances are added up follows from which
+    /// Bytes of scratch files that transitions of a run may take: all that are kept, where memory has no room for them beside
+    /// the blocks. They move there first, and stay as long as the process works on the run. Cost: as [`Tuning::for_run`].
+    #[must_use]
+    pub fn scratch_bytes(self, params: &Params) -> u64 {
+        let dense_rows = self.for_run(params).dense_rows as u64;
+        let kept: u64 = rows_of_classes(params).1.into_iter().filter(|&rows| rows <= dense_rows).sum();
+        let (limit, transitions) = (self.limit_bytes as u64, TRANSITION_BYTES * kept);
+        // With less than the least no run begins.
+        let is_refused = limit < least_heap_bytes(params, Self::DENSE_ROWS);
+        if is_refused || limit >= roomy_bytes(params) + transitions { 0 } else { transitions }
+    }
+
+    /// [`Tuning::for_run`] for statistics of a run, whatever the memory: in which order chances are added up follows from which
     /// transitions are kept, and must not depend on the memory. What finds no room is in scratch files.
     #[must_use]
     pub fn for_statistics(self, params: &Params) -> Self {
@@ -66,21 +76,31 @@ struct Rows {
 
 impl Rows {
     fn of(params: &Params) -> Self {
-        let space = Space::new(params);
-        let until = params.until_layer.map_or(params.last_layer(), Layer);
-        let mut classes = BTreeMap::new();
-        let mut rows = Self::default();
-        for lane in lane::lanes(params) {
-            let (first, last) = lane::layer_range(params, lane);
-            let layers = first.to(last.min(until));
-            for id in layers.filter_map(|layer| ClassId::of(layer, lane)) {
-                rows.of_blocks += *classes.entry(id).or_insert_with(|| space.rows_about(id));
-            }
-        }
-        rows.of_classes = classes.values().sum();
-        rows.of_largest = classes.values().copied().max().unwrap_or(0);
-        rows
+        let (of_blocks, classes) = rows_of_classes(params);
+        let of_largest = classes.iter().copied().max().unwrap_or(0);
+        Self { of_classes: classes.into_iter().sum(), of_largest, of_blocks }
     }
+}
+
+/// The numbers of rows of all blocks of a run together, and of each of their classes, about.
+fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
+    let space = Space::new(params);
+    let until = params.until_layer.map_or(params.last_layer(), Layer);
+    let (mut of_blocks, mut classes) = (0, BTreeMap::new());
+    for lane in lane::lanes(params) {
+        let (first, last) = lane::layer_range(params, lane);
+        let layers = first.to(last.min(until));
+        for id in layers.filter_map(|layer| ClassId::of(layer, lane)) {
+            of_blocks += *classes.entry(id).or_insert_with(|| space.rows_about(id));
+        }
+    }
+    (of_blocks, classes.into_values().collect())
+}
+
+/// Bytes of memory with room for some blocks beside the one that is made: with less, blocks would go to scratch files all
+/// the time.
+fn roomy_bytes(params: &Params) -> u64 {
+    least_heap_bytes(params, usize::MAX) / 5 * 7
 }
 
 #[cfg(test)]
@@ -121,6 +141,21 @@ mod tests {
                 assert_eq!(keeps_all, all, "statistics of {board} {objective}, {gib} GiB");
             }
         }
+    }
+
+    #[test]
+    fn transitions_take_scratch_files_where_memory_is_short() {
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        let reach = params("4x3", "reach:2048", Precision::Bits32, None);
+        // What a run was seen to take beside its shards: 5.2 GiB.
+        assert!(
+            (4.0..8.0).contains(&gib(tuning(8).scratch_bytes(&reach))),
+            "{}",
+            tuning(8).scratch_bytes(&reach)
+        );
+        assert_eq!(tuning(64).scratch_bytes(&reach), 0);
+        let small = params("5x2", "score", Precision::Bits32, None);
+        assert_eq!(tuning(2).scratch_bytes(&small), 0);
     }
 
     #[test]

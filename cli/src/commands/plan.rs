@@ -104,7 +104,8 @@ pub fn main(args: &Args) -> Result<()> {
     let asked = args.job.params()?;
     let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
     // Before the seconds of measuring.
-    let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()));
+    let scratch_bytes = tuning.scratch_bytes(&params);
+    let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
     let chosen = args.disk.map(|_| match args.job.keep() {
         Some(kept) => choices.with(kept),
         None => choices.best(),
@@ -154,7 +155,7 @@ fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> V
     // A run that only enumerates has none.
     if !params.best_moves && params.until_layer.is_none() {
         let params = params.clone().with_best_moves(true);
-        let choices = Choices::new(&params, u64::MAX);
+        let choices = Choices::new(&params, u64::MAX, choices.scratch_bytes());
         all.extend(policies(&params, &choices, [kept_beside_best_moves()], &layer_cost.with_best_moves()));
     }
     all

@@ -145,7 +145,8 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = params.with_kept(held.kept);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
-        let choice = Choices::new(&params, limit).choose(args.job.keep(), params.board)?;
+        let choices = Choices::new(&params, limit, tuning.scratch_bytes(&params));
+        let choice = choices.choose(args.job.keep(), params.board)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::say(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);
