@@ -53,6 +53,7 @@ mod precision;
 mod published;
 mod reference;
 mod report;
+mod samples;
 #[cfg(feature = "net")]
 mod scale;
 #[cfg(feature = "net")]

@@ -38,6 +38,7 @@ mod journal;
 mod layer_reader;
 mod layers;
 mod layout;
+mod listed;
 mod moves;
 mod policy;
 mod sampling;

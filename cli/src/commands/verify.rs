@@ -77,6 +77,7 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
     let threads = args.threads.map_or_else(limits::threads, usize::from);
+    limits::tune_allocator(usize::try_from(memory_limit(args)).unwrap_or(usize::MAX), threads);
     let stop = stop_on_signals("stopping after this layer; again to stop at once")?;
     let watch = Watch::default();
     let show = |at| watch.show(at);

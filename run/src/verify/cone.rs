@@ -1,6 +1,9 @@
 //! All that some states lead to, up to the next stored layers, and its values.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::{iter, mem};
 
 use rayon::prelude::*;
 
@@ -8,24 +11,30 @@ use super::Problem;
 use super::game::Game;
 use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
+use super::listed::ListedPart;
 use super::moves::{Lanes, States, led_to, successors};
 
 /// Boards of a part of a layer that is worked on: what one thread takes up.
 const PIECE: usize = 1 << 14;
 
-/// Bytes of a state that is only listed.
-const LISTED_BYTES: u64 = 8;
+/// Bytes of a board of a list to which more may come.
+const OPEN_BYTES: u64 = 8;
 
-/// Bytes that a state takes while its layer is worked on, together with the two layers above it, about.
-const WORK_BYTES: u64 = 180;
+/// Bytes of a board with its value while its layer or one of the two below it is worked on, and whether something leads to
+/// it.
+const VALUED_BYTES: u64 = 17;
 
-/// Bytes that a state of a stored layer takes while its value is read, about.
-const READ_BYTES: u64 = 64;
+/// Bytes that a board of a slice takes while it is moved, about.
+const MOVED_BYTES: u64 = 200;
+
+/// Bytes that a board of a lane takes, for each thread, while it is looked up what spawns lead there, or while stored values
+/// are read, about.
+const LANE_BYTES: u64 = 80;
 
 /// States by layer, each once.
 #[derive(Debug, Default)]
 pub struct Cone {
-    layers: BTreeMap<u32, Vec<Part>>,
+    layers: BTreeMap<u32, Vec<ListedPart>>,
 }
 
 /// The states of a layer of a cone with their values, and of the two layers above it.
@@ -45,6 +54,39 @@ pub struct CheckLimits<'a> {
     pub goes_on: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
+impl CheckLimits<'_> {
+    /// Boards of a layer that are moved at once, by all threads: the moves of a whole layer would take far more memory than
+    /// its boards do. A quarter of the memory is for these.
+    fn slice(&self) -> usize {
+        ((self.bytes / 4 / MOVED_BYTES) as usize).max(PIECE)
+    }
+}
+
+/// Boards of the largest layer, and of the largest lane of a layer.
+#[derive(Default)]
+struct Largest {
+    layer: usize,
+    lane: usize,
+}
+
+impl Largest {
+    /// Takes note of layers.
+    fn see<'a>(&mut self, layers: impl Iterator<Item = &'a Lanes>) {
+        for lanes in layers {
+            self.layer = self.layer.max(all_of(lanes));
+            self.lane = lanes.values().map(Vec::len).fold(self.lane, usize::max);
+        }
+    }
+
+    /// Bytes that valuing layers takes at most, about, with what is listed aside.
+    fn valuing_bytes(&self, slice: usize) -> u64 {
+        let of_lanes = (self.lane * rayon::current_num_threads()).min(self.layer);
+        3 * VALUED_BYTES * self.layer as u64
+            + MOVED_BYTES * self.layer.min(slice) as u64
+            + LANE_BYTES * of_lanes as u64
+    }
+}
+
 impl Cone {
     /// Lists what some states lead to that lie below the same cut; `None` where that takes more than allowed, or it is to stop.
     ///
@@ -61,33 +103,35 @@ impl Cone {
             // A layer of the cone, also if nothing leads there.
             cone.layers.entry(layer).or_default();
         }
-        let (mut listed, mut most_work) = (0, 0);
+        let (mut listed_bytes, mut largest) = (0, Largest::default());
         while let Some((layer, lanes)) = open.pop_first() {
+            largest.see(iter::once(&lanes));
             let is_stored = game.keeps(layer);
             // Stored values are read lane by lane.
             let parts = parts(lanes, if is_stored { usize::MAX } else { PIECE });
             let of_layer = count(&parts);
-            if !is_stored {
-                add(&mut open, layer, led_to(game, &parts));
+            for slice in slices(&parts, limits.slice()).into_iter().map(|slice| &parts[slice]) {
+                if !is_stored {
+                    add(&mut open, layer, led_to(game, slice));
+                    largest.see(open.values());
+                }
+                let waiting = of_layer + open.values().map(all_of).sum::<usize>();
+                let listing_bytes = OPEN_BYTES * waiting as u64 + MOVED_BYTES * count(slice) as u64;
+                let bytes = listed_bytes + listing_bytes.max(largest.valuing_bytes(limits.slice()));
+                if bytes > limits.bytes || !(limits.goes_on)(count(slice)) {
+                    return None;
+                }
             }
-            cone.layers.insert(layer, parts);
-            listed += of_layer as u64;
-            let mut waiting = 0;
-            for (&layer, lanes) in &open {
-                let states = lanes.values().map(|boards| boards.len() as u64).sum::<u64>();
-                waiting += states;
-                most_work = most_work.max(states * if game.keeps(layer) { READ_BYTES } else { WORK_BYTES });
-            }
-            if LISTED_BYTES * (listed + waiting) + most_work > limits.bytes || !(limits.goes_on)(of_layer) {
-                return None;
-            }
+            let listed: Vec<ListedPart> = parts.into_par_iter().map(ListedPart::new).collect();
+            listed_bytes += listed.iter().map(ListedPart::bytes).sum::<u64>();
+            cone.layers.insert(layer, listed);
         }
         Some(cone)
     }
 
     /// How many states there are.
     pub fn states(&self) -> u64 {
-        self.layers.values().map(|parts| count(parts) as u64).sum()
+        self.layers.values().map(|parts| count_listed(parts)).sum()
     }
 
     /// How many states there are whose values are not stored, and how many of these are in the uppermost layers that have
@@ -95,7 +139,7 @@ impl Cone {
     pub fn between(&self, game: &Game, least: u64) -> [u64; 2] {
         let (mut all, mut near) = (0, 0);
         for (_, parts) in self.layers.iter().rev().filter(|(layer, _)| !game.keeps(**layer)) {
-            all += count(parts) as u64;
+            all += count_listed(parts);
             near = if near < least { all } else { near };
         }
         [all, near]
@@ -119,26 +163,31 @@ impl Cone {
         let ends = layers.first_key_value().zip(layers.last_key_value());
         let all = ends.map_or(0..0, |((&first, _), (&last, _))| first..last + 1);
         for layer in all.rev().step_by(2) {
-            let mut parts = layers.remove(&layer).unwrap_or_default();
-            let states = count(&parts);
-            if game.keeps(layer) {
-                parts =
-                    parts.into_par_iter().map(|part| reader.with_values(part)).collect::<Result<_, _>>()?;
-            } else {
-                let found = successors(game, &parts, above.each_mut().map(Some), true);
-                if let Some(&(after, board)) = found.missing.iter().min() {
-                    return Err(reader.missing_problem(after, board));
+            let listed = layers.remove(&layer).unwrap_or_default();
+            let mut parts: Vec<Part> = listed.into_par_iter().map(ListedPart::into_part).collect();
+            for slice in slices(&parts, limits.slice()) {
+                let slice = &mut parts[slice];
+                let states = count(slice);
+                if game.keeps(layer) {
+                    let read =
+                        |part: &mut Part| reader.with_values(mem::take(part)).map(|found| *part = found);
+                    slice.par_iter_mut().try_for_each(read)?;
+                } else {
+                    let found = successors(game, slice, above.each_ref().map(Some), true);
+                    if let Some(&(after, board)) = found.missing.iter().min() {
+                        return Err(reader.missing_problem(after, board));
+                    }
+                    slice.iter_mut().zip(found.values).for_each(|(part, (values, _))| part.values = values);
                 }
-                parts.iter_mut().zip(found.values).for_each(|(part, (values, _))| part.values = values);
+                if !(limits.goes_on)(states) {
+                    return Ok(false);
+                }
             }
             let of_layer = States::new(parts, true);
             let [two, four] = &above;
             visit(ValuedLayer { layer, states: &of_layer, above: [two, four] })?;
             let [two, _] = above;
             above = [of_layer, two];
-            if !(limits.goes_on)(states) {
-                return Ok(false);
-            }
         }
         Ok(true)
     }
@@ -146,6 +195,41 @@ impl Cone {
 
 fn count(parts: &[Part]) -> usize {
     parts.iter().map(|part| part.boards.len()).sum()
+}
+
+fn count_listed(parts: &[ListedPart]) -> u64 {
+    parts.iter().map(|part| part.count() as u64).sum()
+}
+
+fn all_of(lanes: &Lanes) -> usize {
+    lanes.values().map(Vec::len).sum()
+}
+
+/// Divides the parts of a layer, which are in the order of their lanes, into those that are worked on at once: of so many
+/// boards at most, or a single larger part. A lane that would fit one slice is not divided, since what is made for a lane
+/// is made for each slice anew.
+fn slices(parts: &[Part], most: usize) -> Vec<Range<usize>> {
+    let (mut slices, mut room, mut end) = (Vec::<Range<usize>>::new(), 0, 0);
+    for lane in parts.chunk_by(|a, b| a.lane == b.lane) {
+        if count(lane) > room {
+            room = 0;
+        }
+        for part in lane {
+            let boards = part.boards.len();
+            end += 1;
+            match slices.last_mut() {
+                Some(slice) if boards <= room => {
+                    slice.end = end;
+                    room -= boards;
+                }
+                _ => {
+                    slices.push(end - 1..end);
+                    room = most.saturating_sub(boards);
+                }
+            }
+        }
+    }
+    slices
 }
 
 /// The boards of some lanes in parts of at most so many.
@@ -162,16 +246,25 @@ fn parts(lanes: Lanes, most: usize) -> Vec<Part> {
     parts
 }
 
-/// Adds what the states of a layer lead to, after a 2 and after a 4.
-fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, [twos, fours]: [Lanes; 2]) {
+/// Adds what states of a layer lead to, after a 2 and after a 4.
+fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, led_to: [Lanes; 2]) {
+    let mut lists = Vec::new();
     for (layer, lanes) in
-        [(layer + 2, twos), (layer + 4, fours)].into_iter().filter(|(_, lanes)| !lanes.is_empty())
+        [layer + 2, layer + 4].into_iter().zip(led_to).filter(|(_, lanes)| !lanes.is_empty())
     {
-        let of_layer = open.entry(layer).or_default();
-        for (lane, boards) in lanes {
-            let there = of_layer.entry(lane).or_default();
-            *there = merged(std::mem::take(there), boards);
-        }
+        let there = open.entry(layer).or_default();
+        let with_those_there =
+            |(lane, boards)| (layer, lane, there.remove(&lane).unwrap_or_default(), boards);
+        lists.extend(lanes.into_iter().map(with_those_there));
+    }
+    // The largest first, so that no thread is left with one at the end.
+    lists.sort_by_key(|(_, _, there, boards): &(_, _, Vec<u64>, Vec<u64>)| {
+        Reverse(there.len() + boards.len())
+    });
+    let lists = lists.into_par_iter().with_max_len(1);
+    let merged = lists.map(|(layer, lane, there, boards)| (layer, lane, merged(there, boards)));
+    for (layer, lane, boards) in merged.collect::<Vec<_>>() {
+        open.entry(layer).or_default().insert(lane, boards);
     }
 }
 
@@ -205,6 +298,17 @@ mod tests {
         assert_eq!(small[..2], [(3, vec![10, 11, 12, 13]), (3, vec![14, 15, 16, 17])]);
         assert_eq!(small[2..], [(3, vec![18, 19]), (5, vec![7])]);
         assert_eq!(cut(usize::MAX).collect::<Lanes>(), lanes);
+    }
+
+    #[test]
+    fn slices_have_all_parts_in_their_order() {
+        let part =
+            |&(lane, boards): &(u64, u64)| Part { lane, boards: (0..boards).collect(), ..Part::default() };
+        let cut = |parts: &[(u64, u64)]| slices(&parts.iter().map(part).collect::<Vec<_>>(), 10);
+        assert_eq!(cut(&[]), []);
+        assert_eq!(cut(&[(1, 4), (1, 6), (2, 1), (3, 0), (4, 12), (5, 3)]), [0..2, 2..4, 4..5, 5..6]);
+        // A lane of 9 is not divided, one of 15 is.
+        assert_eq!(cut(&[(1, 4), (2, 6), (2, 3), (3, 5), (3, 5), (3, 5)]), [0..1, 1..3, 3..5, 5..6]);
     }
 
     #[test]

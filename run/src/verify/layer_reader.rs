@@ -342,9 +342,14 @@ impl<'a> LayerReader<'a> {
     pub fn with_values(&self, part: Part) -> Result<Part, Problem> {
         let Some(&any) = part.boards.first() else { return Ok(part) };
         let values = self.values_of(tile_sum(any), part.lane, &part.boards)?;
-        let found = part.boards.iter().zip(values).filter_map(|(&board, value)| Some((board, value?)));
-        let (boards, values) = found.unzip();
-        Ok(Part { boards, values, ..part })
+        let mut found = Part { lane: part.lane, ..Part::default() };
+        found.boards.reserve_exact(part.boards.len());
+        found.values.reserve_exact(part.boards.len());
+        for (&board, value) in part.boards.iter().zip(values) {
+            found.boards.extend(value.map(|_| board));
+            found.values.extend(value);
+        }
+        Ok(found)
     }
 
     /// The stored values of boards of a lane and a layer, in their order. Each item is read once for all of them.

@@ -143,8 +143,7 @@ impl Descent<'_> {
         if in_span {
             self.check_starts(layer, &parts);
         }
-        let mut above = self.above.iter_mut();
-        let above = [above.next().and_then(Option::as_mut), above.next().and_then(Option::as_mut)];
+        let above = [0, 1].map(|at| self.above.get(at).and_then(Option::as_ref));
         let back_up = committed && above.iter().all(|above| above.as_ref().is_some_and(|above| above.valued));
         let back_up = back_up && layer >= self.span.first;
         let found = if back_up || layer <= self.span.last {

@@ -4,6 +4,7 @@
 //! the afterstates of a layer are gathered by lane, and each lane needs two small tables of states.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -16,7 +17,7 @@ use super::values::SpawnedValues;
 /// Afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
 
-/// Afterstates of which one thread lists the spawns.
+/// Afterstates of which one thread lists the spawns, or looks them up.
 const SPAWNED_TOGETHER: usize = 1 << 14;
 
 /// Stands for a move to a won board, among the numbers of lanes that the moves of a part lead to.
@@ -30,7 +31,7 @@ pub struct BlockStates {
     /// Their values; empty where they are not known.
     pub values: Vec<u64>,
     /// Whether a move and a spawn are known to lead to them.
-    pub led_to: Vec<bool>,
+    pub led_to: Vec<AtomicBool>,
 }
 
 /// Canonical boards by the code of their lane, ascending, each once.
@@ -48,20 +49,16 @@ pub struct States {
 impl States {
     /// Puts the parts of a layer together, with their values where they are known.
     pub fn new(parts: Vec<Part>, valued: bool) -> Self {
-        let mut lanes = BTreeMap::<u64, BlockStates>::new();
-        for part in parts {
-            let block = lanes.entry(part.lane).or_default();
-            if block.boards.is_empty() {
-                (block.boards, block.values) = (part.boards, part.values);
-            } else {
-                block.boards.extend(part.boards);
-                block.values.extend(part.values);
-            }
-        }
-        for block in lanes.values_mut() {
-            block.led_to = vec![false; block.boards.len()];
-        }
-        Self { lanes, valued }
+        let mut lanes = BTreeMap::<u64, Vec<Part>>::new();
+        parts.into_iter().for_each(|part| lanes.entry(part.lane).or_default().push(part));
+        let block = |(lane, parts): (u64, Vec<Part>)| {
+            let (boards, values) = parts.into_iter().map(|part| (part.boards, part.values)).unzip();
+            let (boards, values) = (joined(boards), joined(values));
+            let led_to = boards.iter().map(|_| AtomicBool::new(false)).collect();
+            (lane, BlockStates { boards, values, led_to })
+        };
+        let lanes: Vec<(u64, Vec<Part>)> = lanes.into_iter().collect();
+        Self { lanes: lanes.into_par_iter().map(block).collect::<Vec<_>>().into_iter().collect(), valued }
     }
 
     /// All boards with their values, in the order of their lanes.
@@ -79,15 +76,13 @@ impl States {
     pub fn not_led_to(&self) -> impl Iterator<Item = u64> {
         let alone = |block: &'_ BlockStates| {
             let boards = block.boards.iter().zip(&block.led_to);
-            boards.filter(|(_, led)| !**led).map(|(&board, _)| board).collect::<Vec<_>>()
+            boards
+                .filter(|(_, led)| !led.load(Ordering::Relaxed))
+                .map(|(&board, _)| board)
+                .collect::<Vec<_>>()
         };
         self.lanes.values().flat_map(alone)
     }
-}
-
-fn by_lane(states: Option<&mut States>) -> BTreeMap<u64, &mut BlockStates> {
-    let lanes = states.into_iter().flat_map(|states| &mut states.lanes);
-    lanes.map(|(&lane, block)| (lane, block)).collect()
 }
 
 /// The legal moves of the states of a part.
@@ -124,12 +119,7 @@ pub struct Successors {
 
 /// Moves the states of a layer, looks their spawns up in the layers 2 and 4 above, where those are given, and
 /// notes there what was led to. With `back_up` both must be given with values, and the values of the states follow.
-pub fn successors(
-    game: &Game,
-    parts: &[Part],
-    [twos, fours]: [Option<&mut States>; 2],
-    back_up: bool,
-) -> Successors {
+pub fn successors(game: &Game, parts: &[Part], above: [Option<&States>; 2], back_up: bool) -> Successors {
     let moves: Vec<Moves> = parts.par_iter().map(|part| Moves::new(game, part.as_stored())).collect();
     let (mut moves, mut arrivals) = (moves, Vec::new());
     for (part, moves) in moves.iter_mut().enumerate() {
@@ -137,15 +127,15 @@ pub fn successors(
         arrivals.extend(lanes.map(|(number, (lane, after))| Arrivals { lane, part, number, after }));
     }
     arrivals.sort_by_key(|arrivals| arrivals.lane);
-    let (looked_up_2, looked_up_4) = (twos.is_some(), fours.is_some());
-    let (mut twos, mut fours) = (by_lane(twos), by_lane(fours));
     let mut lanes: Vec<Lane<'_>> = arrivals
         .chunk_by_mut(|a, b| a.lane == b.lane)
         .map(|arrivals| {
-            let lane = arrivals[0].lane;
-            let above =
-                |blocks: &mut BTreeMap<u64, _>, looked_up| Above { looked_up, block: blocks.remove(&lane) };
-            Lane { above: [above(&mut twos, looked_up_2), above(&mut fours, looked_up_4)], arrivals }
+            let lane = &arrivals[0].lane;
+            let above = above.map(|states| Above {
+                looked_up: states.is_some(),
+                block: states.and_then(|states| states.lanes.get(lane)),
+            });
+            Lane { above, arrivals }
         })
         .collect();
     // The largest first, so that no thread is left with one at the end.
@@ -187,9 +177,9 @@ pub fn led_to(game: &Game, parts: &[Part]) -> [Lanes; 2] {
 /// The states that some afterstates of a lane become by a 2 and by a 4, ascending, each once.
 fn spawned(game: &Game, afterstates: &[u64]) -> [Vec<u64>; 2] {
     let spawn = |afterstates: &[u64]| {
-        let mut tables = Tables::default();
-        tables.spawn(game, afterstates);
-        tables.spawned.map(|boards| each_once(vec![boards]))
+        let mut spawned = Spawned::default();
+        spawned.list(game, afterstates);
+        spawned.boards.map(|boards| each_once(vec![boards]))
     };
     let pieces: Vec<[Vec<u64>; 2]> = afterstates.par_chunks(SPAWNED_TOGETHER).map(spawn).collect();
     let (twos, fours) = pieces.into_iter().map(|[twos, fours]| (twos, fours)).unzip();
@@ -198,12 +188,16 @@ fn spawned(game: &Game, afterstates: &[u64]) -> [Vec<u64>; 2] {
 
 /// The boards of some lists, ascending, each once.
 fn each_once(lists: Vec<Vec<u64>>) -> Vec<u64> {
-    let mut boards = lists.concat();
-    drop(lists);
+    let mut boards = joined(lists);
     boards.par_sort_unstable();
     boards.dedup();
     boards.shrink_to_fit();
     boards
+}
+
+/// Some lists one after the other.
+fn joined(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
+    if lists.len() == 1 { lists.pop().unwrap_or_default() } else { lists.concat() }
 }
 
 impl Moves {
@@ -279,7 +273,7 @@ struct Above<'a> {
     /// Whether they are known at all.
     looked_up: bool,
     /// The states; `None` where there are none.
-    block: Option<&'a mut BlockStates>,
+    block: Option<&'a BlockStates>,
 }
 
 /// Working memory, used for one lane after the other.
@@ -287,8 +281,15 @@ struct Above<'a> {
 struct Tables {
     afterstates: BoardTable,
     above: [BoardTable; 2],
-    /// What the spawns of some afterstates lead to, 2s and 4s.
-    spawned: [Vec<u64>; 2],
+}
+
+/// What the spawns of some afterstates lead to; working memory, used for some afterstates after the other.
+#[derive(Default)]
+struct Spawned {
+    /// After 2s and after 4s.
+    boards: [Vec<u64>; 2],
+    /// Of a single afterstate.
+    values: SpawnedValues,
 }
 
 /// What the afterstates of a lane come to.
@@ -305,7 +306,7 @@ impl Lane<'_> {
 
     /// Looks up the spawns of all afterstates; puts the values of the afterstates in their place if `with_values` is
     /// set.
-    fn look_up(mut self, game: &Game, tables: &mut Tables, with_values: bool) -> Found {
+    fn look_up(self, game: &Game, tables: &mut Tables, with_values: bool) -> Found {
         let total = self.arrivals();
         tables.afterstates.clear(total);
         let (mut afterstates, mut numbers) = (Vec::with_capacity(total), Vec::with_capacity(total));
@@ -321,26 +322,18 @@ impl Lane<'_> {
             table.number(above.block.as_ref().map_or(&[], |block| &block.boards));
         }
         let mut found = Found { afterstates: afterstates.len() as u64, missing: Vec::new() };
-        let mut values = Vec::with_capacity(if with_values { afterstates.len() } else { 0 });
-        let mut spawned = SpawnedValues::default();
-        for afterstates in afterstates.chunks(BATCH) {
-            tables.spawn(game, afterstates);
-            let mut at = 0;
-            for &after in afterstates {
-                let empty = game.geometry().empty_cells(after).count_ones() as usize;
-                spawned.clear();
-                let lists = [&mut spawned.twos, &mut spawned.fours];
-                for ((above, list), (table, boards)) in
-                    self.above.iter_mut().zip(lists).zip(tables.above.iter().zip(&tables.spawned))
-                {
-                    above.find(table, after, &boards[at..at + empty], list, &mut found.missing);
-                }
-                at += empty;
-                if with_values {
-                    values.push(game.values().of_spawned(&spawned));
-                }
+        let (above, tables) = (self.above.each_ref(), &tables.above);
+        let look_up = |spawned: &mut Spawned, afterstates: &mut [u64]| {
+            let mut missing = Vec::new();
+            for batch in afterstates.chunks_mut(BATCH) {
+                spawned.look_up(game, batch, above, tables, with_values, &mut missing);
             }
-        }
+            missing
+        };
+        // In pieces: threads beside each other in a lane that has most of a layer.
+        let pieces = afterstates.par_chunks_mut(SPAWNED_TOGETHER).map_init(Spawned::default, look_up);
+        found.missing.extend(pieces.collect::<Vec<_>>().into_iter().flatten());
+        let values = afterstates;
         if with_values {
             let mut numbers = numbers.into_iter();
             for arrivals in self.arrivals.iter_mut() {
@@ -353,12 +346,11 @@ impl Lane<'_> {
     }
 }
 
-impl Tables {
+impl Spawned {
     /// Lists the canonical boards of all states that some afterstates can become.
-    fn spawn(&mut self, game: &Game, afterstates: &[u64]) {
-        let [twos, fours] = &mut self.spawned;
-        twos.clear();
-        fours.clear();
+    fn list(&mut self, game: &Game, afterstates: &[u64]) {
+        self.boards.iter_mut().for_each(Vec::clear);
+        let [twos, fours] = &mut self.boards;
         for (two, four) in afterstates.iter().flat_map(|&after| game.spawns(after)) {
             twos.push(two);
             fours.push(four);
@@ -366,12 +358,41 @@ impl Tables {
         game.geometry().canonicalise(twos);
         game.geometry().canonicalise(fours);
     }
+
+    /// Looks up what some afterstates become, by the numbers of the boards of the layers above; puts the values of the
+    /// afterstates in their place if `with_values` is set.
+    fn look_up(
+        &mut self,
+        game: &Game,
+        afterstates: &mut [u64],
+        above: [&Above<'_>; 2],
+        tables: &[BoardTable; 2],
+        with_values: bool,
+        missing: &mut Vec<(u64, u64)>,
+    ) {
+        self.list(game, afterstates);
+        let mut at = 0;
+        for after in afterstates {
+            let empty = game.geometry().empty_cells(*after).count_ones() as usize;
+            self.values.clear();
+            let lists = [&mut self.values.twos, &mut self.values.fours];
+            for ((above, list), (table, boards)) in
+                above.into_iter().zip(lists).zip(tables.iter().zip(&self.boards))
+            {
+                above.find(table, *after, &boards[at..at + empty], list, missing);
+            }
+            at += empty;
+            if with_values {
+                *after = game.values().of_spawned(&self.values);
+            }
+        }
+    }
 }
 
 impl Above<'_> {
     /// Lists the values of states, each of which an afterstate leads to; 0 for those that are missing.
     fn find(
-        &mut self,
+        &self,
         table: &BoardTable,
         after: u64,
         boards: &[u64],
@@ -380,9 +401,9 @@ impl Above<'_> {
     ) {
         for &board in boards {
             let number = if self.looked_up { table.get(board) } else { None };
-            let value = match (number, &mut self.block) {
+            let value = match (number, self.block) {
                 (Some(number), Some(block)) => {
-                    block.led_to[number as usize] = true;
+                    block.led_to[number as usize].store(true, Ordering::Relaxed);
                     block.values.get(number as usize).copied()
                 }
                 _ if self.looked_up && missing.len() < MOST_PROBLEMS => {

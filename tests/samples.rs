@@ -1,0 +1,85 @@
+//! `verify --sample`: values drawn by chance, each computed anew from the stored ones above.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::common;
+use common::Solved;
+use common::forge::Forge;
+use exact2048_run::verify::{CheckProgress, Verifier};
+use exact2048_solution::Run;
+use exact2048_storage::ShardKind;
+
+/// One value may follow from millions of states: a sample stops among them.
+#[test]
+fn a_sample_can_be_stopped_before_its_first_value() {
+    let solved = Solved::new("--board 4x2 --keep starts");
+    let run = Run::open(solved.run().as_path()).unwrap();
+    let (stop, last) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |at| {
+        if let CheckProgress::Sample { states, .. } = at {
+            last.store(states, Ordering::Relaxed);
+            stop.store(states > 10_000, Ordering::Relaxed);
+        }
+    };
+    let outcome = Verifier::new(&run, 1, &stop, &progress).unwrap().sample(1, 8 << 30);
+    assert!(outcome.stopped && outcome.problems.is_empty());
+    assert_eq!((outcome.checked.values, outcome.checked.values_too_far), (0, 0));
+    let last = last.into_inner();
+    assert!((10_000..100_000).contains(&last), "{last}");
+}
+
+/// A sample that draws every value notices each value that is wrong, and each part that is missing of the stored layers
+/// above the starts: others lead to its states.
+#[test]
+fn a_sample_of_all_values_misses_none_that_is_wrong() {
+    let solved = Solved::new("--board 3x2 --keep 8");
+    let go_on = AtomicBool::new(false);
+    let problems = || {
+        let run = Run::open(solved.run().as_path()).unwrap();
+        let of = AtomicU64::new(0);
+        let progress = |at| {
+            if let CheckProgress::Sample { count, .. } = at {
+                of.store(count, Ordering::Relaxed);
+            }
+        };
+        let outcome = Verifier::new(&run, 2, &go_on, &progress).unwrap().sample(u64::MAX, 1 << 30);
+        let checked = outcome.checked.values;
+        assert!(!outcome.problems.is_empty() || checked == of.into_inner());
+        (outcome.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), outcome.checked.values)
+    };
+    let whole = Forge::open(&solved.run());
+    whole.clone().write();
+    let (found, values) = problems();
+    assert!(found.is_empty() && values > 500, "{found:?}, {values}");
+    let (mut changes, mut missing) = (0, 0);
+    for shard in whole.of_kind(ShardKind::Values).collect::<Vec<_>>() {
+        for (item, (key, bytes)) in whole.shards[shard].items.iter().enumerate().step_by(3) {
+            for bit in (0..8 * bytes.len()).step_by(331) {
+                let mut forge = whole.clone();
+                forge.shards[shard].items[item].1[bit / 8] ^= 1 << (bit % 8);
+                forge.write_shard(shard);
+                let told = problems().0.join(", ");
+                assert!(told.contains("value of"), "bit {bit} of {key:?}: {told}");
+                changes += 1;
+            }
+            whole.clone().write_shard(shard);
+            if key.layer < 10 {
+                continue;
+            }
+            let mut forge = whole.clone();
+            let (of_reach, reach) = forge.find(ShardKind::Reach, *key).unwrap();
+            for (shard, item) in [(shard, item), (of_reach, reach)] {
+                forge.shards[shard].items.remove(item);
+                forge.write_shard(shard);
+            }
+            let told = problems().0.join(", ");
+            assert!(
+                told.contains("a spawn of the afterstate") && told.contains("no such state"),
+                "{key:?}: {told}"
+            );
+            missing += 1;
+            [shard, of_reach].into_iter().for_each(|shard| whole.clone().write_shard(shard));
+        }
+    }
+    assert!(changes > 100 && missing > 20, "{changes}, {missing}");
+}
