@@ -91,8 +91,8 @@ pub fn is_enough(done: f64, all: f64) -> bool {
 /// How long the rest of some work takes, by the speed with which it went so far.
 ///
 /// What the work costs is foretold for each layer ([`PassCost`](crate::PassCost)), by estimates that are too high for some
-/// layers and too low for others. So all that was seen counts, and not only what was seen lately; but of a long run the last
-/// hour counts most, since the machine may have become busier.
+/// layers and too low for others. So all that was seen counts, and not only what was seen lately; but of a long run the
+/// last twenty minutes count most, since the machine may have become busier, or free.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Pace {
     /// Work and seconds, with weights that fall off exponentially with age.
@@ -103,7 +103,7 @@ pub struct Pace {
 }
 
 /// Age in seconds at which work counts 1/e of what is new.
-const PACE_MEMORY_S: f64 = 3600.0;
+const PACE_MEMORY_S: f64 = 1200.0;
 
 impl Pace {
     /// Work begins now, or goes on: the time before says nothing of its speed.

@@ -16,7 +16,7 @@ use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
 use exact2048_game::skeleton::Config;
-use exact2048_game::transitions::{Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
+use exact2048_game::transitions::{Direction, Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
 use rayon::prelude::*;
@@ -232,6 +232,11 @@ impl Tables {
     /// What moves do to the rows of a block.
     pub fn moves<'a>(&self, transitions: &'a Transitions) -> &'a Moves {
         transitions.moves(self.maker())
+    }
+
+    /// Those of the moves that `is_made` says.
+    pub fn moves_made(&self, transitions: &Transitions, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
+        transitions.moves_made(self.maker(), is_made)
     }
 
     fn maker(&self) -> Maker<'_> {

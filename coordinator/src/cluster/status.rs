@@ -82,7 +82,7 @@ pub struct JobStatus {
     pub fingerprint: Option<u128>,
 }
 
-/// Time that is left, at the speed of the work so far; of long work the last hour counts most. Not told before a
+/// Time that is left, at the speed of the work so far; of long work the last twenty minutes count most. Not told before a
 /// hundredth of the work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Eta {

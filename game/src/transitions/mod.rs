@@ -25,7 +25,7 @@ use crate::slide::TileSource;
 use crate::table::{Store, Table};
 
 pub use moves::{Direction, MoveEdge, MoveGroup, Moves};
-use some::SomeRows;
+use some::{SomeRows, some_moves};
 pub use spawns::{SpawnEdge, Spawns};
 
 /// What transitions are made from: the tables of a run.
@@ -141,6 +141,15 @@ impl Transitions {
             Some((more, some)) => some.moves(more.moves(maker)),
             None => self.made(maker, Moves::new),
         })
+    }
+
+    /// Those of the moves that `is_made` says, by slot and direction: not kept, and what moves do is made for no more rows than
+    /// [`Transitions::moves`] makes it for.
+    pub fn moves_made(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
+        match self.of_more() {
+            Some((more, rows)) => rows.moves_made(more.moves(maker), is_made),
+            None => some_moves(self.moves(maker), is_made, |slot| slot),
+        }
     }
 
     /// Bytes on the heap of the long lists that were made.

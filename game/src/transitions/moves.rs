@@ -115,11 +115,17 @@ impl Moves {
         Self { groups, won_rows: builder.won_rows }
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    /// Bytes on the heap of the long lists.
+    pub fn heap_bytes(&self) -> usize {
         self.groups.iter().map(|group| group.edges.heap_bytes()).sum()
     }
 
-    pub(super) fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
+    /// The same moves, with the long lists in a store.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = |group: &MoveGroup| {
             let (patterns, ends) = (group.patterns.clone(), group.ends.clone());
             Ok(MoveGroup { patterns, ends, edges: group.edges.stored_in(store)?, ..*group })

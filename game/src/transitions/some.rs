@@ -1,6 +1,7 @@
 //! Transitions of some rows, from those of more: what was made once for a class is taken over for the rows of a block.
 
-use super::{MoveGroup, Moves, Skeletons, Spawns, SymmetricRow};
+use super::{Direction, MoveEdge, MoveGroup, Moves, Skeletons, Spawns, SymmetricRow};
+use crate::bitset::Number;
 use crate::rowset::{RowSet, Slot};
 use crate::table::Table;
 
@@ -14,11 +15,16 @@ pub(super) struct SomeRows<'a> {
 }
 
 impl SomeRows<'_> {
-    /// The slot among the wanted rows of what is in a slot of the set.
+    /// The slot among the wanted rows of what is in a slot of the set, if it is wanted.
     #[inline]
     fn slot(&self, of_all: Slot) -> Option<Slot> {
-        let row = self.all.row(of_all);
-        self.wanted.contains(row).then(|| self.wanted.slot(row))
+        self.wanted.contains(self.all.row(of_all)).then(|| self.slot_of(of_all))
+    }
+
+    /// The slot among the wanted rows of a row that is wanted, in a slot of the set.
+    #[inline]
+    fn slot_of(&self, of_all: Slot) -> Slot {
+        self.wanted.slot(self.all.row(of_all))
     }
 
     /// The slots of the set that are wanted, ascending.
@@ -60,17 +66,45 @@ impl SomeRows<'_> {
 
     /// The moves of the wanted rows. Patterns may have none.
     pub fn moves(&self, all: &Moves) -> Moves {
-        let groups = all.groups.iter().map(|group| {
-            let (mut edges, mut ends) = (Vec::new(), Vec::with_capacity(group.ends.len()));
-            for of_pattern in group.edges_of(0..group.patterns.len()) {
-                let some =
-                    of_pattern.iter().filter_map(|&edge| Some(edge.moved_to_slot(self.slot(edge.from)?)));
-                edges.extend(some);
-                ends.push(edges.len() as u32);
-            }
-            MoveGroup { patterns: group.patterns.clone(), ends, edges: edges.into(), ..*group }
-        });
-        let won = all.won_rows.iter().filter_map(|&(slot, direction)| Some((self.slot(slot)?, direction)));
-        Moves { groups: groups.collect(), won_rows: won.collect() }
+        some_moves(all, |slot, _| self.wanted.contains(self.all.row(slot)), |slot| self.slot_of(slot))
     }
+
+    /// Those of the moves of the wanted rows that `is_made` says, by slot among the wanted rows and direction. Patterns may have
+    /// none.
+    pub fn moves_made(&self, all: &Moves, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
+        let mut made = vec![0u8; self.all.len()];
+        for (slot, of_all) in (0..).map(Slot).zip(self.slots()) {
+            made[of_all.index()] = (0..4).fold(0, |set, to| set | u8::from(is_made(slot, to)) << to);
+        }
+        some_moves(all, |slot, to| made[slot.index()] >> to & 1 == 1, |slot| self.slot_of(slot))
+    }
+}
+
+/// Those of the moves that `keeps` keeps, by slot and direction, with the slots that `slot` gives for theirs. Patterns may
+/// have none.
+pub(super) fn some_moves(
+    all: &Moves,
+    keeps: impl Fn(Slot, Direction) -> bool,
+    slot: impl Fn(Slot) -> Slot,
+) -> Moves {
+    let longest = all.groups.iter().map(|group| group.edges.len()).max().unwrap_or(0);
+    let mut some = vec![MoveEdge::default(); longest];
+    let groups = all.groups.iter().map(|group| {
+        let (mut kept, mut ends) = (0, Vec::with_capacity(group.ends.len()));
+        for of_pattern in group.edges_of(0..group.patterns.len()) {
+            // Which edges are kept is as good as random. So each is written, over the one before if that was not kept,
+            // and no branch can be mispredicted.
+            for &edge in of_pattern {
+                some[kept] = edge;
+                kept += usize::from(keeps(edge.from, edge.direction()));
+            }
+            ends.push(kept as u32);
+        }
+        let edges: Vec<MoveEdge> =
+            some[..kept].iter().map(|edge| edge.moved_to_slot(slot(edge.from))).collect();
+        MoveGroup { patterns: group.patterns.clone(), ends, edges: edges.into(), ..*group }
+    });
+    let won = all.won_rows.iter().filter(|&&(slot, direction)| keeps(slot, direction));
+    let won_rows = won.map(|&(from, direction)| (slot(from), direction));
+    Moves { groups: groups.collect(), won_rows: won_rows.collect() }
 }

@@ -1,7 +1,7 @@
 //! What becomes of the states of a block: which go on with which move, and which end a game.
 
 use exact2048_game::Layer;
-use exact2048_game::bitset::Number;
+use exact2048_game::bitset::{Number, for_each_bit, lowest};
 use exact2048_game::class::Class;
 use exact2048_game::rowset::Slot;
 use exact2048_game::skeleton::Config;
@@ -16,7 +16,7 @@ use crate::backup::stride;
 use crate::blocks::Entries;
 use crate::enumerate::OccurringMoves;
 use crate::kernels::MoveRun;
-use crate::kernels::chances::NO_MOVE;
+use crate::kernels::chances::{NO_MOVE, mark_some};
 use crate::kernels::index_map::IndexMap;
 use crate::policy::state_rows;
 use crate::tables::{LaneTables, MapCache};
@@ -34,21 +34,13 @@ impl<V: Value> Follower<'_, V> {
     ) -> Result<(), WorkerError> {
         let worker = self.worker;
         let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
-        let (parts, held) = (Parts::new(class.rows(), columns), reach.matrix.rows());
+        let (parts, rows, held) = (Parts::new(class.rows(), columns), transitions.rows(), &reach.matrix);
         let configs = worker.tables.configs(transitions);
         let small = &worker.tables.skeletons(transitions).potential;
         let ends = Ends::new(tables);
-        let (mut row, mut current) = (FollowSums::default(), None);
-        let mut take = |slot: Slot, column: usize, direction: Direction| {
-            if current != Some(slot) {
-                sums.take_row(&std::mem::take(&mut row));
-                current = Some(slot);
-            }
+        let mut take = |slot: Slot, column: usize, direction: Direction, row: &mut FollowSums| {
             let place = slot.index() * stride + column;
             let chance = chances[place];
-            if chance == 0.0 {
-                return;
-            }
             row.states += 1;
             row.reached += chance;
             if direction == NO_MOVE {
@@ -60,34 +52,67 @@ impl<V: Value> Follower<'_, V> {
                 best[place] = direction;
             }
         };
-        let is_come_to =
-            |slot: Slot| chances[slot.index() * stride..][..columns].iter().any(|&chance| chance != 0.0);
-        for part in 0..parts.count() {
+        let mut marks = Vec::new();
+        for part in (0..parts.count()).filter(|&part| rows.count_in(parts.rows(part)) > 0) {
             let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
             // Shards have no empty items.
             let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
             let read = match self.best_moves {
                 BestMoves::WorkedOut => {
-                    let slots = held.rows_in(parts.rows(part)).map(|row| held.slot(row));
-                    let rows = slots.map(|slot| (slot, reach.matrix.slot(slot)));
-                    moves::unpack(key, &item, rows, is_come_to, &mut take)
+                    let of_part = held
+                        .rows()
+                        .rows_in(parts.rows(part))
+                        .map(|row| (row, held.slot(held.rows().slot(row))));
+                    moves::unpack(key, &item, of_part, |row, states, moves| {
+                        if !rows.contains(row) {
+                            return;
+                        }
+                        let (slot, mut sum, mut before) = (rows.slot(row), FollowSums::default(), 0);
+                        mark_some(&chances[slot.index() * stride..][..stride], &mut marks);
+                        for (word, (&come_to, &states)) in marks.iter().zip(states).enumerate() {
+                            for_each_bit(&[come_to], |bit| {
+                                let number = before + (states & lowest(bit)).count_ones();
+                                take(slot, 64 * word + bit, moves.of(number), &mut sum);
+                            });
+                            before += states.count_ones();
+                        }
+                        sums.take_row(&sum);
+                    })
                 }
                 BestMoves::Stored => {
                     let place = (class, tables);
-                    let masks = worker.state_masks(&self.legality, place, &reach.matrix, parts.rows(part));
+                    let all = worker.class_transitions(class, held.rows())?;
+                    let masks = worker.state_masks(&self.legality, place, held, parts.rows(part));
                     if masks.is_empty() {
                         continue;
                     }
-                    let rows = state_rows(&masks, configs, &reach.matrix);
-                    best_moves::decode_each(key, &item, columns, rows, |&slot, column, legal, best| {
-                        take(slot, column, if legal == 0 { NO_MOVE } else { best });
-                    })
+                    let (mut current, mut sum) = (None, FollowSums::default());
+                    let states = state_rows(&masks, worker.tables.configs(&all), held);
+                    let read = best_moves::decode_each(
+                        key,
+                        &item,
+                        columns,
+                        states,
+                        |&of_held, column, legal, best| {
+                            if current != Some(of_held) {
+                                sums.take_row(&std::mem::take(&mut sum));
+                                current = Some(of_held);
+                            }
+                            let row = held.rows().row(of_held);
+                            if rows.contains(row) && chances[rows.slot(row).index() * stride + column] != 0.0
+                            {
+                                let direction = if legal == 0 { NO_MOVE } else { best };
+                                take(rows.slot(row), column, direction, &mut sum);
+                            }
+                        },
+                    );
+                    sums.take_row(&sum);
+                    read
                 }
             };
             read.map_err(ReadError::from)?;
         }
-        sums.take_row(&row);
-        sums.longest = columns.max(reach.matrix.rows().len()) as u64;
+        sums.longest = columns.max(rows.len()) as u64;
         Ok(())
     }
 

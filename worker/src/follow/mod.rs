@@ -13,16 +13,16 @@ use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::board::EXPONENTS;
 use exact2048_game::class::Class;
 use exact2048_game::lane::Step;
-use exact2048_game::legal::{Legality, MoveSet};
-use exact2048_game::rowset::RowSet;
+use exact2048_game::legal::Legality;
+use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::rules;
-use exact2048_game::transitions::{Direction, MoveEdge, Transitions};
+use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_storage::StorageError;
 
 use crate::backup::stride;
-use crate::blocks::{BlockMap, Entries, Spill};
+use crate::blocks::{BlockMap, Spill};
 use crate::enumerate::{OccurringMoves, group_of};
 use crate::kernels::chances::{ChanceRows, ChanceSpawns, ChanceSums, NO_MOVE, move_chances, spawn_chances};
 use crate::kernels::index_map::Permutation;
@@ -44,8 +44,16 @@ struct StateChances {
     block: ChanceBlock,
     /// The best move of each entry; [`NO_MOVE`] in entries from which no game goes on.
     best: Buffer<Direction>,
-    /// For each slot, the set of the moves that are best in some of its entries.
-    moves: Vec<MoveSet>,
+    /// The moves that are best in some entry of their slot.
+    moves: Moves,
+}
+
+/// Afterstates of a lane that spawns of one kind lead on from.
+struct SpawnSource {
+    spawn: SpawnKind,
+    afterstates: Arc<ChanceBlock>,
+    /// The transitions of their rows.
+    transitions: Arc<Transitions>,
 }
 
 /// What following games finds of the states of a block.
@@ -114,12 +122,12 @@ impl Spill for ChanceBlock {
 
 impl Spill for StateChances {
     fn heap_bytes(&self) -> usize {
-        self.block.heap_bytes() + self.best.heap_bytes()
+        self.block.heap_bytes() + self.best.heap_bytes() + self.moves.heap_bytes()
     }
 
     fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
         let (block, best) = (self.block.spilled(memory)?, memory.spilled(&self.best)?);
-        Ok(Self { block, best, moves: self.moves.clone() })
+        Ok(Self { block, best, moves: self.moves.stored_in(&mut &*memory)? })
     }
 }
 
@@ -174,13 +182,14 @@ impl<'a, V: Value> Follower<'a, V> {
         let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
             return Ok(FollowSums::default());
         };
-        let sources = self.spawn_sources(layer, lane);
+        let sources = self.spawn_sources(layer, lane)?;
         let is_start = lane.k == 0 && layer <= Layer::LAST_START;
         if sources.is_empty() && !is_start {
             return Ok(FollowSums::default());
         }
         let Some(reach) = worker.read_occurring(layer, lane)? else { return Ok(FollowSums::default()) };
-        let rows = Arc::clone(reach.matrix.rows());
+        let starts = if is_start { self.starts(layer, lane) } else { Vec::new() };
+        let rows = Arc::new(self.rows_come_to(class, &sources, &starts, reach.matrix.rows()));
         let (length, stride) = (rows.len() * stride(&tables), stride(&tables));
         let mut reserved = self.reserve(length * (size_of::<f64>() + size_of::<Direction>()), rows.len())?;
         let (mut cache, mut sums) = (tables.maps(), FollowSums::default());
@@ -188,14 +197,14 @@ impl<'a, V: Value> Follower<'a, V> {
         chances.fill(0.0);
         let mut terms = vec![0; rows.len()];
         let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
-        for (spawn, class, afterstates) in sources {
-            sums.left_out += self.spawn(spawn, (class, &tables), &afterstates, &mut cache, &mut target)?;
+        for source in &sources {
+            sums.left_out += self.spawn(source, &tables, &mut cache, &mut target);
         }
-        if is_start {
-            self.start(layer, lane, &mut target);
+        for (row, chance) in starts {
+            target.add_to(row)[0] += chance;
         }
         let transitions = worker.class_transitions(class, &rows)?;
-        let images = fold(worker, (&tables, &transitions), &reach, &mut cache, &mut target);
+        let images = fold(worker, (&tables, &transitions), &mut cache, &mut target);
         sums.terms = terms.iter().copied().max().unwrap_or(0) + images;
         let mut best = reserved.area::<Direction>(length);
         best.fill(NO_MOVE);
@@ -205,9 +214,10 @@ impl<'a, V: Value> Follower<'a, V> {
             self.take_wins(place, &transitions, (&chances, &mut best), &mut cache, &mut sums);
         }
         drop(cache);
-        let moves =
-            best.chunks_exact(stride).map(|best| best.iter().fold(0, |moves, &best| moves | 1 << best));
-        let moves = moves.map(|moves: MoveSet| moves & !(1 << NO_MOVE)).collect();
+        let of_slot = |best: &[Direction]| best.iter().fold(0, |moves: u8, &best| moves | 1 << best);
+        let made: Vec<u8> = best.chunks_exact(stride).map(of_slot).collect();
+        let is_made = |slot: Slot, direction| made[slot.index()] >> direction & 1 == 1;
+        let moves = worker.tables.moves_made(&transitions, is_made);
         let (chances, best) = (worker.memory.settle(chances)?, worker.memory.settle(best)?);
         self.states.insert(
             layer,
@@ -233,11 +243,9 @@ impl<'a, V: Value> Follower<'a, V> {
             return Ok(0);
         }
         let mut found = BitSet::with_room(class.rows());
-        for (step, _, class, states) in &sources {
-            let transitions = worker.class_transitions(class, &states.block.rows)?;
-            let edges =
-                group_of(worker.tables.moves(&transitions), *step).map_or(&[][..], |group| &group.edges);
-            edges.iter().filter(|&&edge| states.makes(edge)).for_each(|edge| found.insert(edge.to()));
+        for (step, _, states) in &sources {
+            let edges = group_of(&states.moves, *step).map_or(&[][..], |group| &group.edges);
+            edges.iter().for_each(|edge| found.insert(edge.to()));
         }
         let (rows, stride) = (Arc::new(RowSet::new(found)), stride(&tables));
         let mut reserved = self.reserve(rows.len() * stride * size_of::<f64>(), rows.len())?;
@@ -245,11 +253,10 @@ impl<'a, V: Value> Follower<'a, V> {
         chances.fill(0.0);
         let (mut terms, mut cache) = (vec![0; rows.len()], tables.maps());
         let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
-        for (step, lane, class, states) in &sources {
-            let transitions = worker.class_transitions(class, &states.block.rows)?;
-            let Some(group) = group_of(worker.tables.moves(&transitions), *step) else { continue };
+        for (step, lane, states) in &sources {
+            let Some(group) = group_of(&states.moves, *step) else { continue };
             let Some(source) = worker.tables.lane(*lane) else { continue };
-            let moves = OccurringMoves::new(group, |edge| states.makes(edge));
+            let moves = OccurringMoves::new(group, |_| true);
             worker.tables.maps(&mut cache, &source, &tables).for_each_some(
                 &moves.patterns,
                 |patterns, maps| {
@@ -267,25 +274,48 @@ impl<'a, V: Value> Follower<'a, V> {
     }
 
     /// The lane's afterstates from which spawns lead to a layer.
-    fn spawn_sources(&self, layer: Layer, lane: Lane) -> Vec<(SpawnKind, &'a Class, Arc<ChanceBlock>)> {
+    fn spawn_sources(&self, layer: Layer, lane: Lane) -> Result<Vec<SpawnSource>, WorkerError> {
+        let worker = self.worker;
         let sources = SpawnKind::ALL.into_iter().filter_map(|spawn| {
             let below = layer.before(spawn)?;
-            let class = self.worker.tables.class(below, lane)?;
-            Some((spawn, class, self.afterstates.get(below, lane)?))
+            let class = worker.tables.class(below, lane)?;
+            let afterstates = self.afterstates.get(below, lane).filter(|block| !block.is_empty())?;
+            let transitions = worker.class_transitions(class, &afterstates.rows);
+            Some(transitions.map(|transitions| SpawnSource { spawn, afterstates, transitions }))
         });
-        sources.filter(|(.., afterstates)| !afterstates.is_empty()).collect()
+        sources.collect()
+    }
+
+    /// Those of a block's rows with states to which games may come: from some afterstates, or as starts.
+    fn rows_come_to(
+        &self,
+        class: &Class,
+        sources: &[SpawnSource],
+        starts: &[(Row, f64)],
+        with_states: &RowSet,
+    ) -> RowSet {
+        let mut found = BitSet::with_room(class.rows());
+        // Rows without a chance may lead to rows without a state.
+        let mut insert = |row: Row| {
+            if with_states.contains(row) {
+                found.insert(row);
+            }
+        };
+        for SpawnSource { spawn, transitions, .. } in sources {
+            self.worker.tables.spawns(transitions).edges(*spawn).iter().for_each(|edge| insert(edge.row));
+        }
+        starts.iter().for_each(|&(row, _)| insert(row));
+        RowSet::new(found)
     }
 
     /// The states of a layer from which moves may lead to a lane.
-    fn move_sources(&self, layer: Layer, lane: Lane) -> Vec<(Step, Lane, &'a Class, Arc<StateChances>)> {
+    fn move_sources(&self, layer: Layer, lane: Lane) -> Vec<(Step, Lane, Arc<StateChances>)> {
         let (worker, params) = (self.worker, self.worker.tables.params());
         let before = worker
             .steps
             .iter()
             .flat_map(|&step| lane.before(step, params).into_iter().map(move |lane| (step, lane)));
-        let sources = before.filter_map(|(step, lane)| {
-            Some((step, lane, worker.tables.class(layer, lane)?, self.states.get(layer, lane)?))
-        });
+        let sources = before.filter_map(|(step, lane)| Some((step, lane, self.states.get(layer, lane)?)));
         sources.filter(|(.., states)| !states.block.is_empty()).collect()
     }
 
@@ -293,43 +323,38 @@ impl<'a, V: Value> Follower<'a, V> {
     /// that were left out.
     fn spawn(
         &self,
-        spawn: SpawnKind,
-        (class, tables): (&Class, &LaneTables),
-        afterstates: &ChanceBlock,
+        SpawnSource { spawn, afterstates, transitions }: &SpawnSource,
+        tables: &LaneTables,
         cache: &mut MapCache,
         target: &mut ChanceSums<'_>,
-    ) -> Result<f64, WorkerError> {
+    ) -> f64 {
         let (worker, spawn4) = (self.worker, self.worker.tables.params().spawn4);
-        let transitions = worker.class_transitions(class, &afterstates.rows)?;
-        let spawns = worker.tables.spawns(&transitions);
+        let spawns = worker.tables.spawns(transitions);
         let permutations = worker.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
         let plan = ChanceSpawns {
             start: &spawns.start,
-            edges: spawns.edges(spawn),
+            edges: spawns.edges(*spawn),
             maps: &maps,
             afterstates: afterstates.sent(),
             weight: spawn.weight(spawn4).into(),
             all: spawn4.denominator().into(),
             least: self.least,
         };
-        Ok(spawn_chances(&plan, target))
+        spawn_chances(&plan, target)
     }
 
-    /// Adds the chances of the starts, two tiles on an empty board: their only column is the first.
-    fn start(&self, layer: Layer, lane: Lane, target: &mut ChanceSums<'_>) {
+    /// The starts of a block, two tiles on an empty board, with their chances: the column of each is the first.
+    fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
         let params = self.worker.tables.params();
         let (cells, all) = (params.cells(), f64::from(params.spawn4.denominator()));
         let weight = |spawn: SpawnKind| f64::from(spawn.weight(params.spawn4));
-        for (board, [a, b]) in rules::starts(params.board) {
+        let starts = rules::starts(params.board).filter_map(|(board, [a, b])| {
             let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
-            if let Some((to, at, row, _)) = self.worker.tables.space.locate(board)
-                && (at, to) == (layer, lane)
-                && chance > 0.0
-            {
-                target.add_to(row)[0] += chance;
-            }
-        }
+            let (to, at, row, _) = self.worker.tables.space.locate(board)?;
+            ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
+        });
+        starts.collect()
     }
 
     fn reserve(&self, areas: usize, rows: usize) -> Result<Reservation<'a>, WorkerError> {
@@ -349,24 +374,15 @@ impl<'a, V: Value> Follower<'a, V> {
     }
 }
 
-impl StateChances {
-    /// Whether a move is the best of some state of its slot.
-    fn makes(&self, edge: MoveEdge) -> bool {
-        self.moves[edge.from.index()] >> edge.direction() & 1 == 1
-    }
-}
-
 /// Puts the chances of all images of a state, in symmetric rows, into the entry of the smallest column; gives how many images
 /// there are at most besides it.
 fn fold<V: Value>(
     worker: &Worker<V>,
     (tables, transitions): (&LaneTables, &Transitions),
-    reach: &Entries,
     cache: &mut MapCache,
     target: &mut ChanceSums<'_>,
 ) -> u32 {
-    let occurs = |slot| reach.summary.occupied.contains(slot);
-    let symmetric = worker.tables.symmetric_rows(cache, tables, transitions, occurs);
+    let symmetric = worker.tables.symmetric_rows(cache, tables, transitions, |_| true);
     let (columns, mut most) = (tables.columns.len(), 0);
     for row in symmetric {
         let permutations = worker.tables.permutations(cache, tables, row.patterns);

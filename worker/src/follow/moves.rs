@@ -3,7 +3,6 @@
 
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::legal::MoveSet;
-use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::Direction;
 use exact2048_solution::PayloadError;
 use exact2048_storage::ItemKey;
@@ -37,29 +36,37 @@ fn among(legal: MoveSet, best: Direction) -> Direction {
     }
 }
 
-/// Calls `found` with the slot, the column and the best move of each state of the rows that are `wanted`; `rows` are those
-/// that were packed, each with its states.
+/// The best moves of a row, as [`pack`] packs them.
+#[derive(Clone, Copy, Debug)]
+pub struct RowMoves<'a>(&'a [u8]);
+
+impl RowMoves<'_> {
+    /// That of the state with this number among the row's states.
+    #[inline]
+    pub fn of(self, number: u32) -> Direction {
+        let number = number as usize;
+        self.0.get(number / 2).map_or(NO_MOVE, |pair| pair >> (4 * (number % 2)) & 15)
+    }
+}
+
+/// Calls `found` with each row, its states and their best moves; `rows` are those that were packed, each with its states.
 ///
 /// # Errors
 ///
 /// If the item is not of these rows.
-pub fn unpack<'a>(
+pub fn unpack<'a, R>(
     key: ItemKey,
     item: &[u8],
-    rows: impl Iterator<Item = (Slot, &'a [u64])>,
-    wanted: impl Fn(Slot) -> bool,
-    mut found: impl FnMut(Slot, usize, Direction),
+    rows: impl Iterator<Item = (R, &'a [u64])>,
+    mut found: impl FnMut(R, &'a [u64], RowMoves<'_>),
 ) -> Result<(), PayloadError> {
     let other = || PayloadError::new(key, "the moves of this part".into(), format!("{} bytes", item.len()));
     let mut rest = item;
-    for (slot, states) in rows {
+    for (row, states) in rows {
         let bytes = (ones(states) as usize).div_ceil(2);
         let (of_row, behind) = rest.split_at_checked(bytes).ok_or_else(other)?;
         rest = behind;
-        if wanted(slot) {
-            let mut moves = of_row.iter().flat_map(|pair| [pair & 15, pair >> 4]);
-            for_each_bit(states, |column| found(slot, column, moves.next().unwrap_or(NO_MOVE)));
-        }
+        found(row, states, RowMoves(of_row));
     }
     rest.is_empty().then_some(()).ok_or_else(other)
 }
@@ -71,27 +78,28 @@ mod tests {
     use exact2048_solution::Parts;
 
     /// Three rows: with three states, with none, with one that ends a game.
-    const ROWS: [(Slot, [u64; 2]); 3] = [(Slot(0), [0b101, 1]), (Slot(1), [0, 0]), (Slot(4), [0b10, 0])];
+    const ROWS: [(u32, [u64; 2]); 3] = [(0, [0b101, 1]), (1, [0, 0]), (4, [0b10, 0])];
 
-    fn unpacked(item: &[u8], wanted: impl Fn(Slot) -> bool) -> Option<Vec<(u32, usize, Direction)>> {
-        let rows = ROWS.iter().map(|(slot, states)| (*slot, &states[..]));
+    fn unpacked(item: &[u8]) -> Option<Vec<(u32, Vec<Direction>)>> {
+        let rows = ROWS.iter().map(|(row, states)| (*row, &states[..]));
         let mut found = Vec::new();
         let key = Parts::key(Layer(8), Lane::new(0, 0), 0);
-        let read = unpack(key, item, rows, wanted, |slot, column, best| found.push((slot.0, column, best)));
+        let read = unpack(key, item, rows, |row, states, moves| {
+            found.push((row, (0..ones(states) as u32).map(|number| moves.of(number)).collect()));
+        });
         read.is_ok().then_some(found)
     }
 
     #[test]
     fn each_state_has_its_move() {
-        let (item, moves) = ([0x31, 2, 4], [(0, 0, 1), (0, 2, 3), (0, 64, 2), (4, 1, NO_MOVE)]);
-        assert_eq!(unpacked(&item, |_| true), Some(moves.to_vec()));
-        assert_eq!(unpacked(&item, |slot| slot == Slot(4)), Some(moves[3..].to_vec()));
+        let moves = [(0, vec![1, 3, 2]), (1, vec![]), (4, vec![NO_MOVE])];
+        assert_eq!(unpacked(&[0x31, 2, 4]), Some(moves.to_vec()));
     }
 
     #[test]
     fn an_item_of_other_rows_is_no_item_of_these() {
         for item in [&[0x31, 2][..], &[0x31, 2, 4, 0]] {
-            assert_eq!(unpacked(item, |_| true), None);
+            assert_eq!(unpacked(item), None);
         }
     }
 

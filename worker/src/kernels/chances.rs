@@ -3,9 +3,10 @@
 //! Chances are added up in the order of the slots that they come from, whatever the number of threads: one thread fills
 //! a block.
 
-use exact2048_game::bitset::Number;
+use exact2048_game::bitset::{Number, for_each_bit};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::transitions::{Direction, SpawnEdge};
+use multiversion::multiversion;
 
 use super::MoveRun;
 use super::index_map::{IndexMap, Permutation};
@@ -29,7 +30,7 @@ pub struct ChanceSums<'a> {
 /// The chances of rows, to be sent on.
 #[derive(Clone, Copy, Debug)]
 pub struct ChanceRows<'a> {
-    /// Chances a row, those of padding 0.
+    /// Chances a row, those of padding 0: a multiple of 8.
     pub stride: usize,
     /// The rows.
     pub chances: &'a [f64],
@@ -73,41 +74,57 @@ impl<'a> ChanceRows<'a> {
 
 /// Adds what spawns send to the rows of states; gives the sum of what was left out. A chance is rounded twice on its way.
 pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
-    let (mut left_out, mut shares) = (0.0, vec![0.0; plan.afterstates.stride]);
+    let (mut left_out, mut marks, mut shares) = (0.0, Vec::new(), Vec::new());
     for (slot, ends) in plan.start.windows(2).enumerate() {
         let edges = &plan.edges[ends[0] as usize..ends[1] as usize];
         if edges.is_empty() {
             continue;
         }
-        let cells = edges.len() as f64;
-        let (mut is_sent, mut is_left_out) = (false, false);
-        for (share, &chance) in shares.iter_mut().zip(plan.afterstates.row(slot)) {
-            *share = chance / (plan.all * cells) * plan.weight;
-            is_sent |= *share >= plan.least;
-            is_left_out |= *share < plan.least && *share > 0.0;
-        }
-        if is_left_out {
-            for share in shares.iter_mut().filter(|share| **share < plan.least) {
-                left_out += *share * cells;
-                *share = 0.0;
+        let (cells, chances) = (edges.len() as f64, plan.afterstates.row(slot));
+        // One in seven columns has a chance, about, and each is sent to some ten rows.
+        mark_some(chances, &mut marks);
+        shares.clear();
+        for_each_bit(&marks, |column| {
+            let share = chances[column] / (plan.all * cells) * plan.weight;
+            if share >= plan.least {
+                shares.push((column as u32, share));
+            } else {
+                left_out += share * cells;
             }
-        }
+        });
         // Rows without a chance may lead to rows that are not held.
-        for edge in edges.iter().filter(|_| is_sent) {
+        for edge in edges.iter().filter(|_| !shares.is_empty()) {
             let state = states.add_to(edge.row);
             match plan.maps[edge.pattern as usize] {
                 Permutation::Identity => {
-                    state.iter_mut().zip(&shares).for_each(|(state, share)| *state += share)
+                    shares.iter().for_each(|&(column, share)| state[column as usize] += share);
                 }
                 Permutation::Of(map) => {
-                    for (&to, &share) in map.leads_to().iter().zip(&shares) {
-                        state[to as usize] += share;
-                    }
+                    let leads_to = map.leads_to();
+                    shares.iter().for_each(|&(column, share)| {
+                        state[leads_to[column as usize] as usize] += share;
+                    });
                 }
             }
         }
     }
     left_out
+}
+
+/// Marks which chances of a row are not 0, one bit each.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
+pub fn mark_some(chances: &[f64], marks: &mut Vec<u64>) {
+    let of_eight =
+        |chances: &[f64; 8]| (0..8).fold(0, |marks: u8, at| marks | u8::from(chances[at] != 0.0) << at);
+    marks.clear();
+    marks.extend(chances.chunks(64).map(|chances| {
+        // Rows are padded.
+        let (eights, _) = chances.as_chunks::<8>();
+        eights.iter().rev().fold(0, |marks: u64, chances| marks << 8 | u64::from(of_eight(chances)))
+    }));
 }
 
 /// Adds what the best moves of some runs send to the rows of afterstates. Padding may be added to.
@@ -163,6 +180,19 @@ fn for_each_equal(bytes: &[u8], wanted: u8, mut visit: impl FnMut(usize)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chances_are_marked() {
+        for length in [0, 8, 56, 64, 72, 136] {
+            let chances: Vec<f64> = (0..length).map(|at| [0.0, 1e-300, 0.5][(at * at / 3) % 3]).collect();
+            let mut marks = vec![7];
+            mark_some(&chances, &mut marks);
+            let mut marked = Vec::new();
+            for_each_bit(&marks, |column| marked.push(column));
+            assert!((0..length).filter(|&at| chances[at] > 0.0).eq(marked), "of {length}");
+            assert_eq!(marks.len(), length.div_ceil(64));
+        }
+    }
 
     #[test]
     fn equal_bytes_are_found() {
