@@ -92,6 +92,16 @@ fn statistics_are_those_of_all_games() {
     }
 }
 
+/// 4x2 has lanes of more columns than a machine word has bits.
+#[test]
+fn best_moves_that_are_stored_and_worked_out_come_to_the_same_in_wide_lanes() {
+    let all = stats(&Solved::new("--board 4x2 --values best-move"), &[]);
+    assert_eq!(stats(&Solved::new("--board 4x2 --keep 24"), &[]), all);
+    let apart = (number(&all["value"]["value"]) - number(&all["perfect"]["value"])).abs();
+    let bounds = [&all["value"]["error"], &all["perfect"]["error"]].map(number);
+    assert!(apart <= bounds.iter().sum(), "{apart} apart, {bounds:?}");
+}
+
 /// Compares what the program says with all games.
 fn check(stats: &Value, ends: &Ends, target: Option<u8>, at: &str) {
     let near = |value: &Value, wanted: f64| {
