@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_work_the_last_hours_tell_how_long_the_rest_takes() {
+    fn of_long_work_the_last_part_tells_how_long_the_rest_takes() {
         let mut pace = Pace::default();
         pace.resume(at(0.0));
         let hours =

@@ -87,21 +87,23 @@ pub(super) fn some_moves(
     keeps: impl Fn(Slot, Direction) -> bool,
     slot: impl Fn(Slot) -> Slot,
 ) -> Moves {
-    let longest = all.groups.iter().map(|group| group.edges.len()).max().unwrap_or(0);
-    let mut some = vec![MoveEdge::default(); longest];
+    let mut some = Vec::new();
     let groups = all.groups.iter().map(|group| {
-        let (mut kept, mut ends) = (0, Vec::with_capacity(group.ends.len()));
+        let (mut edges, mut ends) = (Vec::new(), Vec::with_capacity(group.ends.len()));
         for of_pattern in group.edges_of(0..group.patterns.len()) {
+            if some.len() < of_pattern.len() {
+                some.resize(of_pattern.len(), MoveEdge::default());
+            }
             // Which edges are kept is as good as random. So each is written, over the one before if that was not kept,
             // and no branch can be mispredicted.
+            let mut kept = 0;
             for &edge in of_pattern {
                 some[kept] = edge;
                 kept += usize::from(keeps(edge.from, edge.direction()));
             }
-            ends.push(kept as u32);
+            edges.extend(some[..kept].iter().map(|edge| edge.moved_to_slot(slot(edge.from))));
+            ends.push(edges.len() as u32);
         }
-        let edges: Vec<MoveEdge> =
-            some[..kept].iter().map(|edge| edge.moved_to_slot(slot(edge.from))).collect();
         MoveGroup { patterns: group.patterns.clone(), ends, edges: edges.into(), ..*group }
     });
     let won = all.won_rows.iter().filter(|&&(slot, direction)| keeps(slot, direction));

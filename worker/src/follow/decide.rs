@@ -5,7 +5,7 @@ use exact2048_game::bitset::{Number, for_each_bit, lowest};
 use exact2048_game::class::Class;
 use exact2048_game::rowset::Slot;
 use exact2048_game::skeleton::Config;
-use exact2048_game::transitions::{Direction, Transitions};
+use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_solution::best_moves;
 use exact2048_solution::{ItemKind, Parts, ReadError};
@@ -53,6 +53,11 @@ impl<V: Value> Follower<'_, V> {
             }
         };
         let mut marks = Vec::new();
+        let of_held = match self.best_moves {
+            BestMoves::Stored => Some(worker.class_transitions(class, held.rows())?),
+            BestMoves::WorkedOut => None,
+        };
+        let configs_of_held = of_held.as_ref().map_or(&[][..], |of_held| worker.tables.configs(of_held));
         for part in (0..parts.count()).filter(|&part| rows.count_in(parts.rows(part)) > 0) {
             let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
             // Shards have no empty items.
@@ -81,13 +86,12 @@ impl<V: Value> Follower<'_, V> {
                 }
                 BestMoves::Stored => {
                     let place = (class, tables);
-                    let all = worker.class_transitions(class, held.rows())?;
                     let masks = worker.state_masks(&self.legality, place, held, parts.rows(part));
                     if masks.is_empty() {
                         continue;
                     }
                     let (mut current, mut sum) = (None, FollowSums::default());
-                    let states = state_rows(&masks, worker.tables.configs(&all), held);
+                    let states = state_rows(&masks, configs_of_held, held);
                     let read = best_moves::decode_each(
                         key,
                         &item,
@@ -116,28 +120,27 @@ impl<V: Value> Follower<'_, V> {
         Ok(())
     }
 
-    /// Removes the best moves that make the wanted tile, and sums up their chances.
+    /// Removes the best moves that make the wanted tile, and sums up their chances, slot by slot.
     pub(super) fn take_wins(
         &self,
-        (_, _, tables): (Layer, &Class, &LaneTables),
-        transitions: &Transitions,
+        tables: &LaneTables,
+        moves: &Moves,
         (chances, best): (&[f64], &mut [Direction]),
         cache: &mut MapCache,
         sums: &mut FollowSums,
     ) {
         let worker = self.worker;
         let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
-        let mut won = 0.0;
-        let mut take = |place: usize, direction: Direction, best: &mut [Direction]| {
+        let mut won = vec![0.0; best.len() / stride];
+        let mut take = |slot: Slot, column: usize, direction: Direction, best: &mut [Direction]| {
+            let place = slot.index() * stride + column;
             if best[place] == direction {
-                won += chances[place];
+                won[slot.index()] += chances[place];
                 best[place] = NO_MOVE;
             }
         };
-        let moves = worker.tables.moves(transitions);
         for &(slot, direction) in &moves.won_rows {
-            let row = slot.index() * stride..(slot.index() + 1) * stride;
-            row.for_each(|place| take(place, direction, best));
+            (0..stride).for_each(|column| take(slot, column, direction, best));
         }
         for group in &moves.groups {
             let occurring = OccurringMoves::new(group, |_| true);
@@ -150,15 +153,15 @@ impl<V: Value> Follower<'_, V> {
                         for MoveRun { edges, map } in occurring.runs(patterns, maps) {
                             let winning = winning_columns(map, won);
                             for edge in edges.iter().filter(|_| !winning.is_empty()) {
-                                let row = edge.from.index() * stride;
-                                winning.iter().for_each(|column| take(row + column, edge.direction(), best));
+                                let direction = edge.direction();
+                                winning.iter().for_each(|&column| take(edge.from, column, direction, best));
                             }
                         }
                     },
                 );
             }
         }
-        sums.won = won;
+        sums.won = won.iter().sum();
     }
 }
 

@@ -44,7 +44,7 @@ struct StateChances {
     block: ChanceBlock,
     /// The best move of each entry; [`NO_MOVE`] in entries from which no game goes on.
     best: Buffer<Direction>,
-    /// The moves that are best in some entry of their slot.
+    /// The moves that are best in some entry of their slot, those included that win.
     moves: Moves,
 }
 
@@ -197,8 +197,8 @@ impl<'a, V: Value> Follower<'a, V> {
         chances.fill(0.0);
         let mut terms = vec![0; rows.len()];
         let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
-        for source in &sources {
-            sums.left_out += self.spawn(source, &tables, &mut cache, &mut target);
+        for source in sources {
+            sums.left_out += self.spawn(&source, &tables, &mut cache, &mut target);
         }
         for (row, chance) in starts {
             target.add_to(row)[0] += chance;
@@ -210,14 +210,14 @@ impl<'a, V: Value> Follower<'a, V> {
         best.fill(NO_MOVE);
         let place = (layer, class, &*tables);
         self.decide(place, &transitions, &reach, &chances, &mut best, &mut sums)?;
-        if worker.backup.can_win() {
-            self.take_wins(place, &transitions, (&chances, &mut best), &mut cache, &mut sums);
-        }
-        drop(cache);
         let of_slot = |best: &[Direction]| best.iter().fold(0, |moves: u8, &best| moves | 1 << best);
         let made: Vec<u8> = best.chunks_exact(stride).map(of_slot).collect();
         let is_made = |slot: Slot, direction| made[slot.index()] >> direction & 1 == 1;
         let moves = worker.tables.moves_made(&transitions, is_made);
+        if worker.backup.can_win() {
+            self.take_wins(&tables, &moves, (&chances, &mut best), &mut cache, &mut sums);
+        }
+        drop(cache);
         let (chances, best) = (worker.memory.settle(chances)?, worker.memory.settle(best)?);
         self.states.insert(
             layer,
@@ -248,7 +248,7 @@ impl<'a, V: Value> Follower<'a, V> {
             edges.iter().for_each(|edge| found.insert(edge.to()));
         }
         let (rows, stride) = (Arc::new(RowSet::new(found)), stride(&tables));
-        let mut reserved = self.reserve(rows.len() * stride * size_of::<f64>(), rows.len())?;
+        let mut reserved = self.reserve(rows.len() * stride * size_of::<f64>(), 0)?;
         let mut chances = reserved.area::<f64>(rows.len() * stride);
         chances.fill(0.0);
         let (mut terms, mut cache) = (vec![0; rows.len()], tables.maps());
@@ -286,18 +286,18 @@ impl<'a, V: Value> Follower<'a, V> {
         sources.collect()
     }
 
-    /// Those of a block's rows with states to which games may come: from some afterstates, or as starts.
+    /// Those of the rows that are held of a block to which games may come: from some afterstates, or as starts.
     fn rows_come_to(
         &self,
         class: &Class,
         sources: &[SpawnSource],
         starts: &[(Row, f64)],
-        with_states: &RowSet,
+        held: &RowSet,
     ) -> RowSet {
         let mut found = BitSet::with_room(class.rows());
-        // Rows without a chance may lead to rows without a state.
+        // Rows without a chance may lead to rows that are not held.
         let mut insert = |row: Row| {
-            if with_states.contains(row) {
+            if held.contains(row) {
                 found.insert(row);
             }
         };
@@ -382,7 +382,8 @@ fn fold<V: Value>(
     cache: &mut MapCache,
     target: &mut ChanceSums<'_>,
 ) -> u32 {
-    let symmetric = worker.tables.symmetric_rows(cache, tables, transitions, |_| true);
+    let symmetric =
+        worker.tables.symmetric_rows(cache, tables, transitions, |slot| target.terms[slot.index()] > 0);
     let (columns, mut most) = (tables.columns.len(), 0);
     for row in symmetric {
         let permutations = worker.tables.permutations(cache, tables, row.patterns);
