@@ -249,14 +249,18 @@ mod tests {
     use super::*;
     use exact2048_game::Spawn4;
 
-    fn seconds(board: &str, objective: &str, precision: Precision, large: Option<u8>) -> [f64; 2] {
+    fn cost_of(board: &str, objective: &str, precision: Precision, large: Option<u8>) -> PassCost {
         let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
         let params = Params::new(board, objective, Spawn4::default(), precision, None).unwrap();
         let (params, dense_rows) = match large {
             Some(large) => (Params { large, huge: 9, ..params }, 1 << 21),
             None => (params, 1 << 18),
         };
-        let cost = PassCost::new(&params, dense_rows);
+        PassCost::new(&params, dense_rows)
+    }
+
+    fn seconds(board: &str, objective: &str, precision: Precision, large: Option<u8>) -> [f64; 2] {
+        let cost = cost_of(board, objective, precision, large);
         [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase))
     }
 
@@ -284,15 +288,7 @@ mod tests {
     /// The whole of 4x3 with 8 GiB: 120 to 160 million states a second upward, 54 to 63 downward, while nothing else ran.
     #[test]
     fn the_passes_of_the_largest_run_compare_as_they_did() {
-        let params: Params = Params::new(
-            "4x3".parse().unwrap(),
-            "score".parse().unwrap(),
-            Spawn4::default(),
-            Precision::Bits32,
-            None,
-        )
-        .unwrap();
-        let cost = PassCost::new(&Params { large: 4, huge: 9, ..params }, usize::MAX);
+        let cost = cost_of("4x3", "score", Precision::Bits32, Some(4));
         let times = cost.of_pass(Phase::BackUp) / cost.of_pass(Phase::Enumerate);
         assert!((1.9..2.9).contains(&times), "the way down takes {times} times as long as the way up");
     }

@@ -93,7 +93,10 @@ pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f6
             }
         });
         // Rows without a chance may lead to rows that are not held.
-        for edge in edges.iter().filter(|_| !shares.is_empty()) {
+        if shares.is_empty() {
+            continue;
+        }
+        for edge in edges {
             let state = states.add_to(edge.row);
             match plan.maps[edge.pattern as usize] {
                 Permutation::Identity => {
