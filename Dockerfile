@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 #
-#   docker build -t registry.example.com/exact2048:0.1.0 .
-#   docker run --rm --user "$(id -u)" -v "$PWD/runs:/runs" registry.example.com/exact2048:0.1.0 solve --board 3x3 --run /runs/3x3
+#   docker build -t registry.example.com/exact2048:0.2.0 .
+#   docker run --rm --user "$(id -u)" -v "$PWD/runs:/runs" registry.example.com/exact2048:0.2.0 solve --board 3x3 --run /runs/3x3
 
 # As in rust-toolchain.toml; scripts/ci-k8s.sh compares them.
 ARG RUST_VERSION=1.95.0

@@ -7,6 +7,7 @@ not of this script are passed on to solve, for example --threads 4.
 """
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -33,12 +34,18 @@ def ask(*command):
     return json.loads(done.stdout)
 
 
+def rounded_up(bound):
+    """A bound in two digits, never less than it is."""
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
+    return f"{math.ceil(bound / unit) * unit:.1e}"
+
+
 def value(number, bound):
     """A value and its bound; of the value the digits that the bound leaves, and one more."""
     digits = 0
     while digits < 15 and bound * 10**digits < 1:
         digits += 1
-    return f"{number:,.{digits}f} ± {bound:.1e}"
+    return f"{number:,.{digits}f} ± {rounded_up(bound)}"
 
 
 def main():

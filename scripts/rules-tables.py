@@ -8,6 +8,7 @@ of disk for a moment. With --wide as the first option 4x4 to 32 is solved too, a
 hours of one core more, and 14 GB.
 """
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,12 @@ def starts(rows, columns):
                 yield " / ".join(" ".join(map(str, line)) for line in lines)
 
 
+def rounded_up(bound):
+    """A bound in two digits, never less than it is."""
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
+    return f"{math.ceil(bound / unit) * unit:.1e}"
+
+
 def table(header, rows):
     print("| " + " | ".join(header) + " |")
     print("|---|" + "--:|" * (len(header) - 1))
@@ -95,7 +102,7 @@ def lost(program, options):
     for board, tile in LOST:
         summary, _ = solved(program, options, f"--board {board} --objective lose:{tile} --precision 64")
         start = summary["start"]
-        yield [f"{board} to {tile}", f"{start['expected']:.10g}", f"{start['error_bound']:.1e}"]
+        yield [f"{board} to {tile}", f"{start['expected']:.10g}", rounded_up(start["error_bound"])]
 
 
 def forced(program, options, games):

@@ -93,7 +93,7 @@ fn counting_says_how_far_it_is() {
 }
 
 /// What there is to call, and the program itself.
-fn subcommands() -> Vec<String> {
+pub fn subcommands() -> Vec<String> {
     let commands = exact2048(["--help"]).exits(0).stdout;
     let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     // Further lines of a description begin further right.
@@ -158,7 +158,7 @@ fn help_in_a_file_is_as_wide_as_it_is_asked_to_be() {
 }
 
 /// The examples of a help, each in one line, as a shell joins those that go on.
-fn examples(help: &str) -> Vec<String> {
+pub fn examples(help: &str) -> Vec<String> {
     let of_examples = help.split("Examples:\n").nth(1).unwrap_or_default();
     let lines = of_examples.lines().take_while(|line| line.starts_with("  "));
     let joined: String = lines.map(|line| line.trim_end().to_owned() + "\n").collect();

@@ -40,6 +40,8 @@ mod explorer_page;
 #[cfg(feature = "export")]
 mod export;
 mod formats;
+#[cfg(feature = "net")]
+mod guides;
 mod kept_layers;
 mod memory;
 #[cfg(feature = "net")]

@@ -36,6 +36,8 @@ struct Info<'a> {
     created_by: &'a str,
     format_version: u32,
     params: &'a Params,
+    /// Of which layers values are stored, as `--keep` takes it.
+    keep: String,
     progress: &'static str,
     /// Who has the run open for writing now, if that is known.
     writer: Option<String>,
@@ -88,6 +90,7 @@ fn describe(run: &Run) -> Result<Info<'_>> {
         created_by: run.dir().created_by(),
         format_version: run.format_version(),
         params: run.params(),
+        keep: run.params().kept.to_string(),
         progress: match (lost.is_empty(), run.missing().is_empty(), run.is_solved()) {
             (false, ..) => "damaged",
             (true, _, true) => "solved",
@@ -139,6 +142,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         write_field(out, "spawner", params.spawner)?;
     }
     write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
+    write_field(out, "large tiles", format!("from {} on", units::count(1u32 << params.large)))?;
     if let Some(layer) = params.until_layer {
         write_field(out, "until layer", units::count(layer))?;
     }

@@ -29,8 +29,8 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
     let header = ["tile", "largest at the end", "reached"];
     let caption = format!(
         "The largest tile when a perfect game ends, as shares of games. Games are followed by their chances and none is \
-         played (exact2048 stats); chances too small to be followed add up to {:.1e} of all games, and no share is off by \
-         more.",
+         played (exact2048 stats); chances too small to be followed add up to {:.1e} of all games, and no share of games \
+         that make these moves is off by more.",
         found.dropped
     );
     let heading = ("largest-tile", "Largest tile at the end of perfect games");

@@ -260,8 +260,8 @@ fn best_moves(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let is_by_values = run.values == ReportedValues::All;
     let which = if is_by_values {
         format!(
-            " Of several best moves the first of left, right, up, down is counted, as perfect play of exact2048 stats and \
-             query make it; {} states have several ({} of those with a legal move).",
+            " Of several best moves the first of left, right, up, down is counted, as query names it for the canonical board; \
+             exact2048 stats may follow another one that is as good. {} states have several ({} of those with a legal move).",
             count(sums.moves.several_best),
             part(sums.moves.several_best, chosen)
         )
